@@ -1,0 +1,1 @@
+"""Runs benchmarks of language models on multi-file projects (HackerRank-ASTRA style)."""

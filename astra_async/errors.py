@@ -1,0 +1,176 @@
+"""Everything that can go wrong, as one tree; the command line maps its branches to exit codes.
+
+    AstraError
+    ├── UsageError             wrong options, configuration or data                 exit 2
+    │   ├── ConfigError            an option or a TOML setting
+    │   ├── ProblemsError          the problems CSV (names line and column)
+    │   └── ConflictError          the run directory disagrees: settings, lines, owner
+    ├── ProjectError           a problem's files, manifest or tests; its samples are missing
+    │   ├── SourceError            project files cannot be fetched
+    │   ├── ArchiveError           an archive is broken, hostile or too large
+    │   └── ExpectationError       no tests were found, or not the ones that the CSV names
+    ├── ProviderError          a model call did not give an answer; the sample is missing
+    │   ├── RateLimited            wait, then repeat (429 and its relatives)
+    │   ├── Overloaded             the provider is short of capacity (503, 529)
+    │   ├── TransientError         connection, time-out, 5xx
+    │   │   └── TruncatedStream        the stream ended without its terminal marker
+    │   ├── RequestRejected        this request can never succeed
+    │   └── PoolUnusable           key, quota or spend: no request of this pool can succeed
+    │       └── BudgetExhausted        our own ceiling (`--budget-usd`)
+    ├── SandboxError           Docker trouble; the sample is missing
+    │   ├── EngineUnavailable      no engine answers                                exit 3
+    │   ├── ImageError             an image is missing, unbuildable or unfit
+    │   └── ContainerLost          the container vanished or the engine restarted
+    ├── StorageError           a log cannot be written (disk full, read-only)       exit 3
+    └── InvariantError         planned and recorded samples disagree at the end     exit 3
+
+A model's own failures (a refusal, an unreadable answer, failing tests) are results, never exceptions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from astra_async.types import Usage
+
+
+class AstraError(Exception):
+    """Root of the tree; its message is one clear line: what, where, and the remedy."""
+
+
+class UsageError(AstraError):
+    """The call, the configuration or the data is wrong; nothing was changed."""
+
+
+class ConfigError(UsageError):
+    """An option or a TOML setting is unknown, malformed or contradicts another."""
+
+
+class ProblemsError(UsageError):
+    """The problems CSV cannot be used; the message names the line and the column."""
+
+
+class ConflictError(UsageError):
+    """The run directory holds something that this call contradicts."""
+
+
+class ProjectError(AstraError):
+    """A problem cannot be prepared; its samples are missing, never failed."""
+
+
+class SourceError(ProjectError):
+    """Project files cannot be fetched: not found, forbidden, unreachable."""
+
+
+class ArchiveError(ProjectError):
+    """An archive is broken, hostile (paths, links) or larger than allowed."""
+
+
+class ExpectationError(ProjectError):
+    """The expected tests cannot be learned, or do not match what the tests report."""
+
+
+class ProviderError(AstraError):
+    """A model call gave no answer.
+
+    Attributes:
+        status: HTTP status, or None when no response arrived.
+        code: the provider's own error code, or None.
+        usage: tokens billed although the call failed, where the provider said so.
+        cost_usd: US dollars spent on all attempts of the call so far.
+        attempts: attempts made when the error left the pool.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.usage = usage
+        self.cost_usd: float | None = None
+        self.attempts = 1
+
+
+class RateLimited(ProviderError):  # noqa: N818 - a state of the provider, not a mistake
+    """The provider asks to slow down.
+
+    Attributes:
+        hint_s: seconds to wait as the provider said, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint_s: float | None = None,
+        status: int | None = 429,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message, status=status, code=code)
+        self.hint_s = hint_s
+
+
+class Overloaded(ProviderError):  # noqa: N818 - a state of the provider, not a mistake
+    """The provider is short of capacity (503 or 529); `hint_s` as for RateLimited."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint_s: float | None = None,
+        status: int | None = 503,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message, status=status, code=code)
+        self.hint_s = hint_s
+
+
+class TransientError(ProviderError):
+    """Connection, DNS, time-out or a 5xx: the same request may succeed later."""
+
+
+class TruncatedStream(TransientError):  # noqa: N818 - names what was seen
+    """The stream ended without its terminal marker, whatever text had arrived."""
+
+
+class RequestRejected(ProviderError):  # noqa: N818 - names what was seen
+    """This request can never succeed (400, 404, 413, 422, a parameter that the model rejects)."""
+
+
+class PoolUnusable(ProviderError):  # noqa: N818 - a state of the pool
+    """No request of this pool can succeed: key, permission, quota or spend limit."""
+
+
+class BudgetExhausted(PoolUnusable):
+    """The ceiling set by the user (`--budget-usd`) would be passed."""
+
+
+class SandboxError(AstraError):
+    """The tests could not be run in a healthy container."""
+
+
+class EngineUnavailable(SandboxError):  # noqa: N818 - a state of the engine
+    """No Docker Engine answers on the socket."""
+
+
+class ImageError(SandboxError):
+    """An image is missing, cannot be built, or lacks what a run needs (bash)."""
+
+
+class ContainerLost(SandboxError):  # noqa: N818 - names what was seen
+    """The container vanished, was killed from outside, or the engine restarted."""
+
+
+class StorageError(AstraError):
+    """A log or a table cannot be written: disk full, read-only, gone."""
+
+
+class InvariantError(AstraError):
+    """At the end, planned samples and recorded lines do not match."""
