@@ -7,9 +7,11 @@ US dollars); paths inside a project are relative, with `/`, and never begin with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Format = Literal["xml", "json"]
 Status = Literal["scored", "no_solution"]
