@@ -1,0 +1,201 @@
+"""Append-only JSON lines: open and repair, append, read back by offset, keep synced to disk.
+
+Invariants:
+- A record is one `os.write` of one line on an O_APPEND descriptor: a killed process can tear only the
+  last line, and opening cuts such a tail off again.
+- A write that fails leaves the file as it was before (the torn part is cut off at once).
+- `sync` may run in a thread; everything else belongs to one thread.
+
+Not covered: two processes on one file. The run directory's lock sees to that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import Self
+
+_TAIL_BLOCK_BYTES = 64 * 1024
+
+
+class AppendLog:
+    """One JSON-lines file, open for appending.
+
+    Attributes:
+        path: the file.
+        cut_bytes: bytes of a torn last line that opening cut off (0 when the file was whole).
+    """
+
+    def __init__(self, path: Path, descriptor: int, size_bytes: int, cut_bytes: int) -> None:
+        self.path = path
+        self.cut_bytes = cut_bytes
+        self._descriptor = descriptor
+        self._size_bytes = size_bytes
+        self._dirty = False
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or create the file; a torn last line is cut off. Raises StorageError."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            size = os.fstat(descriptor).st_size
+            whole = _end_of_last_line(descriptor, size)
+            if whole < size:
+                os.ftruncate(descriptor, whole)
+        except OSError as error:
+            raise _storage_error(path, error) from error
+        return cls(path, descriptor, whole, size - whole)
+
+    def append(self, record: object) -> tuple[int, int]:
+        """Write one record as one line; returns (offset, length) for `read_at`. Raises StorageError."""
+        line = encode(record) + b"\n"
+        try:
+            written = os.write(self._descriptor, line)
+            if written != len(line):
+                written += _write_rest(self._descriptor, line[written:])
+        except OSError as error:
+            self._cut_torn_write()
+            raise _storage_error(self.path, error) from error
+        offset = self._size_bytes
+        self._size_bytes += len(line)
+        self._dirty = True
+        return offset, len(line) - 1
+
+    def read_at(self, offset: int, length: int) -> dict[str, Any]:
+        """The record that `append` or `scan` located."""
+        record: dict[str, Any] = decode(os.pread(self._descriptor, length, offset))
+        return record
+
+    def sync(self) -> None:
+        """Force what was appended to disk; cheap when nothing was. Raises StorageError."""
+        if not self._dirty:
+            return
+        self._dirty = False
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise _storage_error(self.path, error) from error
+
+    def close(self) -> None:
+        """Sync and close; the log cannot be used afterwards."""
+        try:
+            self.sync()
+        finally:
+            os.close(self._descriptor)
+
+    def _cut_torn_write(self) -> None:
+        # The disk may be full or read-only by now: a tail that cannot be cut is cut when next opened.
+        try:
+            os.ftruncate(self._descriptor, self._size_bytes)
+        except OSError:
+            return
+
+
+def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Every whole, non-empty line of a file as (line number from 1, offset, content); none if absent."""
+    try:
+        with path.open("rb") as stream:
+            offset = 0
+            for number, line in enumerate(stream, 1):
+                if line.endswith(b"\n") and len(line) > 1:
+                    yield number, offset, line[:-1]
+                offset += len(line)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _storage_error(path, error) from error
+
+
+def encode(record: object) -> bytes:
+    """A record (dataclass, dict) as one line of JSON without its newline.
+
+    orjson refuses lone surrogates; they become U+FFFD, so that no record is lost to an encoder.
+    """
+    try:
+        return orjson.dumps(record)
+    except orjson.JSONEncodeError:
+        plain = json.dumps(record, default=_fields, ensure_ascii=False)
+        return without_surrogates(plain).encode()
+
+
+def decode(line: bytes) -> Any:
+    """The record in one line; raises ValueError when it is no JSON."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return json.loads(line)
+
+
+def without_surrogates(text: str) -> str:
+    """The text with every lone surrogate replaced by U+FFFD; unchanged (the same object) if it has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a small file as a whole: a reader sees the old or the new one. Raises StorageError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fdatasync(stream.fileno())
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise _storage_error(path, error) from error
+
+
+async def keep_synced(logs: Sequence[AppendLog], interval_s: float = 0.5) -> None:
+    """Sync the logs from a thread until cancelled: a power loss costs at most about a second."""
+    while True:
+        await asyncio.sleep(interval_s)
+        for log in logs:
+            await asyncio.to_thread(log.sync)
+
+
+def _fields(value: object) -> dict[str, Any]:
+    if not is_dataclass(value):
+        message = f"cannot record a {type(value).__name__}"
+        raise TypeError(message)
+    return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def _write_rest(descriptor: int, rest: bytes) -> int:
+    written = 0
+    while written < len(rest):
+        written += os.write(descriptor, rest[written:])
+    return written
+
+
+def _end_of_last_line(descriptor: int, size: int) -> int:
+    """Offset just behind the last newline (0 when there is none), reading from the end."""
+    end = size
+    while end > 0:
+        start = max(0, end - _TAIL_BLOCK_BYTES)
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    reason = error.strerror or str(error)
+    return StorageError(
+        f"{path}: {reason}; make room or restore access, then run the same command again to resume"
+    )
