@@ -1,0 +1,247 @@
+"""The paper's metrics, kept current while results arrive (arXiv 2502.00226, equations 1 to 5).
+
+With n problems, k samples each, p_ij of T_i tests passed in sample j of problem i:
+
+    mean score  = mean_i mean_j p_ij / T_i                  (1)
+    mean pass@1 = mean_i mean_j [p_ij = T_i]                (2)
+    SD_i        = sqrt(mean_j (s_ij - mean_j s_ij)^2)       (3, 4), s_ij = p_ij / T_i, ddof = 0
+    consistency = median_i SD_i                             (5)
+
+Only integers are kept (samples, sum of p, sum of p^2, perfect samples), every quotient is rounded
+once, and sums over problems use math.fsum: neither the order of completion nor a resume can change a
+digit. Intervals and tests are not here but in `stats`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import statistics
+from collections import Counter
+from dataclasses import astuple, dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from astra_async.types import Failure, Format, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemRow:
+    """One problem under one model and format, over its valid samples so far.
+
+    `planned` is k, `total` is T; the last five are None while there is no valid sample.
+    `tests_passed` is the sum of p_ij, `mean_tests_passed` its mean, `sd` has ddof = 0.
+    The order of the fields is the order of the columns in problems.csv.
+    """
+
+    model: str
+    format: Format
+    problem_id: str
+    planned: int
+    valid: int
+    perfect: int
+    total: int | None
+    tests_passed: int | None
+    mean_tests_passed: float | None
+    mean_score: float | None
+    pass_at_1: float | None
+    sd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One model under one format, over the valid samples so far.
+
+    `mean_score`, `pass_at_1` and `median_sd` (ddof = 0) leave out problems without a valid sample and
+    are None while no problem has one. They are the paper's numbers only if `complete`: every planned
+    sample of every problem is valid. `k` is None where problems have different numbers planned.
+    """
+
+    model: str
+    format: Format
+    mean_score: float | None
+    pass_at_1: float | None
+    median_sd: float | None
+    k: int | None
+    planned: int
+    valid: int
+    missing: int
+    scored: int
+    no_solution: int
+    problems: int
+    problems_begun: int
+    problems_done: int
+    complete: bool
+    failures: Mapping[Failure, int]
+
+
+class Metrics:
+    """Incremental metrics of a run: `add` takes constant time, `summary` time linear in problems.
+
+    Attributes:
+        planned: number of planned samples, by (model, format) and problem.
+    """
+
+    def __init__(self, planned: Mapping[tuple[str, Format], Mapping[str, int]]) -> None:
+        self.planned = {pair: dict(problems) for pair, problems in planned.items()}
+        self._pairs = {pair: _Pair() for pair in self.planned}
+        self._totals: dict[str, int] = {}
+
+    def add(  # noqa: PLR0913 - the fields of a result that a metric depends on
+        self,
+        model: str,
+        answer_format: Format,
+        problem_id: str,
+        passed: int,
+        total: int,
+        *,
+        status: Status = "scored",
+        failure: Failure | None = None,
+    ) -> None:
+        """Count one valid sample; the caller sees to it that no key is counted twice.
+
+        Raises:
+            ConflictError: the sample is not planned, one too many, or its T is not the problem's.
+        """
+        where = f"{model}/{answer_format}/{problem_id}"
+        planned = self.planned.get((model, answer_format), {}).get(problem_id)
+        if planned is None:
+            raise ConflictError(f"{where} has a result but is not part of this run's plan; see run.json")
+        self._check_total(problem_id, passed, total, where)
+        pair = self._pairs[model, answer_format]
+        sums = pair.problems.setdefault(problem_id, _Sums())
+        if sums.valid == planned:
+            raise ConflictError(f"{where} has more than the {planned} results planned; see results.jsonl")
+        sums.add(passed, total)
+        pair.statuses[status] += 1
+        if failure is not None:
+            pair.failures[failure] += 1
+
+    def summary(self, model: str, answer_format: Format) -> Summary:
+        """The headline numbers of one model under one format; KeyError if that pair is not planned."""
+        planned = self.planned[model, answer_format]
+        pair = self._pairs[model, answer_format]
+        rows = [row for row in self.problem_rows(model, answer_format) if row.valid]
+        samples = sum(planned.values())
+        valid = sum(row.valid for row in rows)
+        return Summary(
+            model=model,
+            format=answer_format,
+            mean_score=_mean([row.mean_score for row in rows]),
+            pass_at_1=_mean([row.pass_at_1 for row in rows]),
+            median_sd=statistics.median([row.sd for row in rows if row.sd is not None]) if rows else None,
+            k=next(iter(planned.values())) if len(set(planned.values())) == 1 else None,
+            planned=samples,
+            valid=valid,
+            missing=samples - valid,
+            scored=pair.statuses["scored"],
+            no_solution=pair.statuses["no_solution"],
+            problems=len(planned),
+            problems_begun=len(rows),
+            problems_done=sum(row.valid == row.planned for row in rows),
+            complete=samples == valid > 0,
+            failures=dict(sorted(pair.failures.items())),
+        )
+
+    def summaries(self) -> list[Summary]:
+        """All planned pairs, in the order of the plan."""
+        return [self.summary(model, answer_format) for model, answer_format in self.planned]
+
+    def problem_rows(self, model: str, answer_format: Format) -> Iterator[ProblemRow]:
+        """One row for each planned problem of a pair, in the order of the plan."""
+        sums = self._pairs[model, answer_format].problems
+        for problem_id, planned in self.planned[model, answer_format].items():
+            yield _problem_row(
+                (model, answer_format, problem_id),
+                planned,
+                sums.get(problem_id) or _Sums(),
+                self._totals.get(problem_id),
+            )
+
+    def _check_total(self, problem_id: str, passed: int, total: int, where: str) -> None:
+        if not 0 <= passed <= total or total == 0:
+            raise ConflictError(f"{where}: {passed} of {total} tests passed is impossible; see results.jsonl")
+        known = self._totals.setdefault(problem_id, total)
+        if known != total:
+            raise ConflictError(
+                f"{where}: a result counts {total} tests where earlier ones of this problem count {known}; "
+                "all samples of a problem are graded against the same tests: use `astra regrade`"
+            )
+
+
+def problems_table(metrics: Metrics) -> list[ProblemRow]:
+    """The rows of problems.csv (paper, section 3.2): every planned problem of every planned pair."""
+    return [row for pair in metrics.planned for row in metrics.problem_rows(*pair)]
+
+
+def problems_csv(metrics: Metrics) -> str:
+    """The text of problems.csv; numbers with all their digits, an empty field where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in fields(ProblemRow)])
+    writer.writerows(astuple(row) for row in problems_table(metrics))
+    return text.getvalue()
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Integer sums of one problem's valid samples."""
+
+    valid: int = 0
+    passed: int = 0
+    passed_squared: int = 0
+    perfect: int = 0
+
+    def add(self, passed: int, total: int) -> None:
+        self.valid += 1
+        self.passed += passed
+        self.passed_squared += passed * passed
+        self.perfect += passed == total
+
+
+@dataclass(slots=True)
+class _Pair:
+    """What is known of one (model, format)."""
+
+    problems: dict[str, _Sums] = field(default_factory=dict)
+    statuses: Counter[Status] = field(default_factory=Counter)
+    failures: Counter[Failure] = field(default_factory=Counter)
+
+
+def _problem_row(
+    key: tuple[str, Format, str],
+    planned: int,
+    sums: _Sums,
+    total: int | None,
+) -> ProblemRow:
+    model, answer_format, problem_id = key
+    n = sums.valid
+    known = n > 0 and total is not None
+    scale = n * (total or 1)
+    # n * sum(p^2) - (sum p)^2 is an exact integer, never negative: n^2 T^2 times the variance.
+    spread = n * sums.passed_squared - sums.passed * sums.passed
+    return ProblemRow(
+        model=model,
+        format=answer_format,
+        problem_id=problem_id,
+        planned=planned,
+        valid=n,
+        perfect=sums.perfect,
+        total=total,
+        tests_passed=sums.passed if known else None,
+        mean_tests_passed=sums.passed / n if known else None,
+        mean_score=sums.passed / scale if known else None,
+        pass_at_1=sums.perfect / n if known else None,
+        sd=math.sqrt(spread) / scale if known else None,
+    )
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """The correctly rounded mean of what is known; independent of order (math.fsum)."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
