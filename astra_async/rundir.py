@@ -1,0 +1,324 @@
+"""One run directory: its lock, `run.json`, the three logs and the index of what is already there.
+
+Invariants:
+- One process at a time (an advisory lock on `.lock`).
+- A key has at most one line in `results.jsonl`; a line there is final.
+- `run.json` only grows: models, formats, problems and samples are added; a part that already has
+  lines is never replaced, a difference is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import sys
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+import orjson
+
+from astra_async.errors import ConflictError, StorageError
+from astra_async.runlog import AppendLog, decode, scan, write_atomically
+from astra_async.types import Completion, SampleKey, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from astra_async.types import Result
+
+SCHEMA = 1
+PartKind = Literal["models", "formats", "problems", "grading"]
+PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
+Place = tuple[int, int]  # offset and length of a line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that changes results, by part and name; each value is a plain JSON object."""
+
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    problems: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    grading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class RunDirectory:
+    """An open run directory.
+
+    Attributes:
+        path: the directory.
+        run: the content of run.json.
+        answered: where each recorded answer stands in completions.jsonl.
+        graded: where each final line stands in results.jsonl.
+        warnings: what opening found and mended or ignored, one line each.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self.answered: dict[SampleKey, Place] = {}
+        self.graded: dict[SampleKey, Place] = {}
+        self._lock = lock
+        self.run: dict[str, Any] = _read_run(path / "run.json")
+        self._completions = self._open_log("completions.jsonl")
+        self._results = self._open_log("results.jsonl")
+        self._events = self._open_log("events.jsonl")
+
+    @classmethod
+    def open(cls, path: Path, on_result: Callable[[Mapping[str, Any]], None] | None = None) -> Self:
+        """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
+
+        Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
+        """
+        lock = _lock(path)
+        try:
+            directory = cls(path, lock)
+            directory._index("completions.jsonl", directory.answered, None)
+            directory._index("results.jsonl", directory.graded, on_result)
+        except BaseException:
+            os.close(lock)
+            raise
+        return directory
+
+    @property
+    def run_id(self) -> str:
+        """The run's own name, fixed when the directory is made; containers carry it as a label."""
+        return str(self.run["run_id"])
+
+    @property
+    def logs(self) -> tuple[AppendLog, ...]:
+        """The open logs, for the syncing task."""
+        return self._completions, self._results, self._events
+
+    def record_completion(self, key: SampleKey, completion: Completion, prompt_sha256: str) -> None:
+        """Append a finished answer; it is never asked for again."""
+        record = {"schema": SCHEMA, **_key_fields(key), **asdict(completion)}
+        record["prompt_sha256"] = prompt_sha256
+        record["finished_at"] = now_utc()
+        self.answered[key] = self._completions.append(record)
+
+    def completion(self, key: SampleKey) -> tuple[Completion, str]:
+        """A recorded answer and the time it was recorded."""
+        record = self._completions.read_at(*self.answered[key])
+        return completion_from(record), str(record.get("finished_at", ""))
+
+    def record_result(self, result: Result) -> None:
+        """Append a sample's final line."""
+        if result.key in self.graded:
+            raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
+        self.graded[result.key] = self._results.append(result)
+
+    def result(self, key: SampleKey) -> dict[str, Any]:
+        """A sample's final line."""
+        return self._results.read_at(*self.graded[key])
+
+    def record_event(self, kind: str, key: SampleKey | None = None, **details: Any) -> None:
+        """Append why something waited, was repeated or is missing."""
+        named = _key_fields(key) if key else {}
+        self._events.append({"at": now_utc(), "kind": kind, **named, **details})
+
+    def extend(self, parts: Parts, description: Mapping[str, Any], samples: int) -> None:
+        """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
+
+        `description` holds run.json's other fields (models, problems, versions ...), merged by name.
+        """
+        used = self._used_names()
+        for kind in PART_KINDS:
+            self._extend_part(kind, getattr(parts, kind), used[kind])
+        self.run["samples"] = max(samples, self.run.get("samples", 0))
+        self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
+        _merge_description(self.run, description)
+        self.save()
+
+    def save(self) -> None:
+        """Write run.json, as a whole or not at all."""
+        write_atomically(self.path / "run.json", orjson.dumps(self.run, option=orjson.OPT_INDENT_2) + b"\n")
+
+    def close(self) -> None:
+        """Sync and close the logs and release the lock."""
+        try:
+            for log in self.logs:
+                log.close()
+        finally:
+            os.close(self._lock)
+
+    def _extend_part(self, kind: PartKind, new: Mapping[str, Mapping[str, Any]], used: set[str]) -> None:
+        old = self.run.setdefault("parts", {}).setdefault(kind, {})
+        hashes = self.run.setdefault("fingerprints", {}).setdefault(kind, {})
+        for name, part in new.items():
+            plain = orjson.loads(orjson.dumps(part))
+            if name in old and name in used and old[name] != plain:
+                raise ConflictError(_difference(self.path, kind, name, old[name], plain))
+            old[name] = plain
+            hashes[name] = fingerprint(plain)
+
+    def _used_names(self) -> dict[PartKind, set[str]]:
+        asked = self.answered.keys() | self.graded.keys()
+        return {
+            "models": {key.model for key in asked},
+            "formats": {key.format for key in asked},
+            "problems": {key.problem_id for key in asked},
+            "grading": {key.problem_id for key in self.graded},
+        }
+
+    def _open_log(self, name: str) -> AppendLog:
+        log = AppendLog.open(self.path / name)
+        if log.cut_bytes:
+            self.warnings.append(f"{name}: a torn last line of {log.cut_bytes} bytes was cut off")
+        return log
+
+    def _index(
+        self,
+        name: str,
+        index: dict[SampleKey, Place],
+        on_record: Callable[[Mapping[str, Any]], None] | None,
+    ) -> None:
+        lines: dict[SampleKey, int] = {}
+        for number, offset, line in scan(self.path / name):
+            record = self._readable(name, number, line)
+            if record is None:
+                continue
+            key = key_from(record)
+            if key in index:
+                self._check_twin(name, lines[key], number, (index[key], (offset, len(line))))
+                continue
+            index[key] = (offset, len(line))
+            lines[key] = number
+            if on_record:
+                on_record(record)
+
+    def _readable(self, name: str, number: int, line: bytes) -> dict[str, Any] | None:
+        try:
+            record: dict[str, Any] = decode(line)
+            key_from(record)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.warnings.append(f"{name} line {number}: unreadable, ignored; its sample is repeated")
+            return None
+        if record.get("schema") != SCHEMA:
+            raise ConflictError(
+                f"{self.path}/{name} line {number}: schema {record.get('schema')!r}, this version writes"
+                f" {SCHEMA}; use the version that wrote it, or a new directory"
+            )
+        return record
+
+    def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
+        descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            one, other = (os.pread(descriptor, length, offset) for offset, length in places)
+        finally:
+            os.close(descriptor)
+        if one != other:
+            raise ConflictError(
+                f"{self.path}/{name}: lines {first} and {second} contradict each other for the same sample;"
+                " remove the wrong one"
+            )
+        self.warnings.append(f"{name} line {second}: the same as line {first}, counted once")
+
+
+def key_from(record: Mapping[str, Any]) -> SampleKey:
+    """The key fields of a record; raises KeyError or TypeError when they are not there."""
+    intern = sys.intern
+    sample = record["sample"]
+    if not isinstance(sample, int) or record["format"] not in ("xml", "json"):
+        message = "no sample key"
+        raise TypeError(message)
+    return SampleKey(intern(record["model"]), record["format"], intern(record["problem_id"]), sample)
+
+
+def completion_from(record: Mapping[str, Any]) -> Completion:
+    """The Completion within a line of completions.jsonl."""
+    return Completion(
+        text=record["text"],
+        finish_reason=record["finish_reason"],
+        usage=Usage(**record["usage"]),
+        returned_model=record["returned_model"],
+        ttft_s=record["ttft_s"],
+        latency_s=record["latency_s"],
+        attempts=record["attempts"],
+        cost_usd=record["cost_usd"],
+        repairs=tuple(record["repairs"]),
+    )
+
+
+def fingerprint(part: object) -> str:
+    """SHA-256 of a plain JSON object in canonical form (sorted keys)."""
+    return hashlib.sha256(orjson.dumps(part, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def now_utc() -> str:
+    """The current time, UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _key_fields(key: SampleKey) -> dict[str, Any]:
+    return {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
+
+
+def _lock(path: Path) -> int:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise ConflictError(
+            f"{path} is in use by process {owner or 'unknown'}; wait for it or stop it"
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _read_run(path: Path) -> dict[str, Any]:
+    try:
+        run: dict[str, Any] = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {"schema": SCHEMA, "run_id": uuid4().hex[:12], "created_at": now_utc(), "parent": None}
+    except ValueError as error:
+        raise ConflictError(
+            f"{path}: not readable as JSON: {error}; restore it or use another --out"
+        ) from error
+    if run.get("schema") != SCHEMA:
+        raise ConflictError(f"{path}: schema {run.get('schema')!r}, this version reads {SCHEMA}")
+    return run
+
+
+def _merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> None:
+    for name, value in description.items():
+        if name == "models":
+            merged = {model["name"]: model for model in [*run.get("models", []), *value]}
+            run["models"] = list(merged.values())
+        elif isinstance(value, dict):
+            run[name] = {**run.get(name, {}), **value}
+        else:
+            run[name] = value
+
+
+def _difference(path: Path, kind: PartKind, name: str, old: Any, new: Any) -> str:
+    changes = "; ".join(_changes(old, new))
+    remedy = {
+        "grading": f"grade the recorded answers anew with `astra regrade {path}`",
+        "models": "use another --out, or give the changed model a `name` of its own in TOML",
+    }.get(kind, "use another --out")
+    what = {"models": "model", "formats": "format", "problems": "problem", "grading": "grading of"}[kind]
+    return f"{path}: {what} {name} has results with other settings ({changes}); {remedy}"
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in [*dict.fromkeys([*old, *new])]:
+        if old.get(name) != new.get(name):
+            yield f"{name}: {_short(old.get(name))} -> {_short(new.get(name))}"
+
+
+def _short(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"  # noqa: PLR2004 - one line
