@@ -1,0 +1,5 @@
+'use strict';
+
+const Collection = require('./collection');
+
+module.exports = new Collection();
