@@ -1,0 +1,12 @@
+/**
+ * The rules of the company form.
+ * Each function takes the text of a field and returns its error, or '' where the text is valid.
+ */
+
+export function titleError(text) {
+  return '';
+}
+
+export function employeesError(text) {
+  return '';
+}
