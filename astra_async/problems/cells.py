@@ -1,0 +1,147 @@
+"""What one cell says: lists in both notations, expected tests, numbers. Errors are ValueErrors."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import warnings
+
+from astra_async.types import ExpectedTest
+
+_MAX_LITERAL = 1024**2  # the reader of Python literals needs about 100 times the text's memory
+
+
+def read_list(cell: str) -> tuple[str, ...]:
+    """A JSON list (or a Python one, as pandas writes it), else `;`-separated; blanks are dropped.
+
+    Raises:
+        ValueError: looks like a list in brackets and is none.
+    """
+    return tuple(_text(entry) for entry in _entries(cell) if not _blank(entry))
+
+
+def read_tests(cell: str) -> tuple[ExpectedTest, ...]:
+    """Expected tests: names, or objects `{name, file, type, weight}`, or one object `{name: weight}`.
+
+    Duplicates stay: the expected names are a multiset.
+
+    Raises:
+        ValueError: an entry has no name, or a weight is no number.
+    """
+    return tuple(_test(entry, place) for place, entry in enumerate(_entries(cell), 1) if not _blank(entry))
+
+
+def read_seconds(cell: str) -> float | None:
+    """A positive number of seconds; an empty cell is None.
+
+    Raises:
+        ValueError: not a positive, finite number.
+    """
+    text = cell.strip()
+    if not text:
+        return None
+    match = re.fullmatch(r"([0-9.eE+]+) ?(?:s|sec|seconds)?", text)
+    try:
+        seconds = float(match[1]) if match else math.nan
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ValueError(f"{_short(text)} is not a positive number of seconds")
+    return seconds
+
+
+def read_id(cell: str) -> str:
+    """A problem's id: any text on one line that does not name a path or break a key.
+
+    Raises:
+        ValueError: empty, too long, or with control characters.
+    """
+    text = cell.strip()
+    if not text:
+        raise ValueError("the id is empty")
+    if len(text) > 200 or not text.isprintable():  # noqa: PLR2004 - ids stand in tables and file names
+        raise ValueError(f"the id {_short(text)} is longer than 200 characters or holds control characters")
+    return text
+
+
+def _entries(cell: str) -> list[object]:
+    text = cell.strip()
+    if text[:1] + text[-1:] in {"[]", "{}"}:
+        value = _bracketed(text)
+        if isinstance(value, dict):
+            return [value] if "name" in value else [{"name": k, "weight": v} for k, v in value.items()]
+        return list(value)
+    # A list of lines is what a spreadsheet cell holds when somebody typed one entry per line.
+    return list(re.split(r"[;\n]" if ";" in text else r"\n", text))
+
+
+def _bracketed(text: str) -> list[object] | dict[str, object]:
+    try:
+        value: object = json.loads(text)
+    except ValueError as error:
+        value = _python_literal(text)
+        if value is None:
+            raise ValueError(f"neither a JSON list nor `;`-separated: {error}") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        return {str(key): child for key, child in value.items()}
+    raise ValueError("a list is expected")
+
+
+def _python_literal(text: str) -> object:
+    """The value of Python's own notation for a list, `['a', 'b']`; None when it is not that."""
+    if len(text) > _MAX_LITERAL:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore", category=Warning):  # stray backslashes in names
+            value: object = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+    return value
+
+
+def _blank(entry: object) -> bool:
+    return entry is None or (isinstance(entry, str) and not entry.strip())
+
+
+def _text(entry: object) -> str:
+    if isinstance(entry, dict | list):
+        raise ValueError(f"{_short(entry)} stands where a text is expected")  # noqa: TRY004 - a data error
+    return str(entry).strip()
+
+
+def _test(entry: object, place: int) -> ExpectedTest:
+    if not isinstance(entry, dict):
+        return ExpectedTest(name=_text(entry))
+    value = {str(key).casefold(): child for key, child in entry.items()}
+    name = next((value[key] for key in ("name", "testcase", "title") if not _blank(value.get(key))), None)
+    if name is None:
+        raise ValueError(f"test {place} has no name: {_short(entry)}")
+    return ExpectedTest(
+        name=_text(name),
+        file=_text(value["file"]) if not _blank(value.get("file")) else None,
+        type=_text(value["type"]) if not _blank(value.get("type")) else None,
+        weight=_weight(value.get("weight"), place),
+    )
+
+
+def _weight(value: object, place: int) -> float | None:
+    if _blank(value):
+        return None
+    try:
+        weight = float(str(value))
+    except ValueError:
+        weight = math.nan
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"test {place}: the weight {_short(value)} is not a number of 0 or more")
+    return weight
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004 - one readable line

@@ -1,0 +1,171 @@
+"""A CSV file to Problems; every mistake in it is found before the first is reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ProblemsError
+from astra_async.problems.cells import read_id, read_list, read_seconds, read_tests
+from astra_async.problems.columns import Columns, fold, match_columns
+from astra_async.problems.locate import locate
+from astra_async.problems.table import Row, read_table
+from astra_async.types import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemSet:
+    """What a CSV holds: its problems in the file's order, and how its columns were understood.
+
+    `columns` maps each field to the header it was found under; `unused` are headers that nothing reads.
+    """
+
+    problems: tuple[Problem, ...]
+    columns: Mapping[str, str]
+    unused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def load_problems(
+    csv_path: Path, *, projects_root: str | Path | None = None, columns: Mapping[str, str] | None = None
+) -> ProblemSet:
+    """Reads a problems CSV (INTERFACE, "Problems CSV").
+
+    Args:
+        csv_path: the file.
+        projects_root: what relative `project` and `reference` locations start from: a folder, or a URL
+            (`s3://bucket/prefix`, `https://host/path`); the CSV's own folder when None.
+        columns: field -> column name, for files whose headers no alias covers.
+
+    Raises:
+        ProblemsError: unreadable, or with mistakes. The message is the first mistake with its line and
+            column and the number of others, which hang on the exception as notes (`__notes__`).
+    """
+    header, rows = read_table(_read(csv_path), str(csv_path))
+    found = match_columns(header, columns or {}, str(csv_path))
+    reader = _Reader(name=str(csv_path), columns=found, root=str(projects_root or csv_path.absolute().parent))
+    problems = tuple(problem for row in rows if (problem := reader.problem(row)) is not None)
+    reader.finish()
+    return ProblemSet(
+        problems=problems,
+        columns=found.headers,
+        unused=found.unused,
+        warnings=found.warnings + _notices(problems),
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ProblemsError(
+            f"{path}: cannot be read ({error.strerror}); name a CSV with --problems"
+        ) from error
+
+
+def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"problem {problem.id}: the statement is empty"
+        for problem in problems
+        if not problem.statement.strip()
+    )
+
+
+class _Reader:
+    """Rows to Problems, collecting the mistakes of the whole file."""
+
+    def __init__(self, *, name: str, columns: Columns, root: str) -> None:
+        self._name = name
+        self._columns = columns
+        self._root = root
+        self._lines: dict[str, int] = {}  # id -> the line that has it
+        self._mistakes: list[str] = []
+
+    def problem(self, row: Row) -> Problem | None:
+        """The row's problem; None when the row has a mistake."""
+        before = len(self._mistakes)
+        self._check_width(row)
+        ident = self._cell(row, "id", read_id)
+        problem = Problem(
+            id=ident or "",
+            statement=self._text(row, "problem_statement"),
+            project=self._cell(row, "project", self._project) or "",
+            name=self._text(row, "name").strip(),
+            main_skill=self._text(row, "main_skill").strip(),
+            sub_skills=self._cell(row, "sub_skills", read_list) or (),
+            family=self._text(row, "family").strip(),
+            test_command=self._text(row, "test_command").strip(),
+            result_files=self._cell(row, "result_files", read_list) or (),
+            tests=self._cell(row, "tests", read_tests) or (),
+            image=self._text(row, "image").strip(),
+            timeout_s=self._cell(row, "timeout_s", read_seconds),
+            readonly_paths=self._cell(row, "readonly_paths", read_list) or (),
+            hidden_paths=self._cell(row, "hidden_paths", read_list) or (),
+            reference=self._cell(row, "reference", self._reference) or "",
+        )
+        if ident is not None:
+            self._check_unique(ident, row)
+        return problem if len(self._mistakes) == before else None
+
+    def finish(self) -> None:
+        """Raises ProblemsError when there were mistakes, or nothing at all."""
+        if self._mistakes:
+            first, *others = self._mistakes
+            error = ProblemsError(f"{first} ... and {len(others)} more" if others else first)
+            for other in others:
+                error.add_note(other)
+            raise error
+        if not self._lines:
+            raise ProblemsError(f"{self._name} has a header and no problems; add a row for each")
+
+    def _text(self, row: Row, field: str) -> str:
+        at = self._columns.index.get(field)
+        return row.cells[at] if at is not None and at < len(row.cells) else ""
+
+    def _cell(self, row: Row, field: str, read: Callable[[str], T]) -> T | None:
+        try:
+            return read(self._text(row, field))
+        except ValueError as error:
+            self._mistake(row, self._columns.headers[field], str(error))
+            return None
+
+    def _mistake(self, row: Row, column: str, what: str) -> None:
+        self._mistakes.append(f"{self._name}, line {row.line}, column {column}: {what}")
+
+    def _check_width(self, row: Row) -> None:
+        width = self._columns.width
+        if any(cell.strip() for cell in row.cells[width:]):
+            what = f"{len(row.cells)} cells and only {width} columns; put quotes round cells with separators"
+            self._mistakes.append(f"{self._name}, line {row.line}: {what}")
+
+    def _check_unique(self, ident: str, row: Row) -> None:
+        first = self._lines.setdefault(ident, row.line)
+        if first != row.line:
+            self._mistake(row, self._columns.headers["id"], f"{ident!r} is also the id of line {first}")
+
+    def _project(self, cell: str) -> str:
+        if not cell.strip():
+            raise ValueError("the project's location is empty")
+        location = locate(cell, self._root)
+        if fold(self._columns.headers["project"]) in _KEY_COLUMNS and _is_lost_key(location):
+            raise ValueError(
+                f"{cell.strip()!r} is a key without a bucket; give --projects s3://BUCKET/PREFIX"
+            )
+        return location
+
+    def _reference(self, cell: str) -> str:
+        return locate(cell, self._root) if cell.strip() else ""
+
+
+_KEY_COLUMNS = {"s3key", "projects3key", "s3path", "s3location"}
+
+
+def _is_lost_key(location: str) -> bool:
+    return "://" not in location and not Path(location).exists()
