@@ -1,0 +1,66 @@
+"""Two quantities over problems (or whatever unit the caller states)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """r with p (t-test of r = 0, df = n - 2) and Fisher's interval; Spearman's rho beside it.
+
+    The interval is NaN for n < 4 or |r| = 1.
+    """
+
+    n: int
+    r: float
+    t: float
+    p: float
+    low: float
+    high: float
+    rho: float
+    rho_p: float
+
+
+def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Correlation | None:
+    """Pearson's and Spearman's correlation; None for n < 3 or where x or y does not vary."""
+    from scipy.stats import spearmanr
+
+    a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    n = len(a)
+    if n < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:  # noqa: PLR2004 - two points always correlate
+        return None
+    r = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
+    t, p = t_of(r, n)
+    low, high = fisher_interval(r, n, level)
+    rank = spearmanr(a, b)
+    return Correlation(
+        n=n, r=r, t=t, p=p, low=low, high=high, rho=float(rank.statistic), rho_p=float(rank.pvalue)
+    )
+
+
+def t_of(r: float, n: int) -> tuple[float, float]:
+    """The statistic t = r sqrt((n - 2) / (1 - r^2)) and its two-sided p, df = n - 2."""
+    from scipy.special import stdtr
+
+    if abs(r) == 1:
+        return math.copysign(math.inf, r), 0.0
+    t = r * math.sqrt((n - 2) / (1 - r * r))
+    return t, float(2 * stdtr(n - 2, -abs(t)))
+
+
+def fisher_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Fisher's (1921) interval: tanh(artanh r -+ z / sqrt(n - 3)); NaN for n < 4 or |r| = 1."""
+    from scipy.special import ndtri
+
+    if n < 4 or abs(r) == 1:  # noqa: PLR2004 - sqrt(n - 3)
+        return math.nan, math.nan
+    half = float(ndtri((1 + level) / 2)) / math.sqrt(n - 3)
+    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)

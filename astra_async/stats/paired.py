@@ -1,0 +1,150 @@
+"""Two models on the same problems: d_i = A_i - B_i, one difference for each problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
+
+_EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
+_SAMPLED_FLIPS = 20_000
+_DIGITS = 12  # quotients that are equal must also compare equal: differences are rounded to so many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedT:
+    """The paired t-test over n problems; `difference` is the mean of A - B, `sd` that of d_i (ddof 1)."""
+
+    n: int
+    difference: float
+    sd: float
+    se: float
+    t: float
+    df: int
+    p: float
+    low: float
+    high: float
+
+
+def paired_t(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> PairedT | None:
+    """Student's paired t-test, two-sided, with its interval; None for n < 2.
+
+    t = mean(d) / (sd(d) / sqrt(n)), df = n - 1. Where all d_i are equal: p = 1 if they are 0, else 0.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    d = _differences(a, b)
+    n = len(d)
+    if n < 2:  # noqa: PLR2004 - a spread takes two
+        return None
+    mean, sd = float(d.mean()), float(d.std(ddof=1)) if np.ptp(d) else 0.0
+    se = sd / math.sqrt(n)
+    t = _ratio(mean, se)
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * se
+    return PairedT(
+        n=n,
+        difference=mean,
+        sd=sd,
+        se=se,
+        t=t,
+        df=n - 1,
+        p=float(2 * stdtr(n - 1, -abs(t))),
+        low=mean - half,
+        high=mean + half,
+    )
+
+
+def sign_flip(a: ArrayLike, b: ArrayLike, seed: int = 0) -> float | None:
+    """Two-sided p of the sign-flip permutation test of mean(d) = 0 (Fisher 1935); None for n < 1.
+
+    Exact (all 2^n patterns) up to 16 non-zero differences; else 20,000 random patterns from a fixed
+    seed, p = (1 + as extreme) / (1 + patterns), Phipson and Smyth (2010).
+    """
+    d = _differences(a, b)
+    if len(d) == 0:
+        return None
+    d = d[d != 0]  # a zero has the same sum under both signs
+    if len(d) <= _EXACT_FLIPS:
+        sums = np.zeros(1)
+        for value in d:
+            sums = np.concatenate([sums + value, sums - value])
+        return float(np.mean(_as_extreme(sums, d)))
+    signs = np.random.default_rng(seed).integers(0, 2, size=(_SAMPLED_FLIPS, len(d)), dtype=np.int8) * 2 - 1
+    return (1 + int(_as_extreme(signs @ d, d).sum())) / (1 + _SAMPLED_FLIPS)
+
+
+def wilcoxon(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    zero_method: Literal["wilcox", "pratt"] = "pratt",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
+    correction: bool = False,
+) -> float | None:
+    """Two-sided p of Wilcoxon's (1945) signed-rank test, zeros as Pratt (1959); None for n < 1.
+
+    `auto` is exact for up to 50 problems without ties and zeros, else the normal approximation.
+    """
+    from scipy import stats
+
+    d = _differences(a, b)
+    if len(d) == 0:
+        return None
+    if not d.any():
+        return 1.0
+    result = stats.wilcoxon(d, zero_method=zero_method, method=method, correction=correction)
+    return min(1.0, float(result.pvalue))
+
+
+def equivalence(a: ArrayLike, b: ArrayLike, margin: float) -> float | None:
+    """The p of two one-sided t-tests (Schuirmann 1987) of |mean(d)| >= margin; None for n < 2.
+
+    Small: the difference lies within the margin. p = max of P(t > (mean + margin) / se) and
+    P(t < (mean - margin) / se).
+    """
+    from scipy.special import stdtr
+
+    test = paired_t(a, b)
+    if test is None:
+        return None
+    lower = stdtr(test.df, -_ratio(test.difference + margin, test.se))
+    upper = stdtr(test.df, _ratio(test.difference - margin, test.se))
+    return float(max(lower, upper))
+
+
+def verdict(difference: float, p: float, p_equivalence: float, alpha: float = 0.05) -> Verdict:
+    """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
+
+    `p` and `p_equivalence` are to be adjusted for the number of comparisons beforehand.
+    """
+    if p_equivalence < alpha:
+        return "equivalent"
+    if p < alpha:
+        return "better" if difference > 0 else "worse"
+    return "inconclusive"
+
+
+def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    rounded: NDArray[np.float64] = np.round(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), _DIGITS)
+    return rounded
+
+
+def _ratio(value: float, se: float) -> float:
+    """The quotient value / se, where a standard error of 0 gives 0 or an infinity of the value's sign."""
+    if se > 0:
+        return value / se
+    return 0.0 if value == 0 else math.copysign(math.inf, value)
+
+
+def _as_extreme(sums: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which sums are at least as far from 0 as the observed one, up to rounding."""
+    tolerance = 1e-9 * float(np.abs(d).sum())
+    extreme: NDArray[np.bool_] = np.abs(sums) >= abs(float(d.sum())) - tolerance
+    return extreme

@@ -1,0 +1,47 @@
+"""What a run of this size can see, and what a larger one could."""
+
+from __future__ import annotations
+
+import math
+
+
+def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
+    """Power of the two-sided paired t-test for dz = mean(d) / sd(d) (Cohen 1988); noncentral t."""
+    from scipy.stats import nct, t
+
+    bound = float(t.ppf(1 - alpha / 2, n - 1))
+    shift = effect * math.sqrt(n)
+    wrong_side = float(nct.cdf(-bound, n - 1, shift))  # NaN in scipy where it is far below 1e-12
+    return float(nct.sf(bound, n - 1, shift)) + (0.0 if math.isnan(wrong_side) else wrong_side)
+
+
+def minimum_detectable_effect(n: int, alpha: float = 0.05, power: float = 0.8) -> float | None:
+    """The smallest dz that a paired t-test over n problems finds with the given power; None for n < 2.
+
+    Times sd(d) it is a difference in score. Solved for the noncentral t; the search starts at the normal
+    approximation (z_{alpha/2} + z_beta) / sqrt(n), for scipy's distribution is NaN far beyond the answer.
+    """
+    if n < 2:  # noqa: PLR2004 - a spread takes two
+        return None
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    low = high = float(ndtri(1 - alpha / 2) + ndtri(power)) / math.sqrt(n)
+    while power_paired(high, n, alpha) < power:
+        low, high = high, high * 1.2
+    if low == high:
+        return high
+    return float(brentq(lambda effect: power_paired(effect, n, alpha) - power, low, high))
+
+
+def problems_needed(between: float, within: float, samples: int, target_se: float) -> float:
+    """Problems for a standard error of the mean score on new ones: (sigma_b^2 + sigma_w^2 / k) / SE^2."""
+    return math.ceil((between + within / samples) / target_se**2)
+
+
+def samples_needed(between: float, within: float, problems: int, target_se: float) -> float:
+    """Samples of each problem for the same: sigma_w^2 / (n SE^2 - sigma_b^2); infinite if none suffice."""
+    room = problems * target_se**2 - between
+    if room <= 0:
+        return math.inf
+    return max(1, math.ceil(within / room))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from astra_async.stats.correlation import correlation
+from astra_async.stats.intervals import clustered_interval, run_only_interval, total_interval
+from astra_async.stats.paired import equivalence, paired_t, sign_flip, wilcoxon
+from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
+from astra_async.stats.power import minimum_detectable_effect, power_paired, problems_needed, samples_needed
+from astra_async.stats.several import benjamini_hochberg, holm
+from astra_async.stats.spread import median_interval, variance_split
+from astra_async.stats.unpaired import permutation_p
+
+
+def test_too_little_data_gives_nothing_instead_of_a_number() -> None:
+    assert total_interval([0.5]) is None
+    assert run_only_interval([0.5, 0.6], [0.1, 0.1], [3, 1]) is None
+    assert clustered_interval([0.5, 0.6], ["a", "a"]) is None
+    assert paired_t([1.0], [0.0]) is None
+    assert equivalence([1.0], [0.0], 0.1) is None
+    assert sign_flip([], []) is None
+    assert wilcoxon([], []) is None
+    assert variance_split([0.5], [0.1], [4]) is None
+    assert median_interval([0.1]) is None
+    assert minimum_detectable_effect(1) is None
+    assert correlation([1, 2], [1, 2]) is None
+    assert correlation([1, 2, 3], [5, 5, 5]) is None
+    assert permutation_p([], [1]) is None
+    assert len(holm([])) == len(benjamini_hochberg([])) == 0
+
+
+def test_models_that_agree_on_every_problem_differ_with_p_one() -> None:
+    same = [0.1, 0.5, 0.9]
+    test = paired_t(same, same)
+    assert test is not None
+    assert (test.difference, test.t, test.p, test.low, test.high) == (0, 0, 1, 0, 0)
+    assert sign_flip(same, same) == 1
+    assert wilcoxon(same, same) == 1
+    assert equivalence(same, same, 0.02) == 0
+
+
+def test_a_constant_difference_is_certain() -> None:
+    test = paired_t([0.2, 0.4, 0.6], [0.1, 0.3, 0.5])
+    assert test is not None
+    assert (test.t, test.p) == (math.inf, 0)
+
+
+def test_equal_quotients_count_as_no_difference() -> None:
+    assert paired_t([0.1 + 0.2, 0.7], [0.3, 0.7]) == paired_t([0.3, 0.7], [0.3, 0.7])
+
+
+def test_many_problems_are_flipped_by_a_fixed_sample_of_patterns() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.random(65)
+    b = a - 0.02 + rng.normal(0, 0.1, 65)
+    p = sign_flip(a, b)
+    assert p == sign_flip(a, b)
+    expected = scipy_stats.ttest_rel(a, b).pvalue
+    assert p == pytest.approx(expected, abs=0.02)
+
+
+def test_the_exact_and_the_sampled_flips_agree() -> None:
+    rng = np.random.default_rng(3)
+    d = rng.normal(0.3, 1, 16)
+    exact = sign_flip(d, np.zeros(16))
+    expected = scipy_stats.permutation_test(
+        (d,), np.mean, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert exact == pytest.approx(expected)
+
+
+def test_a_median_that_no_problem_can_move_still_has_an_interval() -> None:
+    assert median_interval([0.0] * 18 + [0.3, 0.4]) == (0.0, 0.0)
+    interval = median_interval([0.0, 0.1, 0.2, 0.3, 0.1])
+    assert interval is not None
+    assert interval[0] <= 0.1 <= interval[1]
+
+
+def test_unequal_sample_numbers_use_their_effective_number() -> None:
+    split = variance_split([0.2, 0.4, 0.9], [0.01, 0.02, 0.03], [2, 3, 4])
+    assert split is not None
+    assert split.k0 == pytest.approx((9 - 29 / 9) / 2)
+    assert 2 < split.k0 < 3
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 20, 65, 500, 5000])
+def test_the_minimum_detectable_effect_has_the_power_asked_for(n: int) -> None:
+    effect = minimum_detectable_effect(n)
+    assert effect is not None
+    assert power_paired(effect, n) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_a_precision_below_the_spread_of_problems_takes_more_problems() -> None:
+    assert samples_needed(0.08, 0.04, 65, 0.01) == math.inf
+    assert samples_needed(0.08, 0.04, 1000, 0.01) == 2
+    assert problems_needed(0.08, 0.04, 4, 0.01) == 900
+
+
+@given(st.integers(1, 20), st.data())
+def test_pass_probabilities_are_ordered(k: int, data: st.DataObject) -> None:
+    c, m = data.draw(st.integers(0, k)), data.draw(st.integers(1, k))
+    assert pass_hat(m, k, c) <= pass_at(m, k, c)
+    assert pass_at(1, k, c) == pass_hat(1, k, c) == pytest.approx(c / k)
+    assert g_pass_at(m, k, c, m) == pass_hat(m, k, c)
+    assert g_pass_at(m, k, c, 1) == pytest.approx(pass_at(m, k, c))
+    assert 0 <= mg_pass_at(m, k, c) <= 1 + 1e-12
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=5),
+    st.lists(st.integers(0, 5), min_size=1, max_size=5),
+)
+def test_the_permutation_test_counts_all_permutations(a: list[int], b: list[int]) -> None:
+    pooled = [*a, *b]
+    expected_sum = sum(pooled) * len(a) / len(pooled)
+    observed = abs(sum(a) - expected_sum)
+    sums = [sum(chosen) for chosen in combinations(pooled, len(a))]
+    share = np.mean([abs(s - expected_sum) >= observed - 1e-9 for s in sums])
+    assert permutation_p(a, b) == pytest.approx(share)
+
+
+def test_the_permutation_test_of_zeros_and_ones_is_fishers() -> None:
+    a, b = [1] * 30 + [0] * 2, [1] * 20 + [0] * 12
+    expected = scipy_stats.fisher_exact([[30, 2], [20, 12]]).pvalue
+    assert permutation_p(a, b) == pytest.approx(expected)
+
+
+def test_counts_too_large_to_enumerate_are_sampled() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(0, 10_000, 40).tolist(), rng.integers(0, 10_000, 40).tolist()
+    p = permutation_p(a, b)
+    assert p is not None
+    assert p == pytest.approx(float(scipy_stats.ttest_ind(a, b).pvalue), abs=0.05)

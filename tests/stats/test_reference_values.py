@@ -1,0 +1,201 @@
+"""Published examples, and values computed once with scipy 1.17 and statsmodels 0.15."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from scipy.integrate import quad
+
+from astra_async.stats.correlation import correlation, fisher_interval, t_of
+from astra_async.stats.intervals import (
+    clopper_pearson,
+    clustered_interval,
+    run_only_interval,
+    total_interval,
+    wilson,
+)
+from astra_async.stats.paired import equivalence, paired_t, sign_flip, verdict, wilcoxon
+from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
+from astra_async.stats.power import minimum_detectable_effect, power_paired
+from astra_async.stats.several import benjamini_hochberg, holm
+from astra_async.stats.spread import rms_within_sd, variance_split
+
+CLOSE = 1e-9
+SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0, 2]
+SLEEP_2 = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+DEPRESSION_X = [1.83, 0.5, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.3]
+DEPRESSION_Y = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+P_VALUES = [0.0008, 0.011, 0.013, 0.021, 0.049, 0.12]
+SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+ANSCOMBE_X = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
+ANSCOMBE_Y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
+
+
+def test_the_paired_t_test_of_the_sleep_data() -> None:
+    test = paired_t(SLEEP_1, SLEEP_2)
+    assert test is not None
+    assert test.t == pytest.approx(-4.0621276834, abs=CLOSE)
+    assert test.df == 9
+    assert test.p == pytest.approx(0.0028328902, abs=CLOSE)
+    assert (test.low, test.high) == pytest.approx((-2.4598857633, -0.7001142367), abs=CLOSE)
+    assert test.sd == pytest.approx(1.2299954833, abs=CLOSE)
+
+
+def test_the_sign_flip_test_of_the_sleep_data_is_exact() -> None:
+    assert sign_flip(SLEEP_1, SLEEP_2) == 4 / 1024
+
+
+def test_wilcoxon_of_the_sleep_data_in_three_variants() -> None:
+    def p(zero_method: str, *, correction: bool) -> float | None:
+        return wilcoxon(
+            SLEEP_1,
+            SLEEP_2,
+            zero_method=zero_method,  # type: ignore[arg-type]
+            method="asymptotic",
+            correction=correction,
+        )
+
+    assert p("wilcox", correction=True) == pytest.approx(0.0090906980, abs=CLOSE)
+    assert p("pratt", correction=False) == pytest.approx(0.0058250242, abs=CLOSE)
+    assert p("pratt", correction=True) == pytest.approx(0.0068016, abs=1e-7)
+
+
+def test_wilcoxon_of_the_depression_data_is_exact() -> None:
+    assert wilcoxon(DEPRESSION_X, DEPRESSION_Y) == 0.0390625
+
+
+def test_equivalence_of_the_sleep_data_within_three() -> None:
+    assert equivalence(SLEEP_1, SLEEP_2, 3) == pytest.approx(0.0026555703, abs=CLOSE)
+
+
+def test_holm_and_benjamini_hochberg() -> None:
+    assert holm(P_VALUES) == pytest.approx([0.0048, 0.055, 0.055, 0.063, 0.098, 0.12])
+    assert benjamini_hochberg(P_VALUES) == pytest.approx([0.0048, 0.026, 0.026, 0.0315, 0.0588, 0.12])
+    shuffled = [P_VALUES[place] for place in (3, 0, 5, 1, 4, 2)]
+    assert holm(shuffled) == pytest.approx([0.063, 0.0048, 0.12, 0.055, 0.098, 0.055])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (pass_at(5, 32, 24), 0.9997219132),
+        (pass_at(8, 32, 24), 0.9999999049),
+        (pass_hat(2, 32, 24), 0.5564516129),
+        (pass_hat(4, 32, 24), 0.2954949944),
+        (pass_hat(8, 32, 24), 0.0699229914),
+        (g_pass_at(8, 32, 24, 4), 0.9884710457),
+        (g_pass_at(8, 32, 24, 6), 0.6914606923),
+        (mg_pass_at(8, 32, 24), 0.5030751167),
+        (pass_at(5, 32, 16), 0.9783092325),
+        (pass_hat(2, 32, 16), 0.2419354839),
+        (pass_hat(8, 32, 16), 0.0012235818),
+        (mg_pass_at(8, 32, 16), 0.1180941787),
+        (pass_hat(8, 32, 31), 0.75),
+        (mg_pass_at(8, 32, 31), 0.9375),
+        (pass_at(5, 10, 3), 0.9166666667),
+    ],
+)
+def test_pass_probabilities(value: float, expected: float) -> None:
+    assert value == pytest.approx(expected, abs=1e-10)
+
+
+def test_rates() -> None:
+    assert wilson(24, 32) == pytest.approx((0.5789344101, 0.8674759908), abs=CLOSE)
+    assert clopper_pearson(24, 32) == pytest.approx((0.5659506251, 0.8853839949), abs=CLOSE)
+    assert (wilson(32, 32) or (0, 0))[0] == pytest.approx(0.8928208017, abs=CLOSE)
+    assert (clopper_pearson(0, 32) or (0, 0))[1] == pytest.approx(0.1088811607, abs=CLOSE)
+    assert wilson(0, 0) is None
+
+
+def test_the_variance_split_of_shrout_and_fleiss() -> None:
+    table = np.array(SHROUT_FLEISS, dtype=float)
+    split = variance_split(table.mean(axis=1), table.var(axis=1, ddof=1), [4] * 6)
+    assert split is not None
+    assert split.msb == pytest.approx(11.2416666667, abs=CLOSE)
+    assert split.msw == pytest.approx(6.2638888889, abs=CLOSE)
+    assert split.icc == pytest.approx(0.1657417684, abs=CLOSE)
+    assert split.between == pytest.approx((split.msb - split.msw) / 4)
+
+
+def test_the_clustered_standard_error() -> None:
+    scores = [int(digit) for digit in "110100011110"]
+    plain, clustered = total_interval(scores), clustered_interval(scores, list("000111223334"))
+    assert plain is not None
+    assert clustered is not None
+    assert plain.value == clustered.value == pytest.approx(0.5833333333, abs=CLOSE)
+    assert plain.se == pytest.approx(0.1486470975, abs=CLOSE)
+    assert clustered.se == pytest.approx(0.1332175423, abs=CLOSE)
+
+
+def test_the_total_interval_is_that_of_scipy() -> None:
+    plain = total_interval(ANSCOMBE_Y)
+    assert plain is not None
+    expected = scipy_stats.ttest_1samp(ANSCOMBE_Y, 0).confidence_interval()
+    assert (plain.low, plain.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_run_only_interval_counts_only_the_spread_within_problems() -> None:
+    means, variances, k = [0.2, 0.9], [0.04, 0.01], [4, 8]
+    interval = run_only_interval(means, variances, k)
+    assert interval is not None
+    assert interval.se**2 == pytest.approx((0.04 / 4 + 0.01 / 8) / 4)
+    a = np.array([0.01, 0.00125])
+    assert interval.df == pytest.approx(a.sum() ** 2 / (a**2 / [3, 7]).sum())
+    still = run_only_interval(means, [0, 0], k)
+    assert still is not None
+    assert (still.low, still.high) == (still.value, still.value)
+
+
+def test_power_and_the_minimum_detectable_effect() -> None:
+    assert power_paired(0.1, 65) == pytest.approx(0.1247930576, abs=1e-8)
+    assert power_paired(0.25, 65) == pytest.approx(0.5101366087, abs=1e-8)
+    assert power_paired(0.5, 65) == pytest.approx(0.9777830669, abs=1e-8)
+    assert minimum_detectable_effect(65) == pytest.approx(0.3528177185, abs=1e-6)
+    assert minimum_detectable_effect(65, power=0.9) == pytest.approx(0.4082344426, abs=1e-8)
+
+
+def test_the_minimum_detectable_effect_agrees_with_numerical_integration() -> None:
+    n, effect = 65, minimum_detectable_effect(65)
+    assert effect is not None
+    bound, shift = scipy_stats.t.ppf(0.975, n - 1), effect * n**0.5
+
+    def density(v: float) -> float:  # the t statistic given its chi-square denominator, times its density
+        scale = bound * (v / (n - 1)) ** 0.5
+        tails = scipy_stats.norm.sf(scale - shift) + scipy_stats.norm.cdf(-scale - shift)
+        return float(tails * scipy_stats.chi2.pdf(v, n - 1))
+
+    assert quad(density, 0, 300, limit=500)[0] == pytest.approx(0.8, abs=1e-9)
+
+
+def test_the_correlation_of_anscombe() -> None:
+    found = correlation(ANSCOMBE_X, ANSCOMBE_Y)
+    assert found is not None
+    assert found.r == pytest.approx(0.8164205163, abs=CLOSE)
+    assert found.p == pytest.approx(0.0021696289, abs=CLOSE)
+    assert (found.low, found.high) == pytest.approx((0.4243912134, 0.9506932538), abs=CLOSE)
+    assert found.rho == pytest.approx(0.8181818182, abs=CLOSE)
+
+
+def test_the_correlations_that_the_paper_reports() -> None:
+    assert t_of(-0.560, 65)[0] == pytest.approx(-5.3649992342, abs=CLOSE)
+    assert fisher_interval(-0.560, 65) == pytest.approx((-0.7072943687, -0.3661047597), abs=CLOSE)
+    assert t_of(-0.164, 65)[1] == pytest.approx(0.1917519705, abs=CLOSE)
+    assert fisher_interval(-0.164, 65) == pytest.approx((-0.3922108889, 0.0832281927), abs=CLOSE)
+
+
+def test_the_root_mean_square_within_sd() -> None:
+    assert rms_within_sd([0.04, 0.0, 0.02]) == pytest.approx(0.02**0.5)
+    assert rms_within_sd([float("nan")]) is None
+
+
+def test_the_population_sd_at_k_32_is_smaller_by_a_known_factor() -> None:
+    scores = np.random.default_rng(1).random(32)
+    assert scores.std() / scores.std(ddof=1) == pytest.approx(0.9842509843, abs=CLOSE)
+
+
+def test_equivalence_goes_before_better() -> None:
+    assert verdict(0.005, 0.001, 0.001) == "equivalent"
+    assert verdict(0.05, 0.001, 0.9) == "better"
+    assert verdict(-0.05, 0.001, 0.9) == "worse"
+    assert verdict(0.05, 0.2, 0.9) == "inconclusive"
