@@ -1,0 +1,72 @@
+"""The one place where what Docker, aiohttp and the operating system raise becomes a SandboxError."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_NO_CONNECTION = 900  # aiodocker's own status for "the socket does not answer"
+_NOT_FOUND = 404
+_SHOWN_CHARACTERS = 400
+
+
+@asynccontextmanager
+async def engine_call(action: str, *, timeout_s: float | None, running: bool = False) -> AsyncIterator[None]:
+    """Give the block `timeout_s` seconds and translate whatever foreign error leaves it.
+
+    `action` continues the sentence "Docker Engine could not ..."; `running` says that a container
+    of ours is at work, so that a lost connection means a lost container.
+    """
+    import aiohttp
+    from aiodocker.exceptions import DockerError
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    # AssertionError: what aiodocker says of a stream whose connection has gone.
+    except (DockerError, aiohttp.ClientError, OSError, EOFError, ValueError, AssertionError) as error:
+        raise translate(error, action, running=running) from error
+
+
+def translate(error: Exception, action: str, *, running: bool = False) -> SandboxError:
+    """The SandboxError that says what `error` means for a run; see `engine_call` for the arguments."""
+    from aiodocker.exceptions import DockerError
+
+    if isinstance(error, TimeoutError):
+        return SandboxError(f"Docker Engine took too long to {action}; is its host overloaded?")
+    if isinstance(error, DockerError) and error.status != _NO_CONNECTION:
+        return _refusal(error.status, one_line(error.message), action)
+    if running:
+        return ContainerLost(f"Connection to Docker Engine lost while it was to {action}: {one_line(error)}")
+    return EngineUnavailable(
+        f"No Docker Engine answers ({one_line(error)}); start one (scripts/engine does), "
+        "or point DOCKER_HOST at it"
+    )
+
+
+def one_line(text: object) -> str:
+    """`text` without line breaks and cut to a length that an error message can carry."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + " ..."
+
+
+def _refusal(status: int, message: str, action: str) -> SandboxError:
+    lowered = message.lower()
+    if "no space left on device" in lowered or "disk quota exceeded" in lowered:
+        return SandboxError(
+            f"The Docker host's disk is full: could not {action} ({message}); "
+            "free space, e.g. with `docker system df` and `docker image prune`"
+        )
+    if "no such image" in lowered:
+        return ImageError(f"Image not found: {message}; build it (`astra images build`) or pull it")
+    if '"bash"' in lowered and "not found" in lowered:
+        return ImageError(f"The image has no bash on its PATH, which runs every test command: {message}")
+    if status == _NOT_FOUND and "no such container" in lowered:
+        return ContainerLost(f"The container vanished before Docker Engine could {action}")
+    return SandboxError(f"Docker Engine could not {action}: {message} (status {status})")

@@ -1,0 +1,63 @@
+"""What a container printed, in bounded memory: the head, the tail, and a count of what lay between."""
+
+from __future__ import annotations
+
+_STDOUT = 1
+
+
+class Clipped:
+    """A byte stream of which the first and the last `limit // 2` bytes are kept."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self.total += len(data)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        self._tail += data
+        if len(self._tail) > 2 * self._half:  # trimmed seldom, so that each byte is moved about once
+            del self._tail[: -self._half]
+
+    def remove_last(self, mark: bytes) -> bool:
+        """Take the last occurrence of `mark` out of what was kept; False when there is none."""
+        for part in (self._tail, self._head):
+            at = part.rfind(mark)
+            if at >= 0:
+                del part[at : at + len(mark)]
+                self.total -= len(mark)
+                return True
+        return False
+
+    def text(self) -> str:
+        """Head and tail as text, with a line between them that says how many bytes were left out."""
+        tail = self._tail[-self._half :]
+        left_out = self.total - len(self._head) - len(tail)
+        if not left_out:
+            return (self._head + tail).decode("utf-8", errors="replace")
+        mark = f"\n[... {left_out} bytes of output left out ...]\n"
+        return self._head.decode("utf-8", errors="replace") + mark + tail.decode("utf-8", errors="replace")
+
+
+class Output:
+    """Standard output and error as they came, and standard output alone, each clipped."""
+
+    def __init__(self, limit: int) -> None:
+        self.combined = Clipped(limit)
+        self.stdout = Clipped(limit)
+
+    def feed(self, stream: int, data: bytes) -> None:
+        """Take one frame of Docker's multiplexed stream (1: standard output, 2: standard error)."""
+        self.combined.feed(data)
+        if stream == _STDOUT:
+            self.stdout.feed(data)
+
+    def take_mark(self, mark: bytes) -> bool:
+        """Whether `mark` was printed to standard output; it is removed from what is shown."""
+        return self.stdout.remove_last(mark) and self.combined.remove_last(mark)
