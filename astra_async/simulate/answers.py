@@ -1,0 +1,163 @@
+"""What a simulated model says: a pure function of its profile, the sample's name and the problem.
+
+Answers are the bundled reference and faulty solutions of the problem. For a problem that the server
+has no solutions of, a model answers politely and without files, which is a format error and not a
+wrong result: a simulation knows nothing about a problem that is not bundled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from astra_async.simulate.draws import SampleName, seeded
+from astra_async.simulate.formatting import MENDABLE, UNREADABLE, introduced, well_formed
+from astra_async.simulate.profiles import Profile, solve_rate
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+    from astra_async.simulate.formatting import Flaw
+    from astra_async.types import Format
+
+CHARACTERS_PER_TOKEN = 3.6
+Finish = Literal["stop", "length", "refusal", "content_filter"]
+
+# The other refusals have no text: a content filter stopped them.
+_SPOKEN_REFUSAL = 0.7
+_UNKNOWN = (
+    "I would be glad to help with this project, but I am a simulated model: I know the bundled problems"
+    " only, and this is none of them, so I cannot give any files."
+)
+_REFUSALS = (
+    "I'm sorry, but I can't help with that request.",
+    "I can't assist with changing this project.",
+    "This request conflicts with my guidelines, so I have to decline it.",
+)
+
+
+class FaultySolution(Protocol):
+    """A wrong solution: its name, its files, and how many tests it passes."""
+
+    @property
+    def name(self) -> str:
+        """Distinct among the faulty solutions of a problem."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Path to content."""
+        ...
+
+    @property
+    def expected_passed(self) -> int:
+        """Tests that it passes."""
+        ...
+
+
+class Solutions(Protocol):
+    """The right and the wrong solutions of one problem (`astra_async.bundled.BundledAnswers`)."""
+
+    @property
+    def reference(self) -> Mapping[str, str]:
+        """Path to content of the reference solution."""
+        ...
+
+    @property
+    def faulty(self) -> Sequence[FaultySolution]:
+        """Wrong solutions, in any order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer before it is put on a wire.
+
+    `solution` is `reference`, the name of a faulty solution, or None where nothing was drawn; `flaw`
+    names what is wrong with its format. Both are for tests and statistics and are never sent.
+    """
+
+    text: str
+    finish: Finish
+    solution: str | None = None
+    flaw: str | None = None
+    reasoning_tokens: int = 0
+
+    @property
+    def text_tokens(self) -> int:
+        """Tokens of the visible text."""
+        return tokens_in(self.text)
+
+
+def tokens_in(text: str) -> int:
+    """A text's tokens by its length: there is no tokenizer here, and none is needed."""
+    return max(1, math.ceil(len(text) / CHARACTERS_PER_TOKEN)) if text else 0
+
+
+def draw_answer(profile: Profile, name: SampleName, solutions: Solutions | None) -> Answer:
+    """The answer of a model to one sample; always the same for the same arguments."""
+    generator = seeded("answer", profile.name, name.seed, name.format, name.problem_id, name.sample)
+    # Drawn first and always, so that a change of one rate leaves the other draws as they were.
+    refusal, cut, readable, thinking = (generator.random() for _ in range(4))
+    reasoning = round(profile.reasoning_tokens * math.exp(0.5 * generator.gauss(0, 1)) * (0.5 + thinking))
+    if refusal < profile.refusal:
+        return _refusal(generator, reasoning)
+    if solutions is None or not solutions.faulty:
+        return Answer(text=_UNKNOWN, finish="stop", reasoning_tokens=reasoning)
+    solution, files = _draw_solution(profile, name.problem_id, solutions, generator)
+    flaw = _draw_flaw(profile, name.format, readable, generator)
+    if flaw:
+        text = introduced(flaw.write(files), generator, prose=profile.prose)
+    else:
+        text = well_formed(files, name.format, generator, prose=profile.prose)
+    if cut < profile.truncation:
+        text = text[: int(len(text) * generator.uniform(0.3, 0.9))]
+    return Answer(
+        text=text,
+        finish="length" if cut < profile.truncation else "stop",
+        solution=solution,
+        flaw=flaw.name if flaw else None,
+        reasoning_tokens=reasoning,
+    )
+
+
+def limited(answer: Answer, max_tokens: int | None) -> Answer:
+    """The answer as far as max_tokens lets it get; hidden reasoning counts, as it does in reality."""
+    if max_tokens is None or answer.reasoning_tokens + answer.text_tokens <= max_tokens:
+        return answer
+    reasoning = min(answer.reasoning_tokens, max_tokens)
+    text = answer.text[: int((max_tokens - reasoning) * CHARACTERS_PER_TOKEN)]
+    return Answer(
+        text=text, finish="length", solution=answer.solution, flaw=answer.flaw, reasoning_tokens=reasoning
+    )
+
+
+def _refusal(generator: random.Random, reasoning: int) -> Answer:
+    finish: Finish = "refusal" if generator.random() < _SPOKEN_REFUSAL else "content_filter"
+    text = generator.choice(_REFUSALS) if finish == "refusal" else ""
+    return Answer(text=text, finish=finish, reasoning_tokens=reasoning)
+
+
+def _draw_solution(
+    profile: Profile, problem_id: str, solutions: Solutions, generator: random.Random
+) -> tuple[str, Mapping[str, str]]:
+    if generator.random() < solve_rate(profile, problem_id):
+        return "reference", solutions.reference
+    # Sorted: the draw must not depend on the order in which solutions were read from a disk.
+    faulty = sorted(solutions.faulty, key=lambda one: one.name)
+    best = max(1, *(one.expected_passed for one in faulty))
+    weights = [math.exp(profile.nearness * one.expected_passed / best) for one in faulty]
+    usual = generator.random() < profile.habit
+    source = seeded("habit", profile.name, problem_id) if usual else generator
+    chosen = source.choices(faulty, weights)[0]
+    return chosen.name, chosen.files
+
+
+def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random.Random) -> Flaw | None:
+    if readable < profile.unreadable[fmt]:
+        return generator.choice(UNREADABLE[fmt])
+    if readable < profile.unreadable[fmt] + profile.malformed[fmt]:
+        return generator.choice(MENDABLE[fmt])
+    return None

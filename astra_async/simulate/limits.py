@@ -1,0 +1,144 @@
+"""Rate limits of a simulated provider: exact buckets, refilled continuously, one pair for each model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from astra_async.simulate.clocks import Clocks
+    from astra_async.simulate.settings import SimulationSettings
+
+Dimension = Literal["requests", "tokens"]
+# A rejection reaches its client after others were sent: those could not know of the pause.
+GRACE_S = 0.1
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One dimension as a response announces it.
+
+    `reset_s` is the time until the bucket is full, `reset_at` the same as Unix time.
+    """
+
+    dimension: Dimension
+    limit: float
+    remaining: float
+    reset_s: float
+    reset_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A request over the limit. `wait_s` is when it would fit; `never`: it is larger than the limit."""
+
+    dimension: Dimension
+    limit: float
+    requested: float
+    wait_s: float
+    never: bool = False
+    told: bool = False  # it came within a pause that an earlier rejection had announced
+
+
+class _Bucket:
+    def __init__(self, dimension: Dimension, per_minute: float, burst_s: float, now: float) -> None:
+        self.dimension: Dimension = dimension
+        self.per_minute = per_minute
+        self.rate = per_minute / 60
+        self.capacity = max(1.0, self.rate * burst_s)
+        self.level = self.capacity
+        self.at = now
+
+    def refill(self, now: float) -> None:
+        self.level = min(self.capacity, self.level + (now - self.at) * self.rate)
+        self.at = now
+
+    def wait_s(self, amount: float) -> float:
+        # What is larger than the bucket is admitted when the bucket is full, and drives it negative.
+        missing = min(amount, self.capacity) - self.level
+        return missing / self.rate if missing > _ROUNDING else 0.0
+
+    def window(self, unix: float) -> Window:
+        reset_s = (self.capacity - self.level) / self.rate
+        return Window(
+            dimension=self.dimension,
+            limit=self.per_minute,
+            remaining=max(0.0, math.floor(self.level + _ROUNDING)),
+            reset_s=reset_s,
+            reset_at=unix + reset_s,
+        )
+
+
+class RateLimiter:
+    """Admits or rejects requests. A rejected request takes nothing from the buckets."""
+
+    def __init__(self, settings: SimulationSettings, clocks: Clocks) -> None:
+        self._settings = settings
+        self._clocks = clocks
+        self._buckets: dict[str, tuple[_Bucket, ...]] = {}
+        self._pauses: dict[str, tuple[float, float]] = {}
+
+    def admit(self, model: str, tokens: float) -> Rejected | None:
+        """Take one request and so many tokens, or say why not and when it would fit."""
+        now = self._clocks.monotonic()
+        wanted = [(bucket, self._amount(bucket, tokens)) for bucket in self._refilled(model, now)]
+        for bucket, amount in wanted:
+            if amount > bucket.per_minute and bucket.dimension == "tokens":
+                return _rejected(bucket, amount, 0.0, never=True)
+        tightest = max(wanted, key=lambda pair: pair[0].wait_s(pair[1]), default=None)
+        if tightest and (wait_s := tightest[0].wait_s(tightest[1])) > 0:
+            return _rejected(*tightest, wait_s, told=self._was_told(model, now, wait_s))
+        for bucket, amount in wanted:
+            bucket.level -= amount
+        return None
+
+    def charge(self, model: str, tokens: float) -> None:
+        """Take tokens that are known only now (an answer's, where max_tokens was not charged)."""
+        for bucket in self._refilled(model, self._clocks.monotonic()):
+            if bucket.dimension == "tokens":
+                bucket.level -= tokens
+
+    def windows(self, model: str) -> tuple[Window, ...]:
+        """What the headers of a response announce; empty without limits."""
+        unix = self._clocks.unix()
+        return tuple(bucket.window(unix) for bucket in self._refilled(model, self._clocks.monotonic()))
+
+    def _refilled(self, model: str, now: float) -> tuple[_Bucket, ...]:
+        if model not in self._buckets:
+            self._buckets[model] = self._new_buckets(now)
+        for bucket in self._buckets[model]:
+            bucket.refill(now)
+        return self._buckets[model]
+
+    def _new_buckets(self, now: float) -> tuple[_Bucket, ...]:
+        limits: tuple[tuple[Dimension, float | None], ...] = (
+            ("requests", self._settings.requests_per_minute),
+            ("tokens", self._settings.tokens_per_minute),
+        )
+        burst_s = self._settings.burst_s
+        return tuple(_Bucket(name, limit, burst_s, now) for name, limit in limits if limit is not None)
+
+    @staticmethod
+    def _amount(bucket: _Bucket, tokens: float) -> float:
+        return 1.0 if bucket.dimension == "requests" else tokens
+
+    def _was_told(self, model: str, now: float, wait_s: float) -> bool:
+        begin, end = self._pauses.get(model, (math.inf, -math.inf))
+        if now >= end:
+            self._pauses[model] = (now + GRACE_S, now + wait_s)
+        return begin <= now < end
+
+
+def _rejected(
+    bucket: _Bucket, amount: float, wait_s: float, *, never: bool = False, told: bool = False
+) -> Rejected:
+    return Rejected(
+        dimension=bucket.dimension,
+        limit=bucket.per_minute,
+        requested=amount,
+        wait_s=wait_s,
+        never=never,
+        told=told,
+    )

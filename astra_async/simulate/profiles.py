@@ -1,0 +1,146 @@
+"""The simulated models: five characters, each a table of rates.
+
+The skill of a model differs from problem to problem: the chance of a correct answer to one problem is
+drawn once, from a logit-normal distribution with mean `skill` and width `spread`. Half of its variance
+is the problem's own difficulty, the same for all models, so that hard problems are hard for everyone.
+A wide spread makes a model that nearly always or nearly never solves a problem (consistent); a narrow
+one makes a model that solves every problem now and then (inconsistent), at the same mean score.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.simulate.draws import seeded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.types import Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One simulated model. Rates are chances per answer, from 0 to 1.
+
+    Attributes:
+        skill: mean over problems of the chance that a readable answer is the reference solution.
+        spread: standard deviation, in logits, of that chance between problems.
+        habit: chance that a wrong answer is the model's usual mistake with that problem.
+        nearness: how much other mistakes lean towards those that pass many tests; 0 is not at all.
+        unreadable: rate of answers that no parser can use, by format.
+        malformed: rate of answers with a flaw in their format that a tolerant parser can mend.
+        refusal: rate of refusals.
+        truncation: rate of answers cut by length although the limit was not reached.
+        prose: chance of each of two remarks, before and after the files.
+        reasoning_tokens: median of hidden reasoning; 0 for a model that does not reason.
+        first_token_s: median time to the first token without reasoning, in seconds.
+        tokens_per_s: median speed of the stream, reasoning included.
+        context_tokens: longest prompt that is accepted.
+    """
+
+    name: str
+    skill: float
+    spread: float
+    habit: float
+    nearness: float
+    unreadable: Mapping[Format, float]
+    malformed: Mapping[Format, float]
+    refusal: float = 0.0
+    truncation: float = 0.0
+    prose: float = 0.3
+    reasoning_tokens: int = 0
+    first_token_s: float = 0.8
+    tokens_per_s: float = 80.0
+    context_tokens: int = 200_000
+
+
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="steady",
+            skill=0.76,
+            spread=2.4,
+            habit=0.95,
+            nearness=3.0,
+            unreadable={"xml": 0.003, "json": 0.008},
+            malformed={"xml": 0.04, "json": 0.06},
+            refusal=0.001,
+            truncation=0.003,
+            reasoning_tokens=500,
+            first_token_s=0.9,
+            tokens_per_s=95.0,
+        ),
+        Profile(
+            name="erratic",
+            skill=0.74,
+            spread=0.4,
+            habit=0.2,
+            nearness=0.8,
+            unreadable={"xml": 0.015, "json": 0.03},
+            malformed={"xml": 0.12, "json": 0.16},
+            refusal=0.003,
+            truncation=0.015,
+            prose=0.6,
+            first_token_s=0.5,
+            tokens_per_s=130.0,
+        ),
+        Profile(
+            name="weak",
+            skill=0.3,
+            spread=1.0,
+            habit=0.5,
+            nearness=0.4,
+            unreadable={"xml": 0.04, "json": 0.07},
+            malformed={"xml": 0.2, "json": 0.25},
+            truncation=0.03,
+            prose=0.8,
+            first_token_s=0.3,
+            tokens_per_s=180.0,
+            context_tokens=32_000,
+        ),
+        Profile(
+            name="json-shy",
+            skill=0.68,
+            spread=1.2,
+            habit=0.6,
+            nearness=1.5,
+            unreadable={"xml": 0.006, "json": 0.2},
+            malformed={"xml": 0.05, "json": 0.4},
+            refusal=0.002,
+            truncation=0.008,
+            first_token_s=0.7,
+            tokens_per_s=85.0,
+        ),
+        Profile(
+            name="refuser",
+            skill=0.66,
+            spread=1.2,
+            habit=0.6,
+            nearness=1.5,
+            unreadable={"xml": 0.008, "json": 0.012},
+            malformed={"xml": 0.05, "json": 0.08},
+            refusal=0.12,
+            truncation=0.005,
+            reasoning_tokens=250,
+            first_token_s=1.1,
+            tokens_per_s=75.0,
+        ),
+    )
+}
+
+
+def solve_rate(profile: Profile, problem_id: str) -> float:
+    """The chance that a readable answer of this model to this problem is the reference solution."""
+    difficulty = seeded("difficulty", problem_id).gauss(0, 1)
+    affinity = seeded("affinity", profile.name, problem_id).gauss(0, 1)
+    # The mean of sigmoid(m + s Z) is close to sigmoid(m / sqrt(1 + pi s^2 / 8)); solved for m.
+    centre = _logit(profile.skill) * math.sqrt(1 + math.pi * profile.spread**2 / 8)
+    return 1 / (1 + math.exp(-(centre + profile.spread * (affinity - difficulty) / math.sqrt(2))))
+
+
+def _logit(chance: float) -> float:
+    return math.log(chance / (1 - chance))

@@ -1,0 +1,98 @@
+"""Which sample and which attempt a request is: from its header, or counted where it carries none."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.simulate.draws import SampleName, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from astra_async.simulate.wires.wire import Ask
+    from astra_async.types import Format
+
+UNKNOWN_PROBLEM = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """One attempt of one sample; `key` names model and sample, `attempt` counts from 0."""
+
+    name: SampleName
+    key: str
+    attempt: int
+    prompt: str  # the prompt's digest
+    counted: bool = False
+
+
+class Samples:
+    """Counts attempts, and numbers the requests of clients that name no sample.
+
+    Attempts are counted until the sample is answered, so memory holds unanswered samples only. Requests
+    without a header are numbered by prompt: the k-th answer to a prompt is its k-th sample, a failed
+    request gives its number back, and so k answers are the same set in whatever order they were asked.
+    A request with a seed of its own always gets the answer of that seed.
+    """
+
+    def __init__(self, seed: int, find_problem: Callable[[str], str | None]) -> None:
+        self._seed = seed
+        self._find_problem = find_problem
+        self._attempts: dict[str, int] = {}
+        self._numbers: dict[str, _Numbers] = {}
+        self._problems: dict[str, str] = {}
+
+    def take(self, ask: Ask, name: SampleName | None) -> Taken:
+        """Begin an attempt of the sample that the header names, or of one that is counted here."""
+        prompt = digest(ask.prompt)
+        counted = name is None and ask.seed is None
+        if name is None:
+            name = self._name(ask, prompt)
+        key = f"{ask.model}/{name.seed}/{name.format}/{name.problem_id}/{name.sample}"
+        attempt = self._attempts.get(key, 0)
+        self._attempts[key] = attempt + 1
+        return Taken(name=name, key=key, attempt=attempt, prompt=prompt, counted=counted)
+
+    def leave(self, taken: Taken, model: str, *, answered: bool) -> None:
+        """The attempt has ended; an answered sample's attempts are forgotten."""
+        if answered:
+            self._attempts.pop(taken.key, None)
+        elif taken.counted:
+            self._numbers[f"{model}/{taken.prompt}"].give_back(taken.name.sample)
+
+    def _name(self, ask: Ask, prompt: str) -> SampleName:
+        problem_id = self._problem(ask.prompt, prompt)
+        fmt = _format_asked(ask.prompt)
+        if ask.seed is not None:
+            return SampleName(str(ask.seed), fmt, problem_id, 0)
+        numbers = self._numbers.setdefault(f"{ask.model}/{prompt}", _Numbers())
+        seed = f"{self._seed}-{prompt}"
+        return SampleName(seed, fmt, problem_id, numbers.take())
+
+    def _problem(self, text: str, prompt: str) -> str:
+        if prompt not in self._problems:
+            self._problems[prompt] = self._find_problem(text) or UNKNOWN_PROBLEM
+        return self._problems[prompt]
+
+
+def _format_asked(prompt: str) -> Format:
+    return "json" if "JSON" in prompt and "<solution" not in prompt else "xml"
+
+
+class _Numbers:
+    """The lowest free number first."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        if self._free:
+            return heapq.heappop(self._free)
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, number: int) -> None:
+        heapq.heappush(self._free, number)

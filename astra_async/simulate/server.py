@@ -1,0 +1,127 @@
+"""The simulated provider server: a real HTTP server on 127.0.0.1."""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from astra_async.errors import ConfigError
+from astra_async.simulate.clocks import Clocks
+from astra_async.simulate.profiles import PROFILES
+from astra_async.simulate.recognition import find_bundled_problem
+from astra_async.simulate.service import Counters, Service
+from astra_async.simulate.settings import SimulationSettings
+from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from astra_async.simulate.answers import Solutions
+    from astra_async.simulate.wires.wire import Wire
+
+HOST = "127.0.0.1"
+_LARGEST_REQUEST_BYTES = 64 * 1024**2
+_BACKLOG = 1024
+
+
+class SimulatedServer:
+    """A running server; make one with `start`, end it with `stop`.
+
+    Attributes:
+        counters: what it has seen so far.
+        port: the port it listens on.
+    """
+
+    def __init__(self, runner: web.AppRunner, service: Service, port: int) -> None:
+        self._runner = runner
+        self.counters: Counters = service.counters
+        self.port = port
+
+    @classmethod
+    async def start(
+        cls,
+        *,
+        port: int = 0,
+        settings: SimulationSettings | None = None,
+        answers: Callable[[str], Solutions | None] | None = None,
+        find_problem: Callable[[str], str | None] = find_bundled_problem,
+        clocks: Clocks | None = None,
+    ) -> SimulatedServer:
+        """Listen on 127.0.0.1; port 0 takes a free one.
+
+        Args:
+            port: the port to listen on.
+            settings: speed, limits and faults.
+            answers: the solutions of a problem by its id, None for an unknown one; the bundled ones
+                by default.
+            find_problem: the problem that a prompt is about, for clients that do not name it.
+            clocks: where time comes from.
+
+        Raises:
+            ConfigError: the port is taken or not allowed.
+        """
+        service = Service(
+            settings or SimulationSettings(),
+            answers=answers or bundled_answers,
+            find_problem=find_problem,
+            clocks=clocks or Clocks(),
+        )
+        # Handlers end with their client; when the server stops, streams are cut off, not waited for.
+        runner = web.AppRunner(
+            _application(service), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, HOST, port, backlog=_BACKLOG).start()
+        except (OSError, OverflowError) as error:
+            await runner.cleanup()
+            message = f"simulated server: cannot listen on {HOST}:{port} ({error}); choose another port"
+            raise ConfigError(message) from error
+        return cls(runner, service, runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Close the port and every connection."""
+        await self._runner.cleanup()
+
+    @property
+    def base_url(self) -> str:
+        """Where OpenAI's formats live; `simulated/NAME` and `openai-compatible/NAME` use this."""
+        return f"{self.root_url}/v1"
+
+    @property
+    def root_url(self) -> str:
+        """The server itself, without a path."""
+        return f"http://{HOST}:{self.port}"
+
+
+def bundled_answers(problem_id: str) -> Solutions | None:
+    """The solutions of a bundled problem, None for any other id."""
+    from astra_async.bundled import load_answers
+
+    return load_answers(problem_id)
+
+
+def _application(service: Service) -> web.Application:
+    application = web.Application(client_max_size=_LARGEST_REQUEST_BYTES)
+    application.router.add_get("/v1/models", _models)
+    for path, wire in _ROUTES:
+        application.router.add_post(path, functools.partial(service.handle, wire))
+    return application
+
+
+async def _models(_request: web.Request) -> web.Response:
+    created = int(time.time())
+    models = [
+        {"id": name, "object": "model", "created": created, "owned_by": "astra-simulation"}
+        for name in PROFILES
+    ]
+    return web.json_response({"object": "list", "data": models})
+
+
+_ROUTES: tuple[tuple[str, Wire], ...] = (
+    ("/v1/chat/completions", ChatCompletions()),
+    ("/openai/deployments/{model}/chat/completions", AzureChatCompletions()),
+)

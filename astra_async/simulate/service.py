@@ -1,0 +1,315 @@
+"""One model call, seen from the server: read, admit, draw, and stream, with a fault now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+import struct
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import orjson
+from aiohttp import web
+
+from astra_async.simulate.answers import Solutions, draw_answer, limited, tokens_in
+from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
+from astra_async.simulate.faults import broken_at, fault_of
+from astra_async.simulate.limits import RateLimiter
+from astra_async.simulate.profiles import PROFILES, Profile
+from astra_async.simulate.promptcache import SMALLEST_TOKENS, PromptCache
+from astra_async.simulate.samples import Samples
+from astra_async.simulate.timing import due_times, grouped
+from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Failure, Reply, Tokens, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from astra_async.simulate.answers import Answer
+    from astra_async.simulate.clocks import Clocks
+    from astra_async.simulate.limits import Rejected
+    from astra_async.simulate.samples import Taken
+    from astra_async.simulate.settings import FaultKind, SimulationSettings
+
+_R = TypeVar("_R", bound=web.StreamResponse)
+_INJECTED_WAIT_S = 1.0
+_LEAST_WAIT_S = 0.05
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a server has seen so far.
+
+    Attributes:
+        requests: model calls received, whatever became of them.
+        answered: answers delivered to their end.
+        rejected: calls refused with 429 because a limit was passed.
+        violations: those of them that came within a pause the server had announced.
+        disconnected: answers not delivered to their end, because the client went or the server stopped.
+        faults: injected faults by kind.
+    """
+
+    requests: int = 0
+    answered: int = 0
+    rejected: int = 0
+    violations: int = 0
+    disconnected: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """Everything that is known of one admitted call."""
+
+    wire: Wire
+    ask: Ask
+    profile: Profile
+    taken: Taken
+    answer: Answer
+    reply: Reply
+    fault: FaultKind | None
+
+
+class Service:
+    """Answers model calls in any wire format; `answers` gives the solutions of a problem, or None."""
+
+    def __init__(
+        self,
+        settings: SimulationSettings,
+        *,
+        answers: Callable[[str], Solutions | None],
+        find_problem: Callable[[str], str | None],
+        clocks: Clocks,
+    ) -> None:
+        self.counters = Counters()
+        self._settings = settings
+        self._clocks = clocks
+        self._answers = answers
+        self._limiter = RateLimiter(settings, clocks)
+        self._cache = PromptCache(settings.cache_ttl_s, clocks.monotonic)
+        self._samples = Samples(settings.seed, find_problem)
+
+    async def handle(self, wire: Wire, request: web.Request) -> web.StreamResponse:
+        """One request, from its body to the last byte of its answer."""
+        self.counters.requests += 1
+        try:
+            ask = wire.read(await _body(request), request.match_info)
+            header = request.headers.get(SAMPLE_HEADER)
+            name = _sample_name(header) if header is not None else None
+        except BadAsk as error:
+            return _error(wire.failure("bad_request", Detail(message=str(error))))
+        failure = self._refusal(wire, ask)
+        if failure:
+            return self._announced(_error(failure), wire, ask.model)
+        taken = self._samples.take(ask, name)
+        answered = False
+        try:
+            call = self._call(wire, ask, taken)
+            response, answered = await self._respond(call, request)
+        except asyncio.CancelledError:
+            self.counters.disconnected += 1
+            raise
+        except ConnectionResetError:
+            self.counters.disconnected += 1
+            return web.Response()  # aiohttp drops it quietly: there is nobody to read it
+        finally:
+            self._samples.leave(taken, ask.model, answered=answered)
+        return response
+
+    # --- before the answer ------------------------------------------------------------------------
+
+    def _refusal(self, wire: Wire, ask: Ask) -> Failure | None:
+        """Why the call gets no answer: key, quota, model, context length, limits; None admits it."""
+        denial = self._settings.denied.get(ask.model)
+        if denial:
+            return wire.failure(denial, Detail(model=ask.model))
+        profile = PROFILES.get(ask.model)
+        if profile is None:
+            return wire.failure("unknown_model", Detail(model=ascii(ask.model)[1:81].rstrip("'")))
+        tokens = tokens_in(ask.prompt)
+        if tokens > profile.context_tokens:
+            detail = Detail(model=ask.model, tokens=tokens, most_tokens=profile.context_tokens)
+            return wire.failure("context", detail)
+        rejected = self._limiter.admit(ask.model, self._charged(wire, ask, tokens))
+        return self._rejection(wire, ask, rejected) if rejected else None
+
+    def _charged(self, wire: Wire, ask: Ask, tokens: int) -> int:
+        if wire.cached_is_exempt and ask.cache_marked:
+            tokens -= self._cache.cached_tokens(ask.model, digest(ask.prompt), tokens)
+        return tokens + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
+
+    def _rejection(self, wire: Wire, ask: Ask, rejected: Rejected) -> Failure:
+        self.counters.rejected += 1
+        self.counters.violations += rejected.told
+        detail = Detail(model=ask.model, rejected=rejected, wait_s=rejected.wait_s)
+        return wire.failure("too_large" if rejected.never else "rate_limit", detail)
+
+    def _call(self, wire: Wire, ask: Ask, taken: Taken) -> _Call:
+        profile = PROFILES[ask.model]
+        solutions = self._answers(taken.name.problem_id)
+        answer = limited(draw_answer(profile, taken.name, solutions), ask.max_tokens)
+        size = self._settings.chunk_characters
+        reply = Reply(
+            id=digest(f"{taken.key}/{taken.attempt}"),
+            model=ask.model,
+            created=int(self._clocks.unix()),
+            pieces=[answer.text[start : start + size] for start in range(0, len(answer.text), size)],
+            finish=answer.finish,
+            tokens=self._tokens(wire, ask, taken, answer),
+            with_usage=ask.with_usage,
+        )
+        fault = fault_of(self._settings, taken.key, taken.attempt)
+        return _Call(
+            wire=wire, ask=ask, profile=profile, taken=taken, answer=answer, reply=reply, fault=fault
+        )
+
+    def _tokens(self, wire: Wire, ask: Ask, taken: Taken, answer: Answer) -> Tokens:
+        prompt = tokens_in(ask.prompt)
+        usable = ask.cache_marked or not wire.marks_cache
+        cached = self._cache.cached_tokens(ask.model, taken.prompt, prompt) if usable else 0
+        writes = wire.marks_cache and usable and not cached and prompt >= SMALLEST_TOKENS
+        return Tokens(
+            prompt=prompt,
+            cached=cached,
+            written=prompt // 128 * 128 if writes else 0,
+            output=answer.text_tokens + answer.reasoning_tokens,
+            reasoning=answer.reasoning_tokens,
+        )
+
+    # --- the answer -------------------------------------------------------------------------------
+
+    async def _respond(self, call: _Call, request: web.Request) -> tuple[web.StreamResponse, bool]:
+        """The response, and whether it is the whole answer."""
+        if call.fault:
+            self.counters.faults[call.fault] += 1
+        match call.fault:
+            case "rate_limit" | "server_error" | "unavailable" | "overloaded" as trouble:
+                failure = call.wire.failure(trouble, self._injected(call))
+                return self._announced(_error(failure), call.wire, call.ask.model), False
+        if not call.ask.stream:
+            return await self._respond_whole(call, request)
+        response = await self._stream(call, request)
+        if call.fault:
+            return response, False
+        self._settle(call)
+        return response, True
+
+    def _injected(self, call: _Call) -> Detail:
+        wait_s = max(_LEAST_WAIT_S, _INJECTED_WAIT_S * self._settings.speed)
+        return Detail(model=call.ask.model, wait_s=wait_s)
+
+    async def _respond_whole(self, call: _Call, request: web.Request) -> tuple[web.StreamResponse, bool]:
+        await _sleep(_times(call)[-1] * self._settings.speed)
+        if call.fault:
+            _reset(request)
+            return web.Response(), False
+        self._warm(call)
+        self._settle(call)
+        body = call.wire.whole(call.reply)
+        response = web.Response(body=body, content_type="application/json")
+        return self._announced(response, call.wire, call.ask.model), True
+
+    async def _stream(self, call: _Call, request: web.Request) -> web.StreamResponse:
+        events = _events(call)
+        if call.fault == "reset" and not events:
+            _reset(request)
+            return web.Response()
+        response = web.StreamResponse(headers={"cache-control": "no-cache"})
+        response.headers["content-type"] = call.wire.stream_type
+        await self._announced(response, call.wire, call.ask.model).prepare(request)
+        await self._write(call, events, response)
+        await self._break_off(call, request, response)
+        return response
+
+    async def _write(self, call: _Call, events: list[bytes], response: web.StreamResponse) -> None:
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        writes = grouped(events, _times(call)[: len(events)], self._settings.speed)
+        for number, (due_s, data) in enumerate(writes):
+            await _sleep(start + due_s - loop.time())
+            if number == 0:
+                self._warm(call)
+            await response.write(data)
+
+    async def _break_off(self, call: _Call, request: web.Request, response: web.StreamResponse) -> None:
+        match call.fault:
+            case "stream_error":
+                await response.write(call.wire.stream_error(Detail(model=call.ask.model)))
+            case "stall":
+                await _sleep(self._settings.stall_s)
+                _reset(request)
+            case "reset":
+                _reset(request)
+            case _:
+                pass  # `cut` simply ends; without a fault the terminal marker has been written
+
+    def _warm(self, call: _Call) -> None:
+        if call.ask.cache_marked or not call.wire.marks_cache:
+            self._cache.warm(call.ask.model, call.taken.prompt)
+
+    def _settle(self, call: _Call) -> None:
+        self.counters.answered += 1
+        if not call.wire.charges_max_tokens:
+            self._limiter.charge(call.ask.model, call.reply.tokens.output)
+
+    def _announced(self, response: _R, wire: Wire, model: str) -> _R:
+        if model in PROFILES:
+            response.headers.update(wire.limit_headers(self._limiter.windows(model)))
+        return response
+
+
+def _events(call: _Call) -> list[bytes]:
+    """What is written, one entry for each piece (at least one); a broken answer stops before its end."""
+    wire, reply = call.wire, call.reply
+    events = wire.events(reply) or [b""]
+    events[0] = wire.opening(reply) + events[0]
+    if call.fault:
+        return events[: broken_at(call.taken.key, call.taken.attempt, len(events))]
+    events[-1] += wire.closing(reply)
+    return events
+
+
+def _times(call: _Call) -> list[float]:
+    return due_times(call.profile, call.taken.key, call.reply.pieces or [""], call.reply.tokens.reasoning)
+
+
+async def _body(request: web.Request) -> Mapping[str, object]:
+    try:
+        body = orjson.loads(await request.read())
+    except orjson.JSONDecodeError as error:
+        raise BadAsk("We could not parse the JSON body of your request.") from error
+    if not isinstance(body, dict):
+        raise BadAsk("The body of your request must be a JSON object.")
+    return body
+
+
+def _sample_name(header: str) -> SampleName:
+    try:
+        return SampleName.parse(header)
+    except ValueError as error:
+        raise BadAsk(str(error)) from error
+
+
+def _error(failure: Failure) -> web.Response:
+    return web.Response(
+        status=failure.status,
+        body=failure.body,
+        content_type=failure.content_type,
+        headers=dict(failure.headers),
+    )
+
+
+def _reset(request: web.Request) -> None:
+    """Close the connection with RST, as a crashed server or a middlebox does."""
+    if request.transport is None:
+        return
+    connection = request.transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    request.transport.abort()
+
+
+async def _sleep(seconds: float) -> None:
+    if seconds > 0 and math.isfinite(seconds):
+        await asyncio.sleep(seconds)

@@ -1,0 +1,198 @@
+"""What every wire format reads from a request, and what it is given to answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from astra_async.simulate.answers import Finish
+    from astra_async.simulate.limits import Rejected, Window
+
+Trouble = Literal[
+    "rate_limit",
+    "too_large",
+    "server_error",
+    "unavailable",
+    "overloaded",
+    "stream_error",
+    "bad_request",
+    "context",
+    "unknown_model",
+    "key",
+    "quota",
+]
+
+
+class BadAsk(Exception):  # noqa: N818 - names what was seen
+    """A request that the provider would answer with 400; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request, whatever its format.
+
+    `cache_marked` tells that the request asks for prompt caching, where the format has markers.
+    """
+
+    model: str
+    prompt: str
+    stream: bool
+    max_tokens: int | None = None
+    seed: int | None = None
+    cache_marked: bool = False
+    with_usage: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens of one call: `cached` and `written` are parts of `prompt`, `reasoning` is part of `output`."""
+
+    prompt: int
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One answer, ready for any wire; `pieces` joined are its text, `created` is Unix time."""
+
+    id: str
+    model: str
+    created: int
+    pieces: Sequence[str]
+    finish: Finish
+    tokens: Tokens
+    with_usage: bool = True
+
+    @property
+    def text(self) -> str:
+        """The whole visible text."""
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What an error message is made of; each trouble uses the part that it needs."""
+
+    model: str = ""
+    message: str = ""
+    wait_s: float = 1.0
+    tokens: int = 0
+    most_tokens: int = 0
+    rejected: Rejected | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error response."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+
+
+class Wire(Protocol):
+    """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing."""
+
+    stream_type: str  # content type of a stream
+    charges_max_tokens: bool  # max_tokens counts against the limit when the request is admitted
+    marks_cache: bool  # prompts are cached only where the request says so
+    cached_is_exempt: bool  # cached tokens do not count against the limit
+
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
+        """Understand a request; `path` holds what its URL says. Raises BadAsk."""
+        ...
+
+    def opening(self, reply: Reply) -> bytes:
+        """What comes before the first piece."""
+        ...
+
+    def events(self, reply: Reply) -> list[bytes]:
+        """One event for each piece, in order."""
+        ...
+
+    def closing(self, reply: Reply) -> bytes:
+        """What comes after the last piece, with the terminal marker."""
+        ...
+
+    def whole(self, reply: Reply) -> bytes:
+        """The answer to a request that does not want a stream."""
+        ...
+
+    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
+        """The error response for a trouble."""
+        ...
+
+    def stream_error(self, detail: Detail) -> bytes:
+        """An error in the middle of a stream."""
+        ...
+
+    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+        """Headers that announce the limits; empty where the provider sends none."""
+        ...
+
+
+def gateway_failure() -> Failure:
+    """A 503 that a proxy in front of the provider made up: its body is not the provider's."""
+    body = b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>"
+    return Failure(status=503, body=body, content_type="text/html")
+
+
+def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
+    """One server-sent event with a JSON payload."""
+    head = b"event: " + name.encode() + b"\n" if name else b""
+    return head + b"data: " + orjson.dumps(data) + b"\n\n"
+
+
+def text_of(content: object, where: str) -> str:
+    """The text of a message's content: a string, or a list of parts that each have a `text`.
+
+    Raises:
+        BadAsk: it is neither, or holds no text.
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise BadAsk(f"{where} must be a string or an array of parts")
+    parts = [part.get("text", "") if isinstance(part, dict) else part for part in content]
+    if not all(isinstance(part, str) for part in parts):
+        raise BadAsk(f"{where} holds a part that is not text")
+    return "".join(parts)
+
+
+def messages_of(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """The list of messages in a body. Raises BadAsk."""
+    messages = body.get(name)
+    if not isinstance(messages, list) or not messages:
+        raise BadAsk(f"{name} must be an array with at least one message")
+    if not all(isinstance(message, dict) for message in messages):
+        raise BadAsk(f"{name} must hold objects")
+    return messages
+
+
+def whole_number(body: Mapping[str, Any], *names: str, least: int = 1) -> int | None:
+    """The first of these fields that is set, as a number of at least `least`. Raises BadAsk."""
+    for name in names:
+        value = body.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise BadAsk(f"{name} must be a whole number of at least {least}")
+        return value
+    return None
+
+
+def name_of(body: Mapping[str, Any], path: Mapping[str, str]) -> str:
+    """The model that a request names, in its URL or in its body. Raises BadAsk."""
+    model = path.get("model") or body.get("model")
+    if not isinstance(model, str) or not model:
+        raise BadAsk("you must provide a model parameter")
+    return model
