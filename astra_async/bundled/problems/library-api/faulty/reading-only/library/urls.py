@@ -1,0 +1,14 @@
+"""The URLs of the library service."""
+
+from django.http import JsonResponse
+from django.urls import include, path
+
+
+def status(request):
+    return JsonResponse({"service": "library", "status": "up"})
+
+
+urlpatterns = [
+    path("api/status/", status),
+    path("api/", include("books.urls")),
+]
