@@ -1,0 +1,1 @@
+"""From result lines to conclusions: tables, CSV files, plots and one HTML page."""

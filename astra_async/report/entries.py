@@ -1,0 +1,159 @@
+"""The rows of every comparison: one entry for each model under one format, as arrays over problems."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.metrics import Metrics
+from astra_async.report.load import FAILURES, STATUSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from astra_async.metrics import Summary
+    from astra_async.report.load import Run
+    from astra_async.types import Format
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One model under one format.
+
+    `parts` are the runs it comes from, with its number among each run's pairs; their problems are
+    disjoint. The arrays run over `problem_ids` (all planned ones); a value that does not exist is NaN.
+
+    Attributes:
+        label: what tables call it: the model, or `model @ directory`.
+        valid, planned: samples of each problem.
+        totals: T of each problem.
+        perfect: samples that passed all tests.
+        means, passes, sds: m_i, pass@1 and SD_i (ddof = 0) of each problem.
+    """
+
+    label: str
+    model: str
+    format: Format
+    parts: tuple[tuple[Run, int], ...]
+    summary: Summary
+    problem_ids: tuple[str, ...]
+    valid: NDArray[np.int64]
+    planned: NDArray[np.int64]
+    totals: Floats
+    perfect: NDArray[np.int64]
+    means: Floats
+    passes: Floats
+    sds: Floats
+
+    @property
+    def name(self) -> str:
+        """Label and format: unique in a report."""
+        return f"{self.label} ({self.format})"
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Problems with all their planned samples."""
+        done: NDArray[np.bool_] = self.valid == self.planned
+        return done
+
+    @property
+    def score_variances(self) -> Floats:
+        """s_i^2 of the scores, ddof = 1; NaN for a problem with fewer than two samples."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.valid > 1, self.sds**2 * self.valid / (self.valid - 1), np.nan)
+
+    @property
+    def pass_variances(self) -> Floats:
+        """s_i^2 of the all-passed indicator, ddof = 1; NaN for a problem with fewer than two samples."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = self.passes * (1 - self.passes)
+            return np.where(self.valid > 1, spread * self.valid / (self.valid - 1), np.nan)
+
+    def rows(self) -> NDArray[np.void]:
+        """The result rows of all parts (numbers of problems and texts are those of each run)."""
+        return np.concatenate([part for _, part in self.rows_by_run()])
+
+    def rows_by_run(self) -> Iterator[tuple[Run, NDArray[np.void]]]:
+        """The result rows of each part, as views: rows are sorted by pair."""
+        for run, pair in self.parts:
+            first, last = np.searchsorted(run.rows["pair"], [pair, pair + 1])
+            yield run, run.rows[first:last]
+
+
+def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
+    """All entries of several runs, in the order of the runs' plans.
+
+    Runs that share keys give entries of their own, `model @ directory`; the same model on other
+    problems in another directory is one entry.
+    """
+    places = _directory_names(runs)
+    by_pair: defaultdict[tuple[str, Format], list[tuple[Run, int]]] = defaultdict(list)
+    for run in runs:
+        for number, pair in enumerate(run.pairs):
+            by_pair[pair].append((run, number))
+    entries = []
+    for (model, answer_format), parts in by_pair.items():
+        counts = Counter(problem for run, _ in parts for problem in run.problems)
+        if max(counts.values(), default=0) <= 1:
+            entries.append(_entry(model, (model, answer_format), parts))
+        else:
+            entries.extend(
+                _entry(f"{model} @ {places[id(part[0])]}", (model, answer_format), [part]) for part in parts
+            )
+    return tuple(entries)
+
+
+def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Entry:
+    metrics = parts[0][0].metrics if len(parts) == 1 else _merged(pair, parts)
+    rows = list(metrics.problem_rows(*pair))
+    return Entry(
+        label=label,
+        model=pair[0],
+        format=pair[1],
+        parts=tuple(parts),
+        summary=replace(metrics.summary(*pair), model=label),
+        problem_ids=tuple(row.problem_id for row in rows),
+        valid=np.array([row.valid for row in rows], dtype=np.int64),
+        planned=np.array([row.planned for row in rows], dtype=np.int64),
+        totals=_floats(row.total for row in rows),
+        perfect=np.array([row.perfect for row in rows], dtype=np.int64),
+        means=_floats(row.mean_score for row in rows),
+        passes=_floats(row.pass_at_1 for row in rows),
+        sds=_floats(row.sd for row in rows),
+    )
+
+
+def _merged(pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Metrics:
+    plan = {problem: run.settings.samples for run, _ in parts for problem in run.problems}
+    metrics = Metrics({pair: plan})
+    for run, number in parts:
+        for row in run.rows[run.rows["pair"] == number]:
+            metrics.add(
+                *pair,
+                run.problems[row["problem"]],
+                int(row["passed"]),
+                int(row["total"]),
+                status=STATUSES[row["status"]],
+                failure=FAILURES[row["failure"]],
+            )
+    return metrics
+
+
+def _floats(values: Any) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _directory_names(runs: Sequence[Run]) -> dict[int, str]:
+    """The last part of each directory's path, or the whole path where those are not unique."""
+    names = Counter(run.directory.name for run in runs)
+    return {
+        id(run): run.directory.name if names[run.directory.name] == 1 else str(run.directory) for run in runs
+    }

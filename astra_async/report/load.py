@@ -1,0 +1,316 @@
+"""A run directory as columns: one packed record of numbers for each result line, nothing else kept.
+
+A million lines (1.3 kB each) take about 150 MB: texts are interned, answers and output tails stay on disk
+and are found again by `offset` and `length`. Rows are sorted by (model and format, problem, sample), so
+that nothing computed from them depends on the order of the lines.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import orjson
+
+from astra_async.errors import ConflictError
+from astra_async.metrics import Metrics
+from astra_async.report.settings import read_settings
+from astra_async.types import Failure, FinishReason, Format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from astra_async.report.settings import RunSettings
+    from astra_async.types import Status
+
+FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
+FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
+STATUSES: tuple[Status, ...] = ("scored", "no_solution")
+
+_ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of _values
+    ("pair", "I"),
+    ("problem", "I"),
+    ("sample", "I"),
+    ("passed", "I"),
+    ("total", "I"),
+    ("status", "B"),
+    ("failure", "B"),
+    ("finish", "B"),
+    ("timed_out", "B"),
+    ("exit_code", "d"),  # the optional numbers are floats: NaN means not recorded
+    ("input_tokens", "d"),
+    ("cached_tokens", "d"),
+    ("output_tokens", "d"),
+    ("reasoning_tokens", "d"),
+    ("cost_usd", "d"),
+    ("ttft_s", "d"),
+    ("latency_s", "d"),
+    ("test_s", "d"),
+    ("attempts", "I"),
+    ("input_characters", "Q"),
+    ("output_characters", "Q"),
+    ("files_changed", "I"),
+    ("lines_written", "I"),
+    ("extra_tests", "I"),
+    ("dropped", "I"),
+    ("repairs", "I"),  # these five are numbers of texts in `Run.texts`
+    ("suspicions", "I"),
+    ("prompt", "I"),
+    ("image", "I"),
+    ("returned_model", "I"),
+    ("solution", "Q"),  # leading 60 bits of solution_sha256
+    ("outcomes", "I"),  # CRC-32 of names and outcomes, to see equal answers judged differently
+    ("offset", "Q"),
+    ("length", "I"),
+    ("line_hash", "q"),
+)
+_PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
+_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One loaded run.
+
+    Attributes:
+        rows: structured array, one element for each valid sample, sorted by pair, problem, sample.
+        pairs, problems: what the numbers in `rows["pair"]` and `rows["problem"]` stand for.
+        texts: interned texts (hashes, image ids, `;`-joined names of repairs).
+        metrics: the paper's metrics over these rows.
+        missing: planned keys without a final line, as (pair, problem, sample) numbers.
+        started_at, finished_at: first start and last end of the samples, as recorded.
+        warnings: one line for everything that was ignored.
+    """
+
+    directory: Path
+    settings: RunSettings
+    rows: NDArray[np.void]
+    pairs: tuple[tuple[str, Format], ...]
+    problems: tuple[str, ...]
+    texts: tuple[str, ...]
+    metrics: Metrics
+    missing: NDArray[np.int64]
+    started_at: str
+    finished_at: str
+    warnings: tuple[str, ...]
+
+    def line(self, row: np.void) -> dict[str, Any]:
+        """The whole result record of a row, read again from disk."""
+        with (self.directory / "results.jsonl").open("rb") as stream:
+            stream.seek(int(row["offset"]))
+            record: dict[str, Any] = orjson.loads(stream.read(int(row["length"])))
+        return record
+
+
+def load_run(directory: Path) -> Run:
+    """Load a run directory, also one that is still being written.
+
+    A torn last line is ignored, an unreadable one and equal duplicates are ignored with a warning.
+
+    Raises:
+        UsageError: it is no run directory.
+        ConflictError: two lines contradict each other, or a line contradicts the plan.
+    """
+    settings = read_settings(directory)
+    reader = _Reader(settings)
+    path = directory / "results.jsonl"
+    for number, offset, line in _lines(path):
+        reader.read(number, offset, line)
+    rows = _without_twins(path, reader.sorted_rows(), reader.warnings)
+    return Run(
+        directory=directory,
+        settings=settings,
+        rows=rows,
+        pairs=tuple(reader.pairs),
+        problems=tuple(reader.problems),
+        texts=tuple(reader.texts),
+        metrics=_metrics(settings, rows, reader),
+        missing=_missing(rows, len(reader.pairs), len(reader.problems), settings.samples),
+        started_at=reader.started_at,
+        finished_at=reader.finished_at,
+        warnings=tuple(reader.all_warnings()),
+    )
+
+
+class _Reader:
+    """Packs result lines; keeps the tables of what the numbers stand for."""
+
+    def __init__(self, settings: RunSettings) -> None:
+        pairs = [(model, answer_format) for model in settings.models for answer_format in settings.formats]
+        self.pairs = {pair: number for number, pair in enumerate(pairs)}
+        self.problems = {problem: number for number, problem in enumerate(settings.problems)}
+        self.texts: dict[str, int] = {"": 0}
+        self.warnings: list[str] = []
+        self.started_at = ""
+        self.finished_at = ""
+        self._samples = settings.samples
+        self._packed = bytearray()
+        self._unplanned = 0
+        self._first_unplanned = ""
+
+    def read(self, number: int, offset: int, line: bytes) -> None:
+        try:
+            record = orjson.loads(line)
+            place = self._place(record)
+            if place is not None:
+                self._packed += _PACK.pack(*place, *self._values(record), offset, len(line), hash(line))
+                self._note_times(record)
+        except (AttributeError, KeyError, TypeError, ValueError, struct.error):
+            self.warnings.append(f"results.jsonl line {number}: unreadable, its sample counts as missing")
+
+    def sorted_rows(self) -> NDArray[np.void]:
+        rows = np.frombuffer(self._packed, dtype=_DTYPE)
+        order = np.lexsort((rows["sample"], rows["problem"], rows["pair"]))
+        return rows if bool(np.all(order[1:] > order[:-1])) else rows[order]
+
+    def all_warnings(self) -> Iterator[str]:
+        yield from self.warnings
+        if self._unplanned:
+            yield (
+                f"results.jsonl: {self._unplanned} lines are not part of the plan in run.json and are left "
+                f"out (the first: {self._first_unplanned})"
+            )
+
+    def _place(self, record: Mapping[str, Any]) -> tuple[int, int, int] | None:
+        pair = self.pairs.get((record["model"], record["format"]))
+        problem = self.problems.get(record["problem_id"])
+        sample = record["sample"]
+        if pair is not None and problem is not None and 0 <= sample < self._samples:
+            return pair, problem, sample
+        self._unplanned += 1
+        self._first_unplanned = self._first_unplanned or "/".join(
+            str(record[name]) for name in ("model", "format", "problem_id", "sample")
+        )
+        return None
+
+    def _values(self, record: Mapping[str, Any]) -> tuple[int | float, ...]:
+        get = record.get
+        usage = get("usage") or {}
+        solution = get("solution_sha256")
+        tests = get("tests") or ()
+        return (
+            record["passed"],
+            record["total"],
+            STATUSES.index(record["status"]),
+            FAILURES.index(record["failure"]),
+            FINISHES.index(get("finish_reason") or "stop"),
+            bool(get("timed_out")),
+            _number(get("exit_code")),
+            _number(usage.get("input_tokens")),
+            _number(usage.get("cached_tokens")),
+            _number(usage.get("output_tokens")),
+            _number(usage.get("reasoning_tokens")),
+            _number(get("cost_usd")),
+            _number(get("ttft_s")),
+            _number(get("latency_s")),
+            _number(get("test_s")),
+            get("attempts") or 0,
+            get("input_characters") or 0,
+            get("output_characters") or 0,
+            get("files_changed") or 0,
+            get("lines_written") or 0,
+            len(get("extra_tests") or ()),
+            len(get("dropped") or ()),
+            self._text(";".join(get("repairs") or ())),
+            self._text(";".join(get("suspicions") or ())),
+            self._text(get("prompt_sha256") or ""),
+            self._text(get("image_id") or ""),
+            self._text(get("returned_model") or ""),
+            int(solution[:15], 16) if solution else 0,
+            zlib.crc32("\n".join([f"{test['outcome']} {test['name']}" for test in tests]).encode()),
+        )
+
+    def _text(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+    def _note_times(self, record: Mapping[str, Any]) -> None:
+        started, finished = record.get("started_at"), record.get("finished_at")
+        if started and (not self.started_at or started < self.started_at):
+            self.started_at = started
+        if finished and finished > self.finished_at:
+            self.finished_at = finished
+
+
+def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Whole lines as (number from 1, offset, content); what stands behind the last newline is torn."""
+    if not path.exists():
+        return
+    offset = 0
+    with path.open("rb", buffering=1 << 20) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.endswith(b"\n") and len(line) > 1:
+                yield number, offset, line[:-1]
+            offset += len(line)
+
+
+def _number(value: float | None) -> float:
+    return _NAN if value is None else value
+
+
+def _without_twins(path: Path, rows: NDArray[np.void], warnings: list[str]) -> NDArray[np.void]:
+    """Rows with each key once; raises ConflictError when two lines of one key differ."""
+    same = np.ones(max(len(rows) - 1, 0), dtype=bool)
+    for name in ("pair", "problem", "sample"):
+        same &= rows[name][1:] == rows[name][:-1]
+    twins = np.flatnonzero(same)
+    if len(twins) == 0:
+        return rows
+    with path.open("rb") as stream:
+        for first in twins.tolist():
+            places = [(int(row["offset"]), int(row["length"])) for row in rows[first : first + 2]]
+            texts = [_read_at(stream, *place) for place in places]
+            if texts[0] != texts[1]:
+                one, other = sorted(_line_number(path, offset) for offset, _ in places)
+                raise ConflictError(
+                    f"{path}: lines {one} and {other} contradict each other for the same sample; "
+                    "remove the wrong one"
+                )
+    warnings.append(f"results.jsonl: {len(twins)} lines repeat an earlier one and are counted once")
+    return np.delete(rows, twins + 1)
+
+
+def _read_at(stream: Any, offset: int, length: int) -> bytes:
+    stream.seek(offset)
+    content: bytes = stream.read(length)
+    return content
+
+
+def _line_number(path: Path, offset: int) -> int:
+    return next(number for number, start, _ in _lines(path) if start == offset)
+
+
+def _metrics(settings: RunSettings, rows: NDArray[np.void], reader: _Reader) -> Metrics:
+    plan = dict.fromkeys(reader.problems, settings.samples)
+    metrics = Metrics(dict.fromkeys(reader.pairs, plan))
+    pairs, problems = list(reader.pairs), list(reader.problems)
+    chunk = 100_000  # so that the lists of Python integers stay small
+    for start in range(0, len(rows), chunk):
+        part = rows[start : start + chunk]
+        columns = [
+            part[name].tolist() for name in ("pair", "problem", "passed", "total", "status", "failure")
+        ]
+        for pair, problem, passed, total, status, failure in zip(*columns, strict=True):
+            model, answer_format = pairs[pair]
+            metrics.add(
+                model,
+                answer_format,
+                problems[problem],
+                passed,
+                total,
+                status=STATUSES[status],
+                failure=FAILURES[failure],
+            )
+    return metrics
+
+
+def _missing(rows: NDArray[np.void], pairs: int, problems: int, samples: int) -> NDArray[np.int64]:
+    present = np.zeros((pairs, problems, samples), dtype=bool)
+    present[rows["pair"], rows["problem"], rows["sample"]] = True
+    return np.argwhere(~present)

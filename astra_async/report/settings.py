@@ -1,0 +1,113 @@
+"""What run.json says about a run, as far as a report needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.errors import ConflictError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from astra_async.types import Format
+
+SCHEMA = 1
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemInfo:
+    """A problem as run.json describes it; None and empty mean: not recorded there."""
+
+    id: str
+    name: str = ""
+    main_skill: str = ""
+    sub_skills: tuple[str, ...] = ()
+    family: str = ""
+    statement_characters: int | None = None
+    input_files: int | None = None
+    input_characters: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k."""
+
+    run_id: str
+    created_at: str
+    samples: int
+    models: Mapping[str, Mapping[str, Scalar]]
+    formats: tuple[Format, ...]
+    problems: Mapping[str, ProblemInfo]
+    simulated: bool = False
+    parent: str | None = None
+    fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_settings(directory: Path) -> RunSettings:
+    """Read DIR/run.json; raises UsageError when it is no run directory, ConflictError when broken."""
+    path = directory / "run.json"
+    try:
+        record = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(
+            f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ConflictError(f"{path}: cannot be read: {error}; restore it from a copy") from error
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise ConflictError(f"{path}: not of schema {SCHEMA}; use the version of astra that wrote it")
+    try:
+        return _settings(record)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConflictError(
+            f"{path}: a field is missing or malformed ({error!r}); restore it from a copy"
+        ) from error
+
+
+def _settings(record: Mapping[str, Any]) -> RunSettings:
+    parent = record.get("parent")
+    return RunSettings(
+        run_id=str(record["run_id"]),
+        created_at=str(record.get("created_at", "")),
+        samples=int(record["samples"]),
+        models={str(model["name"]): _scalars(model) for model in record["models"]},
+        formats=tuple(record["formats"]),
+        problems={name: _problem(name, problem) for name, problem in record["problems"].items()},
+        simulated=bool(record.get("simulated", False)),
+        parent=None if parent is None else _parent(parent),
+        fingerprints={
+            kind: {name: str(value) for name, value in names.items()}
+            for kind, names in record.get("fingerprints", {}).items()
+        },
+        versions={name: str(value) for name, value in record.get("versions", {}).items()},
+    )
+
+
+def _problem(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
+    return ProblemInfo(
+        id=problem_id,
+        name=record.get("name") or "",
+        main_skill=record.get("main_skill") or "",
+        sub_skills=tuple(record.get("sub_skills") or ()),
+        family=record.get("family") or "",
+        statement_characters=record.get("statement_characters"),
+        input_files=record.get("input_files"),
+        input_characters=record.get("input_characters"),
+    )
+
+
+def _parent(parent: object) -> str:
+    """A regrade names its parent by id, or as an object that holds it."""
+    return str(parent.get("run_id", parent)) if isinstance(parent, dict) else str(parent)
+
+
+def _scalars(model: Mapping[str, Any]) -> dict[str, Scalar]:
+    return {
+        name: value for name, value in model.items() if isinstance(value, str | int | float) or value is None
+    }

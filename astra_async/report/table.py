@@ -1,0 +1,152 @@
+"""One table, whatever becomes of it: terminal, Markdown, CSV or HTML all render these values.
+
+A cell holds the raw value (fractions, not percentages; all digits); `Column.kind` says how people see
+it. An interval is one column for people and two (`_low`, `_high`) in CSV.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Interval = tuple[float, float]
+Cell = str | int | float | bool | Interval | None
+Kind = Literal[
+    "text",
+    "count",
+    "percent",  # a fraction, shown as 71.2
+    "points",  # a difference of fractions, shown as +2.3
+    "score",  # a spread on the score's own scale from 0 to 1, shown as 0.123
+    "signed",  # a difference or correlation, shown as -0.164
+    "p",  # a p-value
+    "number",
+    "usd",
+    "seconds",
+]
+NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column; `help` says what it means, with its unit."""
+
+    name: str
+    title: str
+    kind: Kind = "text"
+    interval: bool = False
+    help: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        """True when people see numbers: aligned to the right."""
+        return self.kind != "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under columns, and notes that must be read with them."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            message = f"table {self.name}: a row has not {len(self.columns)} cells"
+            raise ValueError(message)
+
+    def column(self, name: str) -> list[Cell]:
+        """All cells of one column; KeyError if there is none of that name."""
+        for place, column in enumerate(self.columns):
+            if column.name == name:
+                return [row[place] for row in self.rows]
+        raise KeyError(name)
+
+    def only(self, *names: str) -> Table:
+        """The same table with these columns only, in this order."""
+        places = [[column.name for column in self.columns].index(name) for name in names]
+        return Table(
+            name=self.name,
+            title=self.title,
+            columns=tuple(self.columns[place] for place in places),
+            rows=tuple(tuple(row[place] for place in places) for row in self.rows),
+            notes=self.notes,
+        )
+
+
+def shown(cell: Cell, column: Column) -> str:
+    """A cell as people read it."""
+    if isinstance(cell, tuple):
+        low, high = cell
+        return f"[{_shown_value(low, column.kind)}, {_shown_value(high, column.kind)}]"
+    return _shown_value(cell, column.kind)
+
+
+def csv_header(columns: tuple[Column, ...]) -> list[str]:
+    """Column names for CSV: an interval gives two."""
+    return [
+        name
+        for column in columns
+        for name in ((f"{column.name}_low", f"{column.name}_high") if column.interval else (column.name,))
+    ]
+
+
+def csv_row(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[str | int | float | None]:
+    """Raw values for CSV: all digits, None (an empty field) for nothing and for NaN."""
+    values: list[str | int | float | None] = []
+    for cell, column in zip(row, columns, strict=True):
+        if column.interval:
+            values.extend(cell if isinstance(cell, tuple) else (None, None))
+        elif isinstance(cell, bool):
+            values.append(str(cell).lower())
+        elif not isinstance(cell, tuple):
+            values.append(None if _is_nothing(cell) else cell)
+    return values
+
+
+def _shown_value(value: Cell, kind: Kind) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, tuple) or math.isnan(value):
+        return NOTHING
+    return _FORMATS[kind](value)
+
+
+def _is_nothing(value: str | float | None) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _p_value(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"  # noqa: PLR2004 - the customary bound
+
+
+def _usd(value: float) -> str:
+    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}"
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "never"
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"  # noqa: PLR2004
+
+
+_FORMATS: dict[Kind, Callable[[float], str]] = {
+    "text": str,
+    "count": lambda value: f"{value:,.0f}",
+    "percent": lambda value: f"{100 * value:.1f}",
+    "points": lambda value: f"{100 * value:+.1f}",
+    "score": lambda value: f"{value:.3f}",
+    "signed": lambda value: f"{value:+.3f}",
+    "p": _p_value,
+    "number": _number,
+    "usd": _usd,
+    "seconds": lambda value: f"{value:,.1f}",
+}
