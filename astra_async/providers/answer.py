@@ -1,0 +1,146 @@
+"""What every wire format reads out of a stream: text, why it ended, usage; and what a reader is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+
+if TYPE_CHECKING:
+    from astra_async.types import FinishReason, Usage
+
+MAX_CHARACTERS = 32 * 1024 * 1024
+
+Json = dict[str, Any]
+
+
+class StreamFault(Exception):  # noqa: N818 - names what was seen
+    """The stream carries an error instead of the rest of the answer.
+
+    Attributes:
+        body: the error as the provider sent it, decoded, for the classifier.
+    """
+
+    def __init__(self, body: Any) -> None:
+        super().__init__("the provider sent an error in the stream")
+        self.body = body
+
+
+class AnswerTooLong(ValueError):  # noqa: N818 - names what was seen
+    """More text than any model's limit allows: the server does not keep max_tokens."""
+
+
+class Unreadable(ValueError):  # noqa: N818 - names what was seen
+    """An event is not JSON, or not an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer that reached its terminal marker, before it is timed and priced."""
+
+    text: str
+    finish_reason: FinishReason
+    usage: Usage
+    returned_model: str
+    repairs: tuple[str, ...] = ()
+
+
+class Transcript:
+    """The visible text so far. Reasoning is noticed, for the first-token time, and never kept."""
+
+    __slots__ = ("begun", "characters", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.characters = 0
+        self.begun = False
+
+    def add(self, text: str) -> None:
+        """Append visible text.
+
+        Raises:
+            AnswerTooLong: the answer passes MAX_CHARACTERS.
+        """
+        if text:
+            self.begun = True
+            self.parts.append(text)
+            self.characters += len(text)
+            if self.characters > MAX_CHARACTERS:
+                raise AnswerTooLong(f"the answer is longer than {MAX_CHARACTERS} characters")
+
+    def text(self) -> str:
+        """All visible text; may hold lone surrogates (see `mend`)."""
+        return "".join(self.parts)
+
+
+class Reader(Protocol):
+    """Pure: is fed the decoded events of one stream and says when the answer is whole."""
+
+    transcript: Transcript
+    done: bool  # the terminal marker was seen: nothing that follows matters
+
+    def feed(self, event: Json | None) -> None:
+        """Take one event; None stands for the line `[DONE]`.
+
+        Raises:
+            StreamFault: the event is an error.
+            AnswerTooLong: see Transcript.
+        """
+        ...
+
+    def usage(self) -> Usage:
+        """Tokens as far as they were announced."""
+        ...
+
+    def answer(self) -> Answer | None:
+        """The whole answer, or None while its terminal marker is missing."""
+        ...
+
+
+def decode_event(data: bytes) -> Json | None:
+    """One event's JSON object; None for `[DONE]`. A list of one object, as Gemini sends errors, is opened.
+
+    orjson refuses escapes of lone surrogates and text that is not UTF-8; the standard library then
+    reads what is there, because a paid answer must not be lost to an encoder.
+
+    Raises:
+        Unreadable: not JSON, nested too deeply, or no object.
+    """
+    try:
+        event = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        if data.strip() == b"[DONE]":
+            return None
+        try:
+            event = json.loads(data.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise Unreadable(f"an event is not JSON: {data[:80]!r}") from error
+    if isinstance(event, list) and len(event) == 1:
+        event = event[0]
+    if not isinstance(event, dict):
+        raise Unreadable(f"an event is not a JSON object: {data[:80]!r}")
+    return event
+
+
+def mend(text: str) -> tuple[str, tuple[str, ...]]:
+    """Join surrogate halves that arrived apart; what stays alone becomes U+FFFD and a named repair."""
+    if text.isascii():
+        return text, ()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole, ("surrogate",) if whole.count("\ufffd") > text.count("\ufffd") else ()
+    return text, ()
+
+
+def count(value: object) -> int | None:
+    """A token count as providers should send it: a whole number, not negative; anything else is None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def label(value: object) -> str:
+    """A short foreign name (a model's, a code) fit for a record: one line, at most 200 characters."""
+    return "".join(c for c in value[:200] if c.isprintable()) if isinstance(value, str) else ""

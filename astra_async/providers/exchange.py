@@ -1,0 +1,303 @@
+"""One attempt over HTTP: send, stream, time, translate. The wire formats plug in; nothing is repeated here.
+
+Time-outs: `timeout_s` is the longest silence, from the request to the first byte and between any two
+bytes; a whole attempt may last six times that, so that a stream that trickles for ever ends as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import aiohttp
+
+from astra_async.errors import PoolUnusable, ProviderError, RequestRejected, TransientError, TruncatedStream
+from astra_async.providers.answer import Answer, AnswerTooLong, StreamFault, Unreadable, decode_event, mend
+from astra_async.providers.failures import Failure, classify, parse_body
+from astra_async.providers.redaction import one_line
+from astra_async.providers.session import proxy_for
+from astra_async.providers.sse import EventTooLarge, SseSplitter
+from astra_async.types import Completion, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from yarl import URL
+
+    from astra_async.providers.answer import Reader
+    from astra_async.types import CallWatch, FinishReason, ModelRequest, ModelSettings, RateLimits
+
+CONNECT_TIMEOUT_S = 30.0
+WHOLE_ATTEMPT_FACTOR = 6.0
+_MAX_ERROR_BYTES = 2**20
+_DRAIN_S = 0.5
+_UNKNOWN = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What one request looks like on the wire."""
+
+    url: URL
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class WireFormat(Protocol):
+    """What tells one provider's HTTP interface from another's."""
+
+    charges_max_tokens: bool
+    cached_input_is_exempt: bool
+    url: URL
+    secrets: tuple[str, ...]
+
+    def call(self, request: ModelRequest) -> Call:
+        """The request for one answer, streamed."""
+        ...
+
+    def reader(self) -> Reader:
+        """A fresh reader for one answer."""
+        ...
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        """What the response's headers announce."""
+        ...
+
+
+class HttpProvider:
+    """A Provider over HTTP: a wire format, bound to one model and a session.
+
+    Args:
+        owns_session: close the session with the provider (nobody else uses it).
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        wire: WireFormat,
+        session: aiohttp.ClientSession,
+        *,
+        environ: Mapping[str, str],
+        owns_session: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.charges_max_tokens = wire.charges_max_tokens
+        self.cached_input_is_exempt = wire.cached_input_is_exempt
+        self._settings = settings
+        self._wire = wire
+        self._session = session
+        self._owns_session = owns_session
+        self._clock = clock
+        self._proxy = proxy_for(wire.url, environ)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=settings.timeout_s
+        )
+
+    async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+        """Stream one answer to its terminal marker; `ttft_s` is the first content, reasoning included.
+
+        Raises:
+            ProviderError: the branch says what the pool should do; the message is masked and one line.
+        """
+        call = self._wire.call(request)
+        attempt = _Attempt(watch, self._wire.reader(), self._clock)
+        deadline = asyncio.timeout(WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s)
+        try:
+            async with deadline, self._send(call) as response:
+                return await self._receive(response, attempt)
+        except StreamFault as fault:
+            return self._verdict(Failure(body=fault.body, secrets=self._wire.secrets), attempt, fault)
+        except (EventTooLarge, AnswerTooLong, Unreadable) as error:
+            self._fail(TransientError, str(error), attempt, error)
+        except (AttributeError, TypeError, KeyError, IndexError) as error:
+            # The one place where a foreign event of a wrong shape ends up: readers index freely.
+            self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
+        except TimeoutError as error:
+            self._fail(TransientError, self._silence(expired=deadline.expired()), attempt, error)
+        except aiohttp.ClientError as error:
+            self._fail(*_transport(error, streaming=attempt.streaming), attempt, error)
+        except OSError as error:
+            self._fail(TransientError, f"the connection failed ({error!r})", attempt, error)
+
+    async def close(self) -> None:
+        """Close the session, if it is this provider's own."""
+        if self._owns_session:
+            await self._session.close()
+
+    def _send(self, call: Call) -> Any:
+        return self._session.post(
+            call.url,
+            data=call.body,
+            headers=call.headers,
+            timeout=self._timeout,
+            proxy=self._proxy,
+            allow_redirects=False,  # a redirect would carry the key to wherever it points
+        )
+
+    async def _receive(self, response: aiohttp.ClientResponse, attempt: _Attempt) -> Completion:
+        limits = self._wire.limits(response.headers)
+        if limits is not None:
+            attempt.watch.limits(limits)
+        if response.status != HTTPStatus.OK:
+            return await self._refused(response, limits, attempt)
+        await _read_stream(response.content, attempt)
+        finished_s = self._clock()
+        answer = attempt.reader.answer()
+        if answer is None:
+            seen = attempt.reader.transcript.characters
+            self._fail(
+                TruncatedStream, f"the stream ended without its end mark after {seen} characters", attempt
+            )
+        await _drain(response.content)
+        return attempt.completion(answer, finished_s)
+
+    async def _refused(
+        self, response: aiohttp.ClientResponse, limits: RateLimits | None, attempt: _Attempt
+    ) -> Completion:
+        try:
+            body = parse_body(await _read_some(response))
+        except (aiohttp.ClientError, TimeoutError) as error:
+            body = f"(its body could not be read: {type(error).__name__})"
+        failure = Failure(
+            status=response.status,
+            headers=response.headers,
+            body=body,
+            limits=limits,
+            secrets=self._wire.secrets,
+        )
+        return self._verdict(failure, attempt, None)
+
+    def _verdict(self, failure: Failure, attempt: _Attempt, cause: Exception | None) -> Completion:
+        meant = classify(failure, self._settings, now=datetime.now(UTC))
+        if isinstance(meant, ProviderError):
+            meant.usage = attempt.billed()
+            raise meant from cause
+        return attempt.stopped(meant, self._settings.model)
+
+    def _silence(self, *, expired: bool) -> str:
+        if expired:
+            longest_s = WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s
+            return f"no end after {longest_s:.0f} s, six times timeout_s in [[models]]"
+        return f"no byte for {self._settings.timeout_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
+
+    def _fail(
+        self, kind: type[ProviderError], text: str, attempt: _Attempt, cause: Exception | None = None
+    ) -> NoReturn:
+        line = one_line(f"{self._settings.name}: {text}", self._wire.secrets)
+        raise kind(line, usage=attempt.billed()) from cause
+
+
+class _Attempt:
+    """The reader, the watch and the times of one attempt."""
+
+    __slots__ = ("_clock", "_first_s", "_started_s", "_told", "reader", "watch")
+
+    def __init__(self, watch: CallWatch, reader: Reader, clock: Callable[[], float]) -> None:
+        self.watch = watch
+        self.reader = reader
+        self._clock = clock
+        self._started_s = clock()
+        self._first_s: float | None = None
+        self._told = 0
+
+    @property
+    def streaming(self) -> bool:
+        return self._first_s is not None
+
+    def take(self, events: list[tuple[bytes, bytes]]) -> None:
+        """Feed one chunk's events to the reader, then tell the watch once."""
+        reader = self.reader
+        for _, data in events:
+            if data:
+                reader.feed(decode_event(data))
+                if reader.done:
+                    break
+        transcript = reader.transcript
+        if transcript.begun and self._first_s is None:
+            self._first_s = self._clock()
+            self.watch.first_token()
+        if transcript.characters > self._told:
+            self.watch.streamed(transcript.characters - self._told)
+            self._told = transcript.characters
+
+    def billed(self) -> Usage | None:
+        """Tokens of an attempt that failed, where the provider had announced some."""
+        usage = self.reader.usage()
+        return None if usage == _UNKNOWN else usage
+
+    def completion(self, answer: Answer, finished_s: float) -> Completion:
+        """The whole answer with its times; what cannot be encoded is mended and named."""
+        text, repairs = mend(answer.text)
+        return Completion(
+            text=text,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            returned_model=answer.returned_model,
+            ttft_s=None if self._first_s is None else self._first_s - self._started_s,
+            latency_s=finished_s - self._started_s,
+            repairs=(*answer.repairs, *repairs),
+        )
+
+    def stopped(self, reason: FinishReason, model: str) -> Completion:
+        """A result that came as an error: what had arrived, under the reason that the provider gave."""
+        answer = Answer(
+            text=self.reader.transcript.text(),
+            finish_reason=reason,
+            usage=self.reader.usage(),
+            returned_model=model,
+        )
+        return self.completion(answer, self._clock())
+
+
+async def _read_stream(content: aiohttp.StreamReader, attempt: _Attempt) -> None:
+    """Feed the attempt until its reader is done or the stream ends."""
+    splitter = SseSplitter()
+    try:
+        while chunk := await content.readany():
+            attempt.take(splitter.feed(chunk))
+            if attempt.reader.done:
+                return
+    except aiohttp.ClientPayloadError:
+        # The connection broke; an answer whose end mark had arrived is whole, and was paid for.
+        if attempt.reader.answer() is None:
+            raise
+    attempt.take(splitter.finish())
+
+
+async def _drain(content: aiohttp.StreamReader) -> None:
+    """Wait shortly for the end of the body, so that the connection can be used again."""
+    try:
+        async with asyncio.timeout(_DRAIN_S):
+            while await content.readany():
+                pass
+    except (TimeoutError, aiohttp.ClientError):
+        return  # the answer is here; the connection is closed instead
+
+
+async def _read_some(response: aiohttp.ClientResponse) -> bytes:
+    """An error's body, cut where it is longer than any real one."""
+    pieces: list[bytes] = []
+    size = 0
+    while size < _MAX_ERROR_BYTES and (piece := await response.content.readany()):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)[:_MAX_ERROR_BYTES]
+
+
+def _transport(error: aiohttp.ClientError, *, streaming: bool) -> tuple[type[ProviderError], str]:
+    """What trouble below HTTP means; an untrusted certificate and a proxy's refusal do not get better."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return PoolUnusable, f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
+        return kind, f"the proxy answered {error.status} {error.message}"
+    if isinstance(error, aiohttp.InvalidURL):
+        return RequestRejected, f"the address cannot be used ({error})"
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError) and streaming:
+        return TruncatedStream, "the connection was cut in mid-stream"
+    return TransientError, f"the connection failed ({type(error).__name__}: {error})"

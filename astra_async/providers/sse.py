@@ -1,0 +1,133 @@
+"""Server-sent events over raw bytes: one splitter for every provider that streams text.
+
+Follows the event stream grammar of the WHATWG HTML standard, section 9.2.6 (lines end with LF, CRLF
+or CR; `:` begins a comment; one space after the colon is dropped; a blank line dispatches), with
+one addition: a line that is bare JSON, as Gemini sends errors in mid-stream and as servers that ignore
+`stream: true` send a whole answer, is an event of its own.
+"""
+
+from __future__ import annotations
+
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+
+Event = tuple[bytes, bytes]  # (name, data); the name is empty for unnamed events
+
+_BOM = b"\xef\xbb\xbf"
+_CLOSERS = {b"{": b"}", b"[": b"]"}
+
+
+class EventTooLarge(ValueError):  # noqa: N818 - names what was seen
+    """One event, or one line, is longer than the splitter accepts."""
+
+
+class SseSplitter:
+    """Cuts an event stream into events, whatever the chunks; the work is linear in the bytes.
+
+    Args:
+        max_event_bytes: a longer event raises EventTooLarge instead of filling the memory.
+    """
+
+    __slots__ = ("_after_cr", "_bare", "_closer", "_data", "_held", "_held_bytes", "_limit", "_name", "_size")
+
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._limit = max_event_bytes
+        self._held: list[bytes] = []  # pieces of a line whose end has not arrived
+        self._held_bytes = 0
+        self._after_cr = False  # the last chunk ended with CR: a LF that follows belongs to it
+        self._name = b""
+        self._data: list[bytes] = []
+        self._bare: list[bytes] = []
+        self._closer = b""
+        self._size = 0  # bytes in _data or _bare
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Events that this chunk completes, in order.
+
+        Raises:
+            EventTooLarge: an event or a line passes the limit.
+        """
+        if self._after_cr and chunk:
+            self._after_cr = False
+            if chunk[:1] == b"\n":
+                chunk = chunk[1:]
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+        if not end:
+            self._hold(chunk)
+            return []
+        self._after_cr = chunk.endswith(b"\r")
+        lines = chunk[:end].splitlines()
+        if self._held:
+            self._held.append(lines[0])
+            lines[0] = b"".join(self._held)
+            self._held.clear()
+            self._held_bytes = 0
+        if end < len(chunk):
+            self._hold(chunk[end:])
+        return self._events(lines)
+
+    def finish(self) -> list[Event]:
+        """What is left at the end of the stream: servers do forget the last blank line."""
+        line = b"".join(self._held)
+        self._held.clear()
+        events = self._events([line, b""] if line else [b""])
+        if self._bare:
+            events.append(self._end_bare())
+        return events
+
+    def _hold(self, piece: bytes) -> None:
+        if piece:
+            self._held.append(piece)
+            self._held_bytes += len(piece)
+            self._check(self._held_bytes)
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise EventTooLarge(f"an event is longer than {self._limit} bytes")
+
+    def _events(self, lines: list[bytes]) -> list[Event]:
+        events: list[Event] = []
+        data = self._data
+        for line in lines:
+            if line[:5] == b"data:":  # nearly every line: tested first
+                data.append(line[6:] if line[5:6] == b" " else line[5:])
+                if len(data) > 1:
+                    self._size += len(line)
+                    self._check(self._size)
+            elif not line:
+                if data:
+                    events.append((self._name, data[0] if len(data) == 1 else b"\n".join(data)))
+                    data.clear()
+                    self._size = 0
+                elif self._bare:
+                    events.append(self._end_bare())
+                self._name = b""
+            else:
+                self._other(line, events)
+        return events
+
+    def _other(self, line: bytes, events: list[Event]) -> None:
+        if line.startswith(_BOM):
+            events += self._events([line[len(_BOM) :]])
+        elif self._bare or line[:1] in _CLOSERS:
+            self._bare_line(line, events)
+        elif line[:6] == b"event:":
+            self._name = line[6:].strip()
+        elif line == b"data":
+            self._data.append(b"")
+
+    def _bare_line(self, line: bytes, events: list[Event]) -> None:
+        """Collect JSON that came without `data:`, on one line or pretty-printed over many."""
+        first = not self._bare
+        if first:
+            self._closer = _CLOSERS[line[:1]]
+        self._bare.append(line)
+        self._size += len(line)
+        self._check(self._size)
+        if line.rstrip()[-1:] == self._closer and (first or line[:1] in b"}]"):
+            events.append(self._end_bare())
+
+    def _end_bare(self) -> Event:
+        event = (b"", b"\n".join(self._bare))
+        self._bare.clear()
+        self._size = 0
+        return event
