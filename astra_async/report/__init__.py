@@ -1,1 +1,61 @@
-"""From result lines to conclusions: tables, CSV files, plots and one HTML page."""
+"""From result lines to conclusions: tables, CSV files, plots and one HTML page.
+
+    settings, load, entries      run directories as arrays
+    table                        one table, whatever becomes of it
+    leaderboard, problems ...    one file for each question a report answers
+    tables                       all of them, in the order of reading
+    text, csvs, plots, page      what people and programs get to see
+    compare, plan                `astra compare` and `astra plan`
+
+This module's functions import the rest when called: numpy, scipy and matplotlib cost a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from astra_async.report.tables import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPaths:
+    """What was written: the page to open first, and all files."""
+
+    index: Path
+    files: tuple[Path, ...]
+
+
+def build_report(directories: Sequence[Path]) -> Report:
+    """Load run directories and work out every table; raises UsageError or ConflictError."""
+    from astra_async.report import tables
+
+    return tables.build_report(directories)
+
+
+def write_report(directories: Sequence[Path], out: Path) -> ReportPaths:
+    """Build the report of one or several run directories and write all its files into `out`."""
+    from astra_async.report import write
+
+    return write.write_built(build_report(directories), out)
+
+
+def print_leaderboard(report: Report, console: Console) -> None:
+    """Print the leaderboard, and what is incomplete: the end of a run."""
+    from astra_async.report.text import render_terminal
+
+    leaderboard = report.sections[0]
+    render_terminal(leaderboard.tables[:2], console)
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print every table that fits a terminal; the page and the CSV files hold the rest."""
+    from astra_async.report.text import render_terminal
+
+    render_terminal([table for table in report.tables() if table.name != "problems"], console)

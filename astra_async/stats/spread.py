@@ -87,7 +87,7 @@ def median_interval(values: ArrayLike, level: float = 0.95, seed: int = 0) -> tu
 
 
 def _jackknife_varies(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bool:
+    """Whether leaving out one value can change the median: else BCa's acceleration is 0 / 0."""
     ordered = np.sort(values)
-    middle = len(ordered) // 2
-    around = ordered[max(0, middle - 1) : middle + 2]
-    return bool(np.ptp(around) > 0)
+    left_out = [np.median(np.delete(ordered, place)) for place in range(len(ordered))]
+    return bool(np.ptp(left_out) > 0)

@@ -78,6 +78,9 @@ def test_the_exact_and_the_sampled_flips_agree() -> None:
 
 def test_a_median_that_no_problem_can_move_still_has_an_interval() -> None:
     assert median_interval([0.0] * 18 + [0.3, 0.4]) == (0.0, 0.0)
+    level = median_interval([0.0, 0.1, 0.11, 0.11, 0.2, 0.3])
+    assert level is not None
+    assert level[0] < 0.11 < level[1]
     interval = median_interval([0.0, 0.1, 0.2, 0.3, 0.1])
     assert interval is not None
     assert interval[0] <= 0.1 <= interval[1]

@@ -1,0 +1,45 @@
+"""All files of a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astra_async.errors import StorageError
+from astra_async.report import ReportPaths
+from astra_async.report.csvs import write_runs, write_table
+from astra_async.report.page import page_html
+from astra_async.report.text import markdown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.report.tables import Report
+
+
+def write_built(report: Report, out: Path) -> ReportPaths:
+    """Write index.html, report.md and the CSV files; raises StorageError."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return _write(report, out)
+    except OSError as error:
+        raise StorageError(
+            f"{error.filename or out}: {error.strerror}; make room or choose another --out"
+        ) from error
+
+
+def _write(report: Report, out: Path) -> ReportPaths:
+    index = out / "index.html"
+    index.write_text(page_html(report), encoding="utf-8")
+    (out / "report.md").write_text(_report_markdown(report), encoding="utf-8")
+    write_table(out / "leaderboard.csv", report.leaderboard)
+    write_table(out / "problems.csv", report.table("problems"))
+    write_runs(out / "runs.csv", report.entries)
+    return ReportPaths(index=index, files=tuple(sorted(path for path in out.rglob("*") if path.is_file())))
+
+
+def _report_markdown(report: Report) -> str:
+    parts = ["# ASTRA report", ""]
+    if report.simulated:
+        parts += ["**These models are simulated: the numbers say nothing about any real model.**", ""]
+    parts += [markdown(table) for table in report.tables() if table.rows]
+    return "\n".join(parts)
