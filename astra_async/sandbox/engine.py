@@ -7,14 +7,15 @@ through its own request function, here and nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from astra_async.errors import EngineUnavailable, SandboxError
-from astra_async.sandbox.failures import engine_call
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.sandbox.failures import engine_call, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _CALL_S = 60.0  # creating a container took 5 s on a host with 30 others starting; an order above that
 _TRANSFER_S = 120.0
+_PULL_S = 1800.0
 _NOT_FOUND = 404
 _CONFLICT = 409
 _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "~/.docker/run/docker.sock")
@@ -188,6 +190,43 @@ class Engine:
                 if error.status == _NOT_FOUND:
                     return None
                 raise
+
+    async def tag(self, image: str, name: str) -> None:
+        """Give an image a further name, `repository:tag`."""
+        repository, _, tag = name.rpartition(":")
+        async with engine_call(f"tag {image}", timeout_s=_CALL_S):
+            await self.docker.images.tag(image, repository, tag=tag)
+
+    async def remove_image(self, image: str) -> None:
+        """Remove an untagged image and the untagged ones that only it needed; no error if one is in use."""
+        from aiodocker.exceptions import DockerError
+
+        async with engine_call(f"remove image {image}", timeout_s=_TRANSFER_S):
+            try:
+                await self.docker.images.delete(image)
+            except DockerError as error:
+                if error.status not in (_NOT_FOUND, _CONFLICT):
+                    raise
+
+    async def pull(self, name: str, *, starts_within_s: float) -> None:
+        """Pull an image from its registry, which must begin to answer within so many seconds."""
+        from aiodocker.exceptions import DockerError
+
+        async with engine_call(f"pull {name}", timeout_s=_PULL_S):
+            try:
+                async with asyncio.timeout(starts_within_s) as patience:
+                    async for _ in self.docker.images.pull(name, stream=True):
+                        patience.reschedule(None)
+            except DockerError as error:
+                raise ImageError(f"{name} cannot be pulled: {one_line(error.message)}") from error
+
+    async def commit(self, container: str, name: str, config: Mapping[str, Any]) -> None:
+        """Make an image `repository:tag` of a dead container's files, with `config` as its configuration."""
+        repository, _, tag = name.rpartition(":")
+        async with engine_call(f"commit {name}", timeout_s=_PULL_S):
+            await self.docker.containers.container(container).commit(
+                repository=repository, tag=tag, config=dict(config)
+            )
 
 
 def _client(docker_host: str | None) -> aiodocker.Docker:
