@@ -14,7 +14,11 @@ from astra_async.simulate.profiles import PROFILES
 from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.service import Counters, Service
 from astra_async.simulate.settings import SimulationSettings
+from astra_async.simulate.wires.anthropic import Messages
+from astra_async.simulate.wires.bedrock import Converse
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
+from astra_async.simulate.wires.gemini import GenerateContent
+from astra_async.simulate.wires.responses import Responses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,4 +128,10 @@ async def _models(_request: web.Request) -> web.Response:
 _ROUTES: tuple[tuple[str, Wire], ...] = (
     ("/v1/chat/completions", ChatCompletions()),
     ("/openai/deployments/{model}/chat/completions", AzureChatCompletions()),
+    ("/v1/responses", Responses()),
+    ("/v1/messages", Messages()),
+    ("/v1beta/models/{model:[^/:]+}:streamGenerateContent", GenerateContent(stream=True)),
+    ("/v1beta/models/{model:[^/:]+}:generateContent", GenerateContent(stream=False)),
+    ("/model/{model}/converse-stream", Converse(stream=True)),
+    ("/model/{model}/converse", Converse(stream=False)),
 )

@@ -1,0 +1,171 @@
+"""Bedrock Converse: POST /model/{model}/converse-stream and /model/{model}/converse.
+
+A stream is application/vnd.amazon.eventstream: each message has a prelude (total length, length of the
+headers, both big-endian, and their CRC 32), headers, a JSON payload, and a CRC 32 of everything before.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.simulate.wires.wire import (
+    Ask,
+    BadAsk,
+    Detail,
+    Failure,
+    Reply,
+    Tokens,
+    Trouble,
+    gateway_failure,
+    messages_of,
+    name_of,
+    text_of,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from astra_async.simulate.limits import Window
+
+_STOP = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "refusal": "guardrail_intervened",
+    "content_filter": "content_filtered",
+}
+_STRING = 7  # type of a header's value
+
+# trouble: status, exception, message
+_TABLE: dict[Trouble, tuple[int, str, str]] = {
+    "rate_limit": (429, "ThrottlingException", "Too many requests, please wait before trying again."),
+    "too_large": (429, "ThrottlingException", "Too many tokens, please wait before trying again."),
+    "quota": (429, "ThrottlingException", "Too many tokens per day, please wait before trying again."),
+    "server_error": (500, "InternalServerException", "The system encountered an unexpected error."),
+    "overloaded": (503, "ServiceUnavailableException", "Bedrock is unable to process your request."),
+    "stream_error": (424, "modelStreamErrorException", "The model stopped in the middle of its answer."),
+    "bad_request": (400, "ValidationException", ""),
+    "context": (400, "ValidationException", "Input is too long for requested model."),
+    "unknown_model": (404, "ResourceNotFoundException", ""),
+    "key": (403, "UnrecognizedClientException", "The security token included in the request is invalid."),
+}
+
+
+class Converse:
+    """Whether the answer is streamed stands in the URL; `inputTokens` is the uncached rest."""
+
+    stream_type = "application/vnd.amazon.eventstream"
+    charges_max_tokens = True
+    marks_cache = True
+    cached_is_exempt = True
+
+    def __init__(self, *, stream: bool) -> None:
+        self._stream = stream
+
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
+        """Understand a request body."""
+        messages = messages_of(body, "messages")
+        system = body.get("system") or []
+        contents = [message.get("content") for message in messages]
+        settings = body.get("inferenceConfig") or {}
+        if not isinstance(settings, dict):
+            raise BadAsk("inferenceConfig must be an object")
+        texts = [text_of(content, "messages.content") for content in [system, *contents] if content != []]
+        blocks = [block for content in [system, *contents] if isinstance(content, list) for block in content]
+        return Ask(
+            model=name_of(body, path),
+            prompt="\n\n".join(texts),
+            stream=self._stream,
+            max_tokens=whole_number(settings, "maxTokens"),
+            cache_marked=any(isinstance(block, dict) and "cachePoint" in block for block in blocks),
+        )
+
+    def opening(self, reply: Reply) -> bytes:
+        """The message begins."""
+        del reply
+        return _event("messageStart", {"role": "assistant"})
+
+    def events(self, reply: Reply) -> list[bytes]:
+        """One delta for each piece."""
+        return [
+            _event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}})
+            for piece in reply.pieces
+        ]
+
+    def closing(self, reply: Reply) -> bytes:
+        """The stop reason, and the usage last."""
+        metadata = {"usage": _usage(reply.tokens), "metrics": {"latencyMs": 0}}
+        return (
+            _event("contentBlockStop", {"contentBlockIndex": 0})
+            + _event("messageStop", {"stopReason": _STOP[reply.finish]})
+            + _event("metadata", metadata)
+        )
+
+    def whole(self, reply: Reply) -> bytes:
+        """A Converse response."""
+        message = {"role": "assistant", "content": [{"text": reply.text}]}
+        return orjson.dumps(
+            {
+                "output": {"message": message},
+                "stopReason": _STOP[reply.finish],
+                "usage": _usage(reply.tokens),
+                "metrics": {"latencyMs": 0},
+            }
+        )
+
+    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
+        """The exception's name in a header, its message in the body; there is no retry-after."""
+        if trouble == "unavailable":
+            return gateway_failure()
+        status, name, message = _TABLE[trouble]
+        body = orjson.dumps({"message": message or _text(trouble, detail)})
+        return Failure(status=status, body=body, headers={"x-amzn-errortype": name})
+
+    def stream_error(self, detail: Detail) -> bytes:
+        """An exception in place of an event."""
+        del detail
+        _, name, message = _TABLE["stream_error"]
+        payload = {"message": message, "originalStatusCode": 500, "originalMessage": message}
+        return _message({":exception-type": name, ":message-type": "exception"}, payload)
+
+    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+        """Bedrock announces nothing."""
+        del windows
+        return {}
+
+
+def _event(kind: str, payload: Mapping[str, Any]) -> bytes:
+    return _message({":event-type": kind, ":message-type": "event"}, payload)
+
+
+def _message(names: Mapping[str, str], payload: Mapping[str, Any]) -> bytes:
+    named = {**names, ":content-type": "application/json"}
+    headers = b"".join(_header(name.encode(), value.encode()) for name, value in named.items())
+    body = orjson.dumps(payload)
+    prelude = struct.pack("!II", 16 + len(headers) + len(body), len(headers))
+    message = prelude + struct.pack("!I", zlib.crc32(prelude)) + headers + body
+    return message + struct.pack("!I", zlib.crc32(message))
+
+
+def _header(name: bytes, value: bytes) -> bytes:
+    return struct.pack("!B", len(name)) + name + struct.pack("!BH", _STRING, len(value)) + value
+
+
+def _usage(tokens: Tokens) -> dict[str, int]:
+    return {
+        "inputTokens": tokens.prompt - tokens.cached - tokens.written,
+        "outputTokens": tokens.output,
+        "totalTokens": tokens.prompt + tokens.output,
+        "cacheReadInputTokens": tokens.cached,
+        "cacheWriteInputTokens": tokens.written,
+    }
+
+
+def _text(trouble: Trouble, detail: Detail) -> str:
+    if trouble == "unknown_model":
+        return f"Could not resolve the foundation model from the model identifier: {detail.model}"
+    return detail.message

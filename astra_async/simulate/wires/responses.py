@@ -1,0 +1,167 @@
+"""OpenAI Responses: POST /v1/responses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.simulate.wires.openai import openai_error, openai_failure, openai_limit_headers
+from astra_async.simulate.wires.wire import (
+    Ask,
+    BadAsk,
+    Detail,
+    Failure,
+    Reply,
+    Tokens,
+    Trouble,
+    event,
+    messages_of,
+    name_of,
+    text_of,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from astra_async.simulate.limits import Window
+
+_OPENING_EVENTS = 4
+
+
+class Responses:
+    """The stream ends with response.completed or response.incomplete; there is no `[DONE]`."""
+
+    stream_type = "text/event-stream; charset=utf-8"
+    charges_max_tokens = True
+    marks_cache = False
+    cached_is_exempt = False
+
+    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
+        """Understand a request body; the format has no seed."""
+        question = body.get("input")
+        if not isinstance(question, str):
+            question = "\n\n".join(
+                text_of(item.get("content"), "input") for item in messages_of(body, "input")
+            )
+        instructions = body.get("instructions") or ""
+        if not isinstance(instructions, str):
+            raise BadAsk("instructions must be a string")
+        return Ask(
+            model=name_of(body, path),
+            prompt=f"{instructions}\n\n{question}" if instructions else question,
+            stream=bool(body.get("stream")),
+            max_tokens=whole_number(body, "max_output_tokens"),
+        )
+
+    def opening(self, reply: Reply) -> bytes:
+        """The response, its one message and the message's one part begin."""
+        begun = _response(reply, "in_progress", with_output=False)
+        item = _item(reply) | {"status": "in_progress", "content": []}
+        where = {"output_index": 0, "content_index": 0, "item_id": _item_id(reply)}
+        return (
+            _event("response.created", 0, {"response": begun})
+            + _event("response.in_progress", 1, {"response": begun})
+            + _event("response.output_item.added", 2, {"output_index": 0, "item": item})
+            + _event("response.content_part.added", 3, where | {"part": _part(reply, "")})
+        )
+
+    def events(self, reply: Reply) -> list[bytes]:
+        """One delta for each piece; only the number and the text are encoded anew."""
+        kind = f"response.{_kind(reply)}.delta".encode()
+        where = {"item_id": _item_id(reply), "output_index": 0, "content_index": 0}
+        head = b"event: " + kind + b'\ndata: {"type":"' + kind + b'","sequence_number":%d,'
+        head += orjson.dumps(where)[1:-1] + b',"delta":%b}\n\n'
+        return [
+            head % (number, orjson.dumps(piece)) for number, piece in enumerate(reply.pieces, _OPENING_EVENTS)
+        ]
+
+    def closing(self, reply: Reply) -> bytes:
+        """Part, item and response end, the last with the whole text and the usage."""
+        number = _OPENING_EVENTS + len(reply.pieces)
+        where = {"item_id": _item_id(reply), "output_index": 0, "content_index": 0}
+        field = "refusal" if reply.finish == "refusal" else "text"
+        status = _status(reply)
+        done = {"output_index": 0, "item": _item(reply)}
+        return (
+            _event(f"response.{_kind(reply)}.done", number, where | {field: reply.text})
+            + _event("response.content_part.done", number + 1, where | {"part": _part(reply, reply.text)})
+            + _event("response.output_item.done", number + 2, done)
+            + _event(f"response.{status}", number + 3, {"response": _response(reply, status)})
+        )
+
+    def whole(self, reply: Reply) -> bytes:
+        """A response object."""
+        return orjson.dumps(_response(reply, _status(reply)))
+
+    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
+        """OpenAI's error responses."""
+        return openai_failure(trouble, detail)
+
+    def stream_error(self, detail: Detail) -> bytes:
+        """The `error` event, whose fields stand beside its type."""
+        error = openai_error("stream_error", detail)
+        fields = {name: error[name] for name in ("code", "message", "param")}
+        return event({"type": "error", "sequence_number": 0} | fields, "error")
+
+    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+        """x-ratelimit-* with Go durations."""
+        return openai_limit_headers(windows)
+
+
+def _event(kind: str, number: int, fields: Mapping[str, Any]) -> bytes:
+    return event({"type": kind, "sequence_number": number, **fields}, kind)
+
+
+def _kind(reply: Reply) -> str:
+    return "refusal" if reply.finish == "refusal" else "output_text"
+
+
+def _status(reply: Reply) -> str:
+    return "completed" if reply.finish in ("stop", "refusal") else "incomplete"
+
+
+def _item_id(reply: Reply) -> str:
+    return f"msg_{reply.id}"
+
+
+def _part(reply: Reply, text: str) -> dict[str, Any]:
+    if reply.finish == "refusal":
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+def _item(reply: Reply) -> dict[str, Any]:
+    return {
+        "id": _item_id(reply),
+        "type": "message",
+        "status": _status(reply),
+        "role": "assistant",
+        "content": [_part(reply, reply.text)],
+    }
+
+
+def _response(reply: Reply, status: str, *, with_output: bool = True) -> dict[str, Any]:
+    reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
+    return {
+        "id": f"resp_{reply.id}",
+        "object": "response",
+        "created_at": reply.created,
+        "status": status,
+        "error": None,
+        "incomplete_details": {"reason": reasons[reply.finish]} if status == "incomplete" else None,
+        "model": reply.model,
+        "output": [_item(reply)] if with_output else [],
+        "usage": _usage(reply.tokens) if with_output else None,
+    }
+
+
+def _usage(tokens: Tokens) -> dict[str, Any]:
+    return {
+        "input_tokens": tokens.prompt,
+        "input_tokens_details": {"cached_tokens": tokens.cached},
+        "output_tokens": tokens.output,
+        "output_tokens_details": {"reasoning_tokens": tokens.reasoning},
+        "total_tokens": tokens.prompt + tokens.output,
+    }
