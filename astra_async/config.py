@@ -1,7 +1,7 @@
 """Every option of a run, documented once: flags, `ASTRA_*` variables and TOML keys come from OPTIONS.
 
 A value is taken from the command line, else the environment, else the TOML file, else the default.
-`[[models]]`, `[s3]`, `[sandbox]` and `[prompt]` exist in TOML only.
+`[[models]]`, `[s3]`, `[sandbox]`, `[prompt]` and `[simulation]` exist in TOML only.
 """
 
 from __future__ import annotations
@@ -76,8 +76,12 @@ OPTIONS: tuple[Option, ...] = (
         help="Which samples a test that must fail is run against.",
     ),
 )
+SIMULATION_KEYS = (
+    *("speed", "requests_per_minute", "tokens_per_minute", "burst_s", "faults", "fault_rate"),
+    *("stall_s", "chunk_characters", "cache_ttl_s"),
+)
 _BY_NAME = {option.name: option for option in OPTIONS}
-_TABLES = ("models", "s3", "sandbox", "prompt")
+_TABLES = ("models", "s3", "sandbox", "prompt", "simulation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,8 @@ class RunConfig:
     """A whole run, checked: what to ask, whom, how often, and within which limits.
 
     `problems` is a CSV path or BUNDLED; `leave_out` replaces the prompt's default rules when not None;
-    `s3` holds the keys of `[s3]`.
+    `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`).
+    With `answers_only_from_record` (a regrade) no model is called.
     """
 
     out: Path
@@ -105,6 +110,8 @@ class RunConfig:
     canary: Canary = "suspicious"
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
+    simulation: Mapping[str, Any] = field(default_factory=dict)
+    answers_only_from_record: bool = False
     leave_out: tuple[str, ...] | None = None
 
 
@@ -135,6 +142,7 @@ def load_config(given: Mapping[str, Any], toml_path: Path | None = None) -> RunC
         canary=values["canary"],
         limits=_limits(toml.get("sandbox", {})),
         s3=_known(toml.get("s3", {}), ("endpoint_url", "region", "anonymous"), "[s3]"),
+        simulation=_known(toml.get("simulation", {}), SIMULATION_KEYS, "[simulation]"),
         leave_out=_leave_out(toml.get("prompt", {})),
     )
 

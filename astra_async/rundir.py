@@ -21,7 +21,7 @@ from uuid import uuid4
 import orjson
 
 from astra_async.errors import ConflictError, StorageError
-from astra_async.runlog import AppendLog, decode, scan, write_atomically
+from astra_async.runlog import AppendLog, decode, scan, without_surrogates, write_atomically
 from astra_async.types import Completion, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from astra_async.types import Result
+    from astra_async.types import Prompt, Result
 
 SCHEMA = 1
 PartKind = Literal["models", "formats", "problems", "grading"]
 PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
+# What a regrade takes over from its parent.
+PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
 Place = tuple[int, int]  # offset and length of a line
 
 
@@ -64,7 +66,7 @@ class RunDirectory:
         self.answered: dict[SampleKey, Place] = {}
         self.graded: dict[SampleKey, Place] = {}
         self._lock = lock
-        self.run: dict[str, Any] = _read_run(path / "run.json")
+        self.run: dict[str, Any] = read_run(path / "run.json")
         self._completions = self._open_log("completions.jsonl")
         self._results = self._open_log("results.jsonl")
         self._events = self._open_log("events.jsonl")
@@ -95,17 +97,18 @@ class RunDirectory:
         """The open logs, for the syncing task."""
         return self._completions, self._results, self._events
 
-    def record_completion(self, key: SampleKey, completion: Completion, prompt_sha256: str) -> None:
+    def record_completion(
+        self, key: SampleKey, completion: Completion, prompt_sha256: str, started_at: str = ""
+    ) -> None:
         """Append a finished answer; it is never asked for again."""
         record = {"schema": SCHEMA, **_key_fields(key), **asdict(completion)}
-        record["prompt_sha256"] = prompt_sha256
-        record["finished_at"] = now_utc()
+        record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         self.answered[key] = self._completions.append(record)
 
     def completion(self, key: SampleKey) -> tuple[Completion, str]:
-        """A recorded answer and the time it was recorded."""
+        """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
         record = self._completions.read_at(*self.answered[key])
-        return completion_from(record), str(record.get("finished_at", ""))
+        return completion_from(record), str(record.get("started_at", ""))
 
     def record_result(self, result: Result) -> None:
         """Append a sample's final line."""
@@ -134,6 +137,13 @@ class RunDirectory:
         self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
         _merge_description(self.run, description)
         self.save()
+
+    def store_prompt(self, prompt: Prompt) -> None:
+        """Keep a prompt's text under its hash, once, so that a record leads back to what was sent."""
+        path = self.path / "prompts" / f"{prompt.sha256}.txt"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, without_surrogates(prompt.text).encode())
 
     def save(self) -> None:
         """Write run.json, as a whole or not at all."""
@@ -245,6 +255,14 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
     )
 
 
+def stored_prompt(directory: Path, sha256: str) -> str | None:
+    """The text of a prompt that the run sent; None when the directory does not hold it."""
+    try:
+        return (directory / "prompts" / f"{sha256}.txt").read_bytes().decode()
+    except FileNotFoundError:
+        return None
+
+
 def fingerprint(part: object) -> str:
     """SHA-256 of a plain JSON object in canonical form (sorted keys)."""
     return hashlib.sha256(orjson.dumps(part, option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -278,7 +296,8 @@ def _lock(path: Path) -> int:
     return descriptor
 
 
-def _read_run(path: Path) -> dict[str, Any]:
+def read_run(path: Path) -> dict[str, Any]:
+    """The content of a run.json, or a new run's beginning if it is absent. Raises ConflictError."""
     try:
         run: dict[str, Any] = orjson.loads(path.read_bytes())
     except FileNotFoundError:

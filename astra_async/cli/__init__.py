@@ -1,0 +1,115 @@
+"""The command line: one file for each group of commands, loaded only when it is asked for.
+
+Exit codes (INTERFACE.md): 0 complete, 1 finished with samples missing or a failed check, 2 wrong usage,
+3 cannot go on, 130 SIGINT, 143 SIGTERM. Errors are one line on stderr; a traceback only with --debug.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from astra_async.errors import (
+    AstraError,
+    EngineUnavailable,
+    InvariantError,
+    PoolUnusable,
+    StorageError,
+    UsageError,
+)
+
+EXIT_INCOMPLETE = 1
+EXIT_USAGE = 2
+EXIT_CANNOT_GO_ON = 3
+
+# command -> (module, function): what is not asked for is not imported, so that `--help` is instant.
+_COMMANDS = {
+    "demo": ("run", "demo"),
+    "run": ("run", "run"),
+    "report": ("results", "report"),
+    "compare": ("results", "compare"),
+    "plan": ("results", "plan"),
+    "show": ("show", "show"),
+    "regrade": ("regrade", "regrade"),
+    "validate": ("validate", "validate"),
+    "problems": ("problems", "problems"),
+    "images": ("images", "images"),
+    "simulate": ("simulate", "simulate"),
+    "doctor": ("doctor", "doctor"),
+}
+_SUMMARIES = {
+    "demo": "Bundled problems with simulated models: no key, no account.",
+    "run": "A full run; the same command again resumes it.",
+    "report": "Tables, plots and one HTML page from run directories.",
+    "compare": "Two runs of the same problems, paired.",
+    "plan": "How many samples or problems a wanted precision takes.",
+    "show": "One sample: prompt, answer, changes, tests, output.",
+    "regrade": "Run the tests again on the recorded answers.",
+    "validate": "Check that problems are fit: reference, untouched, flaky.",
+    "problems": "What was loaded: Table 1 of the paper.",
+    "images": "Build the images that tests run in.",
+    "simulate": "The simulated provider server alone.",
+    "doctor": "What this machine has and what is missing.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(f"astra_async.cli.{module}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_SUMMARIES.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="astra_async", message="%(version)s")
+def astra(*, debug: bool) -> None:
+    """Run benchmarks of language models on multi-file projects, and report what they show."""
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the code that INTERFACE.md fixes."""
+    debug = "--debug" in sys.argv
+    try:
+        code = astra.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    except AstraError as error:
+        if debug:
+            raise
+        click.echo(f"astra: {one_line(error)}", err=True)
+        sys.exit(exit_code(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def exit_code(error: AstraError) -> int:
+    """The exit code of an error that ended the program."""
+    if isinstance(error, UsageError):
+        return EXIT_USAGE
+    if isinstance(error, EngineUnavailable | StorageError | InvariantError | PoolUnusable):
+        return EXIT_CANNOT_GO_ON
+    return EXIT_INCOMPLETE
+
+
+def one_line(error: BaseException) -> str:
+    """An error's message without line breaks."""
+    return " ".join(str(error).split())

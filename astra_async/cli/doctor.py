@@ -1,0 +1,109 @@
+"""`astra doctor`: what this machine has, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from astra_async.cli.wiring import cache_root
+from astra_async.errors import SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_KEYS = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_PROFILE",
+)
+_HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "registry-1.docker.io")
+_WANTED_DISK_BYTES = 20 * 10**9
+_WANTED_MEMORY_BYTES = 4 * 10**9
+_REACH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    subject: str
+    state: str
+    good: bool | None  # None: a fact, neither good nor bad
+    remedy: str = ""
+
+
+@click.command()
+def doctor() -> int:
+    """Say in one screen what is missing here, and how to get it; exit 1 if something is."""
+    findings = asyncio.run(_examine())
+    for finding in findings:
+        mark = {True: "ok", False: "MISSING", None: "-"}[finding.good]
+        remedy = f"  -> {finding.remedy}" if finding.remedy and not finding.good else ""
+        click.echo(f"{mark:>8}  {finding.subject:<24} {finding.state}{remedy}")
+    return 1 if any(finding.good is False for finding in findings) else 0
+
+
+async def _examine() -> list[_Finding]:
+    return [*_machine(), *await _docker(), *_credentials(), *await asyncio.gather(*map(_reach, _HOSTS))]
+
+
+def _machine() -> Iterator[_Finding]:
+    yield _Finding("Python", platform.python_version(), good=True)
+    yield _Finding("cores", str(os.cpu_count()), good=None)
+    pages, page_bytes = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    memory = pages * page_bytes
+    enough = memory >= _WANTED_MEMORY_BYTES
+    yield _Finding(
+        "memory", f"{memory / 1e9:.1f} GB", enough, "each container may use 2 GB: use --sandboxes 1"
+    )
+    place = cache_root()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    state = f"{free / 1e9:.0f} GB free at {place}"
+    yield _Finding("disk", state, free >= _WANTED_DISK_BYTES, "images take 1 to 2 GB each: make room")
+
+
+async def _docker() -> list[_Finding]:
+    from astra_async.bundled import image_sets
+    from astra_async.sandbox.engine import Engine
+    from astra_async.sandbox.images import image_tag
+
+    try:
+        async with await Engine.open() as engine:
+            about = await engine.ping()
+            found = [
+                _Finding(
+                    "Docker Engine", f"{about.get('Version')} (API {about.get('ApiVersion')})", good=True
+                )
+            ]
+            for name, folder in image_sets().items():
+                there = await engine.image(image_tag(folder)) is not None
+                state = "built" if there else "built when first needed, or by `astra images build`"
+                found.append(_Finding(f"image set {name}", state, good=True if there else None))
+            return found
+    except SandboxError as error:
+        remedy = "run scripts/engine as root, or on Debian: apt-get install docker.io"
+        return [_Finding("Docker Engine", str(error), good=False, remedy=remedy)]
+
+
+def _credentials() -> Iterator[_Finding]:
+    for name in _KEYS:
+        yield _Finding(name, "set" if os.environ.get(name) else "not set", good=None)
+
+
+async def _reach(host: str) -> _Finding:
+    try:
+        async with asyncio.timeout(_REACH_S):
+            _, writer = await asyncio.open_connection(host, 443)
+    except (OSError, TimeoutError):
+        return _Finding(host, "not reached", good=None)
+    writer.close()
+    return _Finding(host, "reachable", good=None)

@@ -1,0 +1,182 @@
+"""Opens everything a run needs, in order: problems, engine and images, run.json, pools, runner."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from astra_async.cli import wiring
+from astra_async.errors import PoolUnusable
+from astra_async.expected import Expectations
+from astra_async.lenient import LenientParser
+from astra_async.pipeline import Asking, Workshop
+from astra_async.runner import Plan, Runner
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
+    from astra_async.prepare import Prepared
+    from astra_async.rundir import RunDirectory
+    from astra_async.sandbox.pool import DockerSandbox
+    from astra_async.throttle import Pool, PoolEvent
+    from astra_async.types import Problem
+
+_GRADINGS_PER_SANDBOX = 2  # one in its container, one being read and integrated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRun:
+    """A run whose rooms are open: what the display looks at and what drives it."""
+
+    config: RunConfig
+    runner: Runner
+    pools: Mapping[str, Pool]
+    sandbox: DockerSandbox | None
+
+
+@asynccontextmanager
+async def open_run(
+    config: RunConfig,
+    directory: RunDirectory,
+    recorded: Sequence[Mapping[str, Any]],
+    *,
+    problems: Sequence[Problem],
+    generate_only: bool,
+    say: Callable[[str], None],
+) -> AsyncIterator[OpenRun]:
+    """Open the rooms of a run; `recorded` are its final lines so far, `say` gets a line of progress.
+
+    Raises EngineUnavailable, ConflictError (changed settings) or ConfigError (keys, addresses).
+    """
+    async with AsyncExitStack() as stack:
+        prepared, unprepared = await wiring.ready_problems(config, problems)
+        for item in prepared.values():
+            for warning in item.warnings:
+                say(f"{item.problem.id}: {warning}")
+        sandbox, images = None, dict[str, str]()
+        if not generate_only:
+            sandbox = await _sandbox(config, directory, stack)
+            images, failed = await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
+            unprepared |= failed
+        if not config.answers_only_from_record:
+            config = await stack.enter_async_context(wiring.simulated_models(config))
+        config = wiring.resolved_models(config)
+        ids = {image: await sandbox.image_id(image) for image in set(images.values())} if sandbox else {}
+        grading = wiring.grading_parts(config, prepared, images, ids)
+        directory.extend(
+            wiring.run_parts(config, prepared, grading),
+            wiring.run_description(config, prepared),
+            config.samples,
+        )
+        for item in prepared.values():
+            for prompt in item.prompts.values():
+                directory.store_prompt(prompt)
+        pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
+        runner = Runner(
+            _plan(config, problems, prepared, unprepared),
+            directory,
+            _metrics(directory, recorded),
+            asking=Asking(pools=pools, seed=config.seed),
+            workshop=_workshop(config, directory, sandbox, images) if sandbox else None,
+            gradings_at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
+        )
+        runner.dead.update(_without_pools(config))
+        yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
+
+
+async def _sandbox(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> DockerSandbox:
+    from astra_async.sandbox.pool import DockerSandbox
+
+    sandbox = await DockerSandbox.open(run_id=directory.run_id, slots=config.sandboxes)
+    stack.push_async_callback(sandbox.close)
+    return sandbox
+
+
+async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> dict[str, Pool]:
+    """One pool for each model; a model whose key is missing stops the program before any call."""
+    from functools import partial
+
+    from astra_async.providers import open_provider
+    from astra_async.providers.models import cost_usd
+    from astra_async.providers.session import open_session
+    from astra_async.throttle import Budget, Pool
+
+    session = await stack.enter_async_context(open_session(os.environ))
+    budget = Budget(config.budget_usd) if config.budget_usd is not None else None
+    pools = {}
+    for settings in config.models:
+        provider = open_provider(settings, session=session)
+        stack.push_async_callback(provider.close)
+        pools[settings.name] = Pool(
+            settings,
+            provider,
+            price=partial(cost_usd, settings),
+            budget=budget,
+            on_event=_event_recorder(directory),
+        )
+        stack.push_async_callback(pools[settings.name].close)
+    return pools
+
+
+def _without_pools(config: RunConfig) -> dict[str, PoolUnusable]:
+    if not config.answers_only_from_record:
+        return {}
+    return {model.name: PoolUnusable("has no answer in the parent run") for model in config.models}
+
+
+def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
+    def record(event: PoolEvent) -> None:
+        details = {"detail": event.detail, "seconds": event.seconds}
+        directory.record_event(event.kind, event.key, pool=event.model, **details)
+
+    return record
+
+
+def _plan(
+    config: RunConfig,
+    problems: Sequence[Problem],
+    prepared: Mapping[str, Prepared],
+    unprepared: Mapping[str, AstraError],
+) -> Plan:
+    return Plan(
+        models=tuple(model.name for model in config.models),
+        formats=config.formats,
+        problem_ids=tuple(problem.id for problem in problems),
+        samples=config.samples,
+        prepared=prepared,
+        unprepared=unprepared,
+        max_in_flight={model.name: model.max_in_flight for model in config.models},
+    )
+
+
+def _workshop(
+    config: RunConfig, directory: RunDirectory, sandbox: DockerSandbox, images: Mapping[str, str]
+) -> Workshop:
+    return Workshop(
+        sandbox=sandbox,
+        images=images,
+        expectations=Expectations(
+            directory.path / "expected.json", wiring.cache_root() / "expected", sandbox, config.limits
+        ),
+        lenient=LenientParser(),
+        limits=config.limits,
+    )
+
+
+def _metrics(directory: RunDirectory, recorded: Sequence[Mapping[str, Any]]) -> Any:
+    metrics = wiring.planned_metrics(directory)
+    for line in recorded:
+        metrics.add(
+            line["model"],
+            line["format"],
+            line["problem_id"],
+            line["passed"],
+            line["total"],
+            status=line["status"],
+            failure=line["failure"],
+        )
+    return metrics

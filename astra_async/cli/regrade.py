@@ -1,0 +1,121 @@
+"""`astra regrade`: the tests again, on recorded answers, without a model call."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import fields, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from astra_async.cli.options import config_options
+from astra_async.cli.run import start
+from astra_async.cli.wiring import data_config
+from astra_async.errors import UsageError
+from astra_async.rundir import PARENT_FILES, key_from, now_utc, read_run
+from astra_async.runlog import decode, scan, write_atomically
+from astra_async.types import ModelSettings, SampleKey
+
+if TYPE_CHECKING:
+    from astra_async.config import RunConfig
+
+Verdict = tuple[int, int, str | None]
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
+@config_options("problems", "projects", "column", "only", "skill", "image", "sandboxes", "canary")
+@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
+def regrade(
+    directory: Path, *, out: Path | None, config_file: Path | None, log_json: bool, **given: Any
+) -> int:
+    """Grade the recorded answers of DIRECTORY again, into a new directory, and show what changed.
+
+    Options that are not given are those of the run itself. The same command again resumes.
+    """
+    run = read_run(directory / "run.json")
+    if "call" not in run:
+        raise UsageError(f"{directory} is no run directory: it has no run.json that a run has written")
+    new = out or _free_name(directory)
+    config = _config(run, given, config_file, new)
+    _found(directory, new, run)
+    code = start(config, log_json=log_json)
+    for line in _changes(_verdicts(directory), _verdicts(new)):
+        click.echo(line)
+    return code
+
+
+def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None, new: Path) -> RunConfig:
+    recorded = {name: value for name, value in run["call"].items() if not given.get(name)}
+    config = data_config({**given, **recorded}, config_file)
+    names = {item.name for item in fields(ModelSettings)}
+    models = [
+        ModelSettings(**{name: value for name, value in model.items() if name in names})
+        for model in run["models"]
+    ]
+    return replace(
+        config,
+        out=new,
+        models=tuple(models),
+        formats=tuple(run["formats"]),
+        samples=run["samples"],
+        seed=run["seed"],
+        answers_only_from_record=True,
+    )
+
+
+def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
+    """Begin the new directory with the parent's answers, unless it is being resumed."""
+    parent = {"directory": str(directory.resolve()), "run_id": run["run_id"]}
+    if (new / "run.json").exists():
+        if read_run(new / "run.json").get("parent") != parent:
+            raise UsageError(f"{new} is another run's directory; choose another --out")
+        return
+    new.mkdir(parents=True, exist_ok=True)
+    for name in PARENT_FILES:
+        if (directory / name).is_dir():
+            shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
+        elif (directory / name).exists():
+            shutil.copyfile(directory / name, new / name)
+    fresh = read_run(new / "run.json") | {"parent": parent, "created_at": now_utc()}
+    write_atomically(new / "run.json", orjson.dumps(fresh))
+
+
+def _free_name(directory: Path) -> Path:
+    plain = directory.resolve()
+    return next(
+        path
+        for number in count(1)
+        if not (path := plain.with_name(f"{plain.name}-regrade-{number}")).exists()
+    )
+
+
+def _verdicts(directory: Path) -> dict[SampleKey, Verdict]:
+    found: dict[SampleKey, Verdict] = {}
+    for _, _, line in scan(directory / "results.jsonl"):
+        try:
+            record = decode(line)
+            found[key_from(record)] = (record["passed"], record["total"], record["failure"])
+        except (ValueError, KeyError, TypeError):
+            continue  # unreadable lines are reported where the run is resumed
+    return found
+
+
+def _changes(old: dict[SampleKey, Verdict], new: dict[SampleKey, Verdict]) -> list[str]:
+    shared = old.keys() & new.keys()
+    changed = sorted(key for key in shared if old[key] != new[key])
+    lines = [f"{key}: {_shown(old[key])} -> {_shown(new[key])}" for key in changed]
+    fresh = len(new.keys() - old.keys())
+    return [
+        *lines,
+        f"{len(changed)} of {len(shared)} verdicts changed; {fresh} samples graded for the first time",
+    ]
+
+
+def _shown(verdict: Verdict) -> str:
+    passed, total, failure = verdict
+    return f"{passed}/{total}" + (f" ({failure})" if failure else "")

@@ -1,0 +1,195 @@
+"""`astra run` and `astra demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE, one_line
+from astra_async.cli.options import config_options
+from astra_async.cli.signals import Stopper
+from astra_async.cli.viewing import view_of
+from astra_async.config import RunConfig, load_config
+from astra_async.progress import Pace, display
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from astra_async.cli.opening import OpenRun
+    from astra_async.progress import Style
+    from astra_async.runner import Runner
+
+DEMO_MODELS = ("simulated/steady", "simulated/erratic", "simulated/weak")
+FULL_DEMO_MODELS = (*DEMO_MODELS, "simulated/json-shy", "simulated/refuser")
+DEMO_PROBLEMS = ("product-api", "company-form", "library-api")
+_REASONS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """How this call of `run` goes about its configuration."""
+
+    config: RunConfig
+    console: Console
+    style: Style
+    generate_only: bool = False
+
+    def say(self, text: str) -> None:
+        """One line for the person who waits."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@click.command()
+@config_options()
+@click.option("--dry-run", is_flag=True, help="Only plan: calls, prompt sizes, cost, time.")
+@click.option("--generate-only", is_flag=True, help="Record answers without testing them (no Docker).")
+@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
+def run(*, config_file: Path | None, dry_run: bool, generate_only: bool, log_json: bool, **given: Any) -> int:
+    """Ask models for K solutions of every problem, test each, and report.
+
+    The same command again resumes where the last one stopped.
+    """
+    config = load_config(given | ({"out": "dry-run"} if dry_run and not given["out"] else {}), config_file)
+    if dry_run:
+        from astra_async.cli.dryrun import dry_run as plan_only
+
+        return plan_only(config)
+    return start(config, log_json=log_json, generate_only=generate_only)
+
+
+@click.command()
+@click.option("--out", default="astra-demo", metavar="DIR", help="Run directory [default: astra-demo].")
+@click.option("--samples", type=int, default=8, metavar="K", help="Samples of each problem [default: 8].")
+@click.option("--limit", type=int, metavar="N", help="Only the first N problems.")
+@click.option("--full", is_flag=True, help="All bundled problems and all simulated models.")
+@click.option("--format", default="xml", type=click.Choice(("xml", "json", "both")), help="Answer format.")
+@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
+def demo(*, full: bool, log_json: bool, **given: Any) -> int:
+    """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
+    click.echo("The models of this demo are simulated: they show how the program works, and rank nothing.")
+    config = load_config({**given, "model": _demo_models(full=full), "seed": 0})
+    if not full:
+        config = replace(config, only=DEMO_PROBLEMS)
+    return start(config, log_json=log_json)
+
+
+def start(config: RunConfig, *, log_json: bool = False, generate_only: bool = False) -> int:
+    """Run a configuration to its end on a uvloop; returns the exit code."""
+    import uvloop
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
+    call = Call(config=config, console=console, style=style, generate_only=generate_only)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop_runner:
+        return loop_runner.run(execute(call))
+
+
+async def execute(call: Call) -> int:
+    """Open the rooms, run the plan, report; returns the exit code."""
+    from astra_async.cli.opening import open_run
+    from astra_async.cli.wiring import chosen_problems
+    from astra_async.rundir import RunDirectory
+
+    problems = chosen_problems(call.config)
+    recorded: list[Mapping[str, Any]] = []
+    with contextlib.closing(RunDirectory.open(call.config.out, collector(recorded))) as directory:
+        for warning in directory.warnings:
+            call.say(f"warning: {warning}")
+        opening = open_run(
+            call.config,
+            directory,
+            recorded,
+            problems=problems,
+            generate_only=call.generate_only,
+            say=call.say,
+        )
+        async with opening as opened:
+            code = await _drive(call, opened)
+    if not call.generate_only:
+        _report(call)
+    return code
+
+
+def collector(recorded: list[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], None]:
+    """Keeps of each final line what metrics need, and nothing else."""
+    names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
+    return lambda line: recorded.append({name: line[name] for name in names})
+
+
+async def _drive(call: Call, opened: OpenRun) -> int:
+    """Run the samples under the live display and the signals; returns the exit code."""
+    runner = opened.runner
+    pace = Pace(runner.tally.final)
+    stopper = Stopper(partial(_drain, call, opened))
+    with stopper.installed():
+        showing = asyncio.create_task(
+            display(partial(view_of, opened, pace, stopper), call.console, call.style)
+        )
+        try:
+            await runner.run()
+        except asyncio.CancelledError:
+            if stopper.received is None:
+                raise
+        finally:
+            showing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await showing
+    _say_what_is_missing(call, runner)
+    if stopper.received is not None:
+        call.say(
+            f"stopped; the same command resumes: {runner.tally.final} of {runner.tally.planned} are final"
+        )
+        return 128 + stopper.received
+    return _exit_code(call, runner)
+
+
+def _drain(call: Call, opened: OpenRun) -> None:
+    tally = opened.runner.tally
+    opened.runner.stop()
+    calls = sum(pool.state.in_flight for pool in opened.pools.values())
+    running = opened.sandbox.running if opened.sandbox else 0
+    call.say(
+        f"stopping: {calls} calls and {running} containers come to their end first"
+        f" (tests take at most {call.config.limits.timeout_s:.0f} s); {tally.final} of {tally.planned}"
+        " samples are final; once more stops at once"
+    )
+
+
+def _exit_code(call: Call, runner: Runner) -> int:
+    tally = runner.tally
+    nobody_answers = runner.dead.keys() >= set(runner.plan.models)
+    if nobody_answers and tally.answered < tally.planned and not call.config.answers_only_from_record:
+        return EXIT_CANNOT_GO_ON
+    done = tally.answered if call.generate_only else tally.final
+    return 0 if done == tally.planned else EXIT_INCOMPLETE
+
+
+def _say_what_is_missing(call: Call, runner: Runner) -> None:
+    for model, error in runner.dead.items():
+        call.say(f"{model}: {one_line(error)}")
+    buried = {str(error) for error in runner.dead.values()}
+    reasons = [(reason, n) for reason, n in runner.tally.reasons.most_common() if reason not in buried]
+    for reason, count in reasons[:_REASONS_SHOWN]:
+        call.say(f"{count} samples missing: {reason}")
+    if len(reasons) > _REASONS_SHOWN:
+        call.say(f"... and {len(reasons) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
+
+
+def _report(call: Call) -> None:
+    """Write DIR/report and print the leaderboard and the report's path."""
+    from astra_async.cli.results import write_and_print
+
+    write_and_print([call.config.out], call.config.out / "report")
+
+
+def _demo_models(*, full: bool) -> tuple[str, ...]:
+    return FULL_DEMO_MODELS if full else DEMO_MODELS

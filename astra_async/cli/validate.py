@@ -1,0 +1,123 @@
+"""`astra validate`: is every problem fit to measure a model?"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+import orjson
+
+from astra_async.cli.options import config_options
+from astra_async.cli.wiring import cache_root, chosen_problems, data_config, ready_problems, resolve_images
+from astra_async.config import BUNDLED
+from astra_async.runlog import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astra_async.config import RunConfig
+    from astra_async.validation import Candidate, Fitness, Trial
+
+
+@click.command()
+@config_options("problems", "projects", "column", "only", "skill", "limit", "image", "sandboxes")
+@click.option("--repeat", type=click.IntRange(1), default=1, metavar="M", help="Repetitions for flakiness.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("validation.json"),
+    help="Where the details go [default: validation.json].",
+)
+def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
+    """Run each problem's untouched project, its reference and known faulty answers; exit 1 on any unfit."""
+    from rich.console import Console
+
+    config = data_config(given, config_file)
+    found = asyncio.run(_validate(config, repeat))
+    records = [asdict(fitness) | {"verdict": fitness.verdict} for fitness in found]
+    write_atomically(json_path, orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
+    _print(found, Console())
+    click.echo(json_path)
+    return 1 if any(fitness.reasons for fitness in found) else 0
+
+
+async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
+    from astra_async.expected import Expectations
+    from astra_async.sandbox.pool import DockerSandbox
+    from astra_async.validation import Fitness, Validator
+
+    problems = chosen_problems(config)
+    prepared, failed = await ready_problems(config, problems)
+    with TemporaryDirectory(prefix="astra-validate-") as folder:
+        async with await DockerSandbox.open(run_id="validate", slots=config.sandboxes) as sandbox:
+            images, unbuilt = await resolve_images(sandbox.engine, prepared, config.image, _say)
+            learned = Expectations(
+                Path(folder) / "expected.json", cache_root() / "expected", sandbox, config.limits
+            )
+            validator = Validator(sandbox, learned, config.limits, repeat=repeat)
+            checks = [
+                validator.check(prepared[problem_id], image, _faulty(config, problem_id), on_trial=_say_trial)
+                for problem_id, image in images.items()
+            ]
+            found = await asyncio.gather(*checks)
+    unready = [
+        Fitness(problem_id=name, reasons=(str(error),)) for name, error in {**failed, **unbuilt}.items()
+    ]
+    order = {problem.id: number for number, problem in enumerate(problems)}
+    return sorted([*found, *unready], key=lambda fitness: order[fitness.problem_id])
+
+
+def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
+    """The bundled problems' faulty answers, whose exact scores are known."""
+    from astra_async.bundled import load_answers
+    from astra_async.types import Solution
+    from astra_async.validation import Candidate
+
+    answers = load_answers(problem_id) if config.problems == BUNDLED else None
+    return [
+        Candidate(name=each.name, solution=Solution(files=each.files), expected_passed=each.expected_passed)
+        for each in (answers.faulty if answers else ())
+    ]
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _say_trial(problem_id: str, trial: Trial) -> None:
+    passed = "/".join(map(str, trial.passed))
+    _say(f"{problem_id} {trial.name}: {passed} of {trial.total} ({statistics.median(trial.seconds):.1f} s)")
+
+
+def _print(found: Sequence[Fitness], console: Any) -> None:
+    from rich.table import Table
+
+    table = Table("problem", "T", "learned from", "untouched", "reference", "faulty", "seconds", "verdict")
+    for fitness in found:
+        trials = {trial.name: trial for trial in fitness.trials}
+        faulty = [trial for trial in fitness.trials if trial.expected_passed is not None]
+        seconds = [value for trial in fitness.trials for value in trial.seconds]
+        table.add_row(
+            fitness.problem_id,
+            str(fitness.total or "?"),
+            fitness.learned_from,
+            _passed(trials.get("untouched")),
+            _passed(trials.get("reference")),
+            f"{sum(set(t.passed) == {t.expected_passed} for t in faulty)}/{len(faulty)}" if faulty else "-",
+            f"{statistics.median(seconds):.1f}" if seconds else "-",
+            fitness.verdict,
+        )
+    console.print(table)
+    for fitness in found:
+        for reason in fitness.reasons:
+            console.print(f"{fitness.problem_id}: {reason}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _passed(trial: Trial | None) -> str:
+    return "-" if trial is None else "/".join(str(value) for value in dict.fromkeys(trial.passed))

@@ -1,0 +1,215 @@
+"""One sample's way through the house, from its key to its final line.
+
+Slots are taken inside the stages, one after the other: a model call inside the pool, a container inside
+the sandbox; never nested, never held while waiting for something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from astra_async.grading import judge, run_tests, tail
+from astra_async.integration import integrate
+from astra_async.rundir import SCHEMA, now_utc
+from astra_async.runlog import without_surrogates
+from astra_async.solution import parse_strictly
+from astra_async.types import Completion, ModelRequest, NamedOutcome, Result, Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.expected import Expectations
+    from astra_async.grading import Tested
+    from astra_async.lenient import LenientParser
+    from astra_async.prepare import Prepared
+    from astra_async.rundir import RunDirectory
+    from astra_async.types import (
+        ExpectedTest,
+        Integrated,
+        Limits,
+        Prompt,
+        SampleKey,
+        Sandbox,
+        Solution,
+    )
+
+_LONG_ANSWER_CHARACTERS = 200_000  # beyond this parsing leaves the event loop
+
+
+class ModelPool(Protocol):
+    """Answers requests within a provider's limits; raises ProviderError."""
+
+    async def call(self, request: ModelRequest) -> Completion:
+        """One finished answer, after as many attempts as it took."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What grading works with. `images` maps a problem's id to the image its tests run in."""
+
+    sandbox: Sandbox
+    images: Mapping[str, str]
+    expectations: Expectations
+    lenient: LenientParser
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What asking works with: a pool by model name; `caching` names models that reuse prompts soon."""
+
+    pools: Mapping[str, ModelPool]
+    seed: int | None = None
+    caching: frozenset[str] = frozenset()
+
+
+async def run_sample(
+    key: SampleKey, prepared: Prepared, directory: RunDirectory, *, asking: Asking, workshop: Workshop
+) -> Result:
+    """Ask, read, integrate, test, judge, record. Raises ProviderError, ProjectError or SandboxError."""
+    await ask(key, prepared, directory, asking)
+    return await grade_sample(key, prepared, directory, workshop)
+
+
+async def ask(key: SampleKey, prepared: Prepared, directory: RunDirectory, asking: Asking) -> None:
+    """Obtain the sample's answer and record it; an answer that is recorded is never asked for again."""
+    if key in directory.answered:
+        return
+    prompt = prepared.prompts[key.format]
+    started_at = now_utc()
+    completion = await asking.pools[key.model].call(
+        ModelRequest(
+            key=key,
+            prompt=prompt.text,
+            prompt_sha256=prompt.sha256,
+            seed=None if asking.seed is None else asking.seed + key.sample,
+            sample_header=f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}",
+            cache=key.model in asking.caching,
+        )
+    )
+    directory.record_completion(key, _recordable(completion), prompt.sha256, started_at)
+
+
+async def grade_sample(
+    key: SampleKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop
+) -> Result:
+    """Grade the recorded answer and record its final line."""
+    completion, started_at = directory.completion(key)
+    image = workshop.images[key.problem_id]
+    expected = await workshop.expectations.of(prepared, image)
+    line = _Line(key, completion, started_at, prepared.prompts[key.format])
+    outcome = await _changes(completion, key, prepared, workshop.lenient)
+    if isinstance(outcome, Unusable):
+        result = line.without_solution(outcome, expected.tests)
+    else:
+        solution, integrated = outcome
+        tested = await run_tests(workshop.sandbox, prepared, image, integrated.files, workshop.limits)
+        result = line.scored(solution, integrated, tested, expected.tests)
+    directory.record_result(result)
+    return result
+
+
+async def _changes(
+    completion: Completion, key: SampleKey, prepared: Prepared, lenient: LenientParser
+) -> tuple[Solution, Integrated] | Unusable:
+    """What the answer changes in the project, or why it changes nothing."""
+    arguments = (completion.text, key.format, completion.finish_reason)
+    if len(completion.text) > _LONG_ANSWER_CHARACTERS:
+        solution = await asyncio.to_thread(parse_strictly, *arguments)
+    else:
+        solution = parse_strictly(*arguments)
+    if solution is None:
+        solution = await lenient.parse(*arguments)
+    if isinstance(solution, Unusable):
+        return solution
+    integrated = integrate(prepared.project, solution, prepared.policy)
+    return integrated if isinstance(integrated, Unusable) else (solution, integrated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The fields of a final line that every outcome shares, and the two kinds of outcome."""
+
+    key: SampleKey
+    completion: Completion
+    started_at: str
+    prompt: Prompt
+
+    def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
+        return self._final(
+            status="no_solution",
+            failure=outcome.failure,
+            passed=0,
+            total=len(expected),
+            tests=tuple(NamedOutcome(name=test.name, outcome="missing") for test in expected),
+            repairs=outcome.repairs,
+            note=outcome.reason,
+        )
+
+    def scored(
+        self,
+        solution: Solution,
+        integrated: Integrated,
+        tested: Tested,
+        expected: tuple[ExpectedTest, ...],
+    ) -> Result:
+        verdict, failure, note = judge(tested, expected)
+        execution = tested.execution
+        return self._final(
+            status="scored",
+            failure=failure,
+            passed=verdict.passed,
+            total=verdict.total,
+            tests=verdict.tests,
+            extra_tests=verdict.extra_tests,
+            exit_code=execution.exit_code,
+            timed_out=execution.timed_out,
+            test_s=round(execution.duration_s, 3),
+            image_id=execution.image_id,
+            output_tail=tail(execution.output) if failure else "",
+            note=note,
+            repairs=solution.repairs,
+            dropped=integrated.dropped,
+            suspicions=integrated.suspicions,
+            files_changed=integrated.files_changed,
+            lines_written=integrated.lines_written,
+            solution_sha256=integrated.sha256,
+        )
+
+    def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
+        key, completion = self.key, self.completion
+        return Result(
+            schema=SCHEMA,
+            model=key.model,
+            format=key.format,
+            problem_id=key.problem_id,
+            sample=key.sample,
+            passed=passed,
+            total=total,
+            score=passed / total,
+            repairs=(*completion.repairs, *repairs),
+            finish_reason=completion.finish_reason,
+            usage=completion.usage,
+            cost_usd=completion.cost_usd,
+            attempts=completion.attempts,
+            ttft_s=completion.ttft_s,
+            latency_s=completion.latency_s,
+            input_characters=len(self.prompt.text),
+            output_characters=len(completion.text),
+            prompt_sha256=self.prompt.sha256,
+            returned_model=completion.returned_model,
+            started_at=self.started_at,
+            finished_at=now_utc(),
+            **fields,
+        )
+
+
+def _recordable(completion: Completion) -> Completion:
+    """The completion without lone surrogates: no paid answer is lost to an encoder."""
+    text = without_surrogates(completion.text)
+    if text is completion.text:
+        return completion
+    return replace(completion, text=text, repairs=(*dict.fromkeys((*completion.repairs, "surrogate")),))

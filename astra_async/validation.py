@@ -1,0 +1,175 @@
+"""Is a problem fit to measure a model? Untouched project, reference, known faulty answers, repeated.
+
+A problem is unfit when its reference stays below full marks, when repetitions disagree, when its tests
+are not the expected ones, when the untouched project earns full marks already, or when a known faulty
+answer does not earn its known score. Without a reference it is unverified, not unfit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ProjectError, SandboxError
+from astra_async.grading import judge, run_tests
+from astra_async.integration import integrate
+from astra_async.types import Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from astra_async.expected import Expectations, Expected
+    from astra_async.prepare import Prepared
+    from astra_async.types import Limits, Sandbox, Solution, Verdict
+
+UNTOUCHED = "untouched"
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One set of changes to try: `solution` None is the untouched project; `expected_passed` if known."""
+
+    name: str
+    solution: Solution | None
+    expected_passed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed."""
+
+    name: str
+    passed: tuple[int, ...]
+    total: int
+    seconds: tuple[float, ...]
+    flaky: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    expected_passed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitness:
+    """What was found about one problem; `reasons` is empty when it is fit (or unverified)."""
+
+    problem_id: str
+    image: str = ""
+    total: int | None = None
+    learned_from: str = ""
+    trials: tuple[Trial, ...] = ()
+    reasons: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> str:
+        """`fit`, `unverified` (no reference) or `unfit`."""
+        if self.reasons:
+            return "unfit"
+        return "fit" if any(trial.name == REFERENCE for trial in self.trials) else "unverified"
+
+
+class Validator:
+    """Tries candidates on problems in a sandbox."""
+
+    def __init__(self, sandbox: Sandbox, expectations: Expectations, limits: Limits, *, repeat: int) -> None:
+        self._sandbox = sandbox
+        self._expectations = expectations
+        self._limits = limits
+        self._repeat = repeat
+
+    async def check(
+        self,
+        prepared: Prepared,
+        image: str,
+        faulty: Sequence[Candidate] = (),
+        *,
+        on_trial: Callable[[str, Trial], None] | None = None,
+    ) -> Fitness:
+        """Everything about one problem. Raises EngineUnavailable."""
+        problem_id = prepared.problem.id
+        try:
+            expected = await self._expectations.of(prepared, image)
+        except (ProjectError, SandboxError) as error:
+            return Fitness(problem_id=problem_id, image=image, reasons=(str(error),))
+        candidates = [Candidate(name=UNTOUCHED, solution=None)]
+        if prepared.reference is not None:
+            candidates.append(Candidate(name=REFERENCE, solution=prepared.reference))
+        trials = []
+        for candidate in (*candidates, *faulty):
+            trial = await self._try(prepared, image, expected, candidate)
+            trials.append(trial)
+            if on_trial:
+                on_trial(problem_id, trial)
+        return Fitness(
+            problem_id=problem_id,
+            image=image,
+            total=len(expected.tests),
+            learned_from=expected.source,
+            trials=tuple(trials),
+            reasons=tuple(reason for trial in trials for reason in _reasons(trial)),
+        )
+
+    async def _try(self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate) -> Trial:
+        changed: Mapping[str, bytes] = {}
+        dropped: tuple[str, ...] = ()
+        if candidate.solution is not None:
+            integrated = integrate(prepared.project, candidate.solution, prepared.policy)
+            if isinstance(integrated, Unusable):
+                dropped = (integrated.reason,)
+            else:
+                changed = integrated.files
+                dropped = tuple(f"{item.path} ({item.reason})" for item in integrated.dropped)
+        runs = await asyncio.gather(
+            *(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
+        )
+        return Trial(
+            name=candidate.name,
+            passed=tuple(verdict.passed for verdict, _ in runs),
+            total=len(expected.tests),
+            seconds=tuple(seconds for _, seconds in runs),
+            flaky=_flaky([verdict for verdict, _ in runs]),
+            dropped=dropped,
+            expected_passed=candidate.expected_passed,
+        )
+
+    async def _run(
+        self, prepared: Prepared, image: str, changed: Mapping[str, bytes], expected: Expected
+    ) -> tuple[Verdict, float]:
+        tested = await run_tests(self._sandbox, prepared, image, changed, self._limits)
+        verdict, _, _ = judge(tested, expected.tests)
+        return verdict, tested.execution.duration_s
+
+
+def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Names of the tests whose outcomes differ between repetitions."""
+    seen: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for verdict in verdicts:
+        outcomes: dict[str, list[str]] = defaultdict(list)
+        for test in verdict.tests:
+            outcomes[test.name].append(test.outcome)
+        for name, values in outcomes.items():
+            seen[name].add(tuple(values))
+    return tuple(name for name, kinds in seen.items() if len(kinds) > 1)
+
+
+def _reasons(trial: Trial) -> list[str]:
+    reasons = []
+    if trial.flaky:
+        reasons.append(f"{trial.name}: flaky tests: {', '.join(trial.flaky)}")
+    passed = _range(trial)
+    if trial.name == REFERENCE:
+        if min(trial.passed) < trial.total:
+            reasons.append(f"the reference passes {passed} of {trial.total}")
+        if trial.dropped:
+            reasons.append(f"the reference changes what an answer may not: {', '.join(trial.dropped)}")
+    elif trial.name == UNTOUCHED and max(trial.passed) == trial.total:
+        reasons.append(f"the untouched project passes all {trial.total} tests already")
+    elif trial.expected_passed is not None and set(trial.passed) != {trial.expected_passed}:
+        reasons.append(f"{trial.name}: passes {passed} of {trial.total}, expected {trial.expected_passed}")
+    return reasons
+
+
+def _range(trial: Trial) -> str:
+    low, high = min(trial.passed), max(trial.passed)
+    return str(low) if low == high else f"{low} to {high}"
