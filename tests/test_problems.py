@@ -211,6 +211,14 @@ def test_an_empty_statement_is_a_warning(tmp_path: Path) -> None:
     assert load(tmp_path, "id,statement,project\n1,,p\n").warnings == ("problem 1: the statement is empty",)
 
 
+def test_hooks_among_the_expected_tests_are_a_warning(tmp_path: Path) -> None:
+    hook = 'order "before each" hook for "Should have all the methods"'
+    text = io.StringIO()
+    csv.writer(text).writerows([["id", "statement", "project", "tests"], ["1", "s", "p", f"{hook};real"]])
+    (warning,) = load(tmp_path, text.getvalue()).warnings
+    assert "problem 1: 1 of 2 expected tests are failed hooks" in warning
+
+
 # --- cells -------------------------------------------------------------------------------------------
 
 

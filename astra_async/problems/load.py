@@ -11,6 +11,7 @@ from astra_async.problems.cells import read_id, read_list, read_seconds, read_te
 from astra_async.problems.columns import Columns, fold, match_columns
 from astra_async.problems.locate import locate
 from astra_async.problems.table import Row, read_table
+from astra_async.reports.suspects import is_hook_name
 from astra_async.types import Problem
 
 if TYPE_CHECKING:
@@ -71,11 +72,18 @@ def _read(path: Path) -> bytes:
 
 
 def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
-    return tuple(
-        f"problem {problem.id}: the statement is empty"
-        for problem in problems
-        if not problem.statement.strip()
-    )
+    """What is legal and hardly meant."""
+    notices = []
+    for problem in problems:
+        if not problem.statement.strip():
+            notices.append(f"problem {problem.id}: the statement is empty")
+        hooks = sum(is_hook_name(test.name) for test in problem.tests)
+        if hooks:
+            notices.append(
+                f"problem {problem.id}: {hooks} of {len(problem.tests)} expected tests are failed hooks, which "
+                "a working solution never reports; leave the column empty to learn the tests from a run"
+            )
+    return tuple(notices)
 
 
 class _Reader:

@@ -1,0 +1,311 @@
+"""One small report of each reporter, as it really writes them (`samples/`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from astra_async.reports import grade, read_reports
+from astra_async.types import ExpectedTest, TestCase, TestReport
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def sample(name: str) -> str:
+    return (SAMPLES / name).read_text(encoding="utf-8")
+
+
+JEST_JUNIT = sample("jest_junit.xml")
+JEST_JUNIT_CRASHED = sample("jest_junit_crashed.xml")
+JEST_JUNIT_SUITE_ERROR = sample("jest_junit_suite_error.xml")
+MOCHA_JUNIT = sample("mocha_junit.xml")
+MOCHA_HOOK = sample("mocha_hook.xml")
+MOCHA_XUNIT = sample("mocha_xunit.xml")
+KARMA_JUNIT = sample("karma_junit.xml")
+SUREFIRE = sample("surefire.xml")
+SUREFIRE_RERUN = sample("surefire_rerun.xml")
+PYTEST = sample("pytest.xml")
+PYTEST_COLLECTION = sample("pytest_collection.xml")
+XMLRUNNER = sample("xmlrunner.xml")
+RSPEC = sample("rspec.xml")
+DOTNET_XUNIT = sample("dotnet_xunit.xml")
+BOOST = sample("boost.xml")
+PHPUNIT = sample("phpunit.xml")
+TAPE = sample("tape.tap")
+MINITEST_TAP = sample("minitest.tap")
+NODE_TEST_TAP = sample("node_test.tap")
+
+
+def read(text: str) -> TestReport:
+    return read_reports({"report": text.encode()}, "", result_files=["report"])
+
+
+def outcomes(text: str) -> list[tuple[str, str, str]]:
+    report = read(text)
+    assert report.problems == ()
+    return [(case.classname, case.name, case.outcome) for case in report.cases]
+
+
+def test_jest_junit() -> None:
+    title = "Cyclic Counter cycle length"
+    assert outcomes(JEST_JUNIT) == [
+        (f"{title} 1", f"{title} 1", "passed"),
+        (f"{title} 2", f"{title} 2", "failed"),
+        (f"{title} 3", f"{title} 3", "skipped"),
+    ]
+
+
+def test_a_crashed_jest_suite_has_no_cases_and_says_so() -> None:
+    assert read(JEST_JUNIT_CRASHED) == TestReport(problems=("report: no test cases",))
+
+
+def test_a_failed_suite_is_a_case_and_a_problem() -> None:
+    report = read(JEST_JUNIT_SUITE_ERROR)
+    assert [case.outcome for case in report.cases] == ["error"]
+    assert "tests behind a failed suite or hook were not run" in report.problems[0]
+
+
+def test_mocha_junit_reporter() -> None:
+    assert outcomes(MOCHA_JUNIT) == [
+        ("should return 200", "recipes_api should return 200", "passed"),
+        ("should return 404", "recipes_api should return 404", "failed"),
+        ("should be done later", "recipes_api should be done later", "skipped"),
+    ]
+    assert read(MOCHA_JUNIT).cases[1].message == "expected 200 to equal 404"
+
+
+def test_a_failed_mocha_hook_is_a_problem() -> None:
+    report = read(MOCHA_HOOK)
+    assert [case.name for case in report.cases] == ['order_processor "before each" hook for "should place"']
+    assert len(report.problems) == 1
+
+
+def test_mocha_xunit_reporter() -> None:
+    assert outcomes(MOCHA_XUNIT) == [
+        ("math adds", "two and two", "passed"),
+        ("math adds", "one and one", "failed"),
+    ]
+
+
+def test_karma_junit_counts_a_case_with_two_failures_once() -> None:
+    browser = "Chrome_Headless_120_0_0_0_(Linux_x86_64).WeatherFinder"
+    assert outcomes(KARMA_JUNIT) == [
+        (browser, "WeatherFinder Should search", "passed"),
+        (browser, "WeatherFinder Should render", "failed"),
+        (browser, "WeatherFinder Later", "skipped"),
+    ]
+    assert read(KARMA_JUNIT).cases[1].message == "Expected null to be truthy."
+
+
+def test_surefire() -> None:
+    assert outcomes(SUREFIRE) == [
+        ("com.acme.LibraryTest", "createsBook", "passed"),
+        ("com.acme.LibraryTest", "findsBook", "failed"),
+        ("com.acme.LibraryTest", "deletesBook", "error"),
+        ("com.acme.LibraryTest", "listsBooks", "skipped"),
+    ]
+
+
+def test_a_flaky_surefire_case_passed_in_the_end_and_a_repeated_failure_did_not() -> None:
+    assert [outcome for _, _, outcome in outcomes(SUREFIRE_RERUN)] == ["passed", "failed"]
+
+
+def test_pytest() -> None:
+    assert outcomes(PYTEST) == [
+        ("tests.test_api.TestTasks", "test_create[json]", "passed"),
+        ("tests.test_api", "test_list", "failed"),
+        ("tests.test_api", "test_later", "skipped"),
+        ("tests.test_api", "test_teardown", "passed"),
+        ("tests.test_api", "test_teardown", "error"),
+    ]
+
+
+def test_a_pytest_case_whose_teardown_failed_is_not_passed() -> None:
+    verdict = grade(read(PYTEST), [ExpectedTest(name="test_teardown")])
+    assert verdict.passed == 0
+
+
+def test_a_pytest_collection_failure_is_a_problem() -> None:
+    assert len(read(PYTEST_COLLECTION).problems) == 1
+
+
+def test_django_xmlrunner() -> None:
+    assert outcomes(XMLRUNNER) == [
+        ("library.tests.BookTests", "test_create", "passed"),
+        ("library.tests.BookTests", "test_filter", "failed"),
+        ("library.tests.BookTests", "test_page", "error"),
+    ]
+    assert read(XMLRUNNER).cases[0].file == "library/tests.py"
+
+
+def test_rspec_junit_formatter() -> None:
+    assert [(name, outcome) for _, name, outcome in outcomes(RSPEC)] == [
+        ("Students GET /students returns all", "passed"),
+        ("Students POST /students creates", "failed"),
+        ("Students later", "skipped"),
+    ]
+
+
+def test_dotnet_xunit() -> None:
+    assert outcomes(DOTNET_XUNIT) == [
+        ("Api.Tests.ItemsTests", "Creates", "passed"),
+        ("Api.Tests.ItemsTests", "Adds(a: 1, b: 2)", "failed"),
+        ("Api.Tests.ItemsTests", "Later", "skipped"),
+    ]
+    assert read(DOTNET_XUNIT).cases[1].message == "Assert.Equal() Failure"
+
+
+def test_boost() -> None:
+    assert outcomes(BOOST) == [("", "pushes", "passed"), ("inner", "pops", "error")]
+
+
+def test_phpunit_with_nested_suites_and_warnings() -> None:
+    assert outcomes(PHPUNIT) == [
+        ("CartTest", "testAdd", "passed"),
+        ("CartTest", "testSum with data set #0", "failed"),
+        ("CartTest", "testNothing", "error"),
+    ]
+
+
+def test_tape_keeps_hash_signs_and_skips_yaml_blocks() -> None:
+    assert outcomes(TAPE) == [
+        ("", "GET /#top is served", "passed"),
+        ("", "should be strictly equal", "failed"),
+        ("", "should be strictly equal", "passed"),
+        ("", "later", "skipped"),
+    ]
+
+
+def test_minitest_tap() -> None:
+    assert outcomes(MINITEST_TAP) == [
+        ("", "test_0001_creates a student", "passed"),
+        ("", "test_0002_lists students", "failed"),
+        ("", "test_0003_waits", "skipped"),
+    ]
+
+
+def test_tap_subtests_are_the_cases_and_their_parent_is_their_class() -> None:
+    assert outcomes(NODE_TEST_TAP) == [
+        ("queue", "pushes", "passed"),
+        ("queue", "pops", "failed"),
+        ("", "alone", "passed"),
+    ]
+
+
+def test_a_tap_parent_that_failed_by_itself_is_a_case() -> None:
+    text = "    ok 1 - a\n    1..1\nnot ok 1 - parent\n1..1\n"
+    assert outcomes(text) == [("parent", "a", "passed"), ("", "parent", "failed")]
+
+
+def test_tap_subtests_cut_before_their_parent_keep_the_announced_title() -> None:
+    report = read("TAP version 13\n# Subtest: queue\n    # Subtest: pushes\n    ok 1 - pushes\n1..2\n")
+    assert [(case.classname, case.name) for case in report.cases] == [("queue", "pushes")]
+    assert report.problems == ("report: 2 tests were planned and 0 reported",)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "outcome"),
+    [
+        ("ok 1 - a # TODO later", "a", "passed"),
+        ("not ok 1 - a # TODO later", "a", "skipped"),
+        ("not ok 1 - a # SKIP no", "a", "skipped"),
+        ("ok 1 # skip", "test 1", "skipped"),
+        ("ok 1 - a \\# b", "a # b", "passed"),
+        ("not ok 1 - fixes #12 and #skipping", "fixes #12 and #skipping", "failed"),
+        ("ok 7", "test 7", "passed"),
+        ("ok 1 a  b\t c", "a b c", "passed"),
+        ("ok 1 - - dash", "- dash", "passed"),
+        ("ok 1 - \x1b[32mgreen\x1b[0m", "green", "passed"),
+    ],
+)
+def test_tap_points(line: str, name: str, outcome: str) -> None:
+    assert outcomes(line + "\n1..1\n") == [("", name, outcome)]
+
+
+def test_prose_that_begins_like_a_tap_point_is_not_counted() -> None:
+    assert outcomes("1..1\nok then\nokay 5 fish\nnot okay\nok 1 - real\nok - also real\n") == [
+        ("", "real", "passed"),
+        ("", "also real", "passed"),
+    ]
+
+
+def test_a_tap_bail_out_is_a_problem() -> None:
+    assert read("1..3\nok 1 - a\nBail out! no database\n").problems == (
+        "report: Bail out! no database",
+        "report: 3 tests were planned and 1 reported",
+    )
+
+
+# --- where reports come from -------------------------------------------------------------------------
+
+
+def test_several_files_are_read_in_the_order_of_their_paths() -> None:
+    report = read_reports(
+        {
+            "output/task2.xml": MOCHA_XUNIT.encode(),
+            "output/task1.xml": BOOST.encode(),
+            "unit.tap": TAPE.encode(),
+        },
+        "ok 1 - not looked at\n",
+        result_files=["output/*.xml", "./unit.tap"],
+    )
+    assert [case.name for case in report.cases][:3] == ["pushes", "pops", "two and two"]
+    assert len(report.cases) == 8
+    assert report.problems == ()
+
+
+def test_a_named_file_that_was_not_written_is_a_problem() -> None:
+    report = read_reports({}, JEST_JUNIT, result_files=["unit.xml", "output/*.xml"])
+    assert report == TestReport(problems=("unit.xml: not written", "output/*.xml: not written"))
+
+
+@pytest.mark.parametrize("text", [TAPE, MINITEST_TAP, JEST_JUNIT, DOTNET_XUNIT, MOCHA_XUNIT])
+def test_standard_output_is_scored_when_no_files_are_named(text: str) -> None:
+    printed = f"\n> challenge@1.0.0 test\n> node test.js > /dev/null\n\n{text}\nnpm ERR! <code> 1\n"
+    report = read_reports({}, printed, result_files=[])
+    assert report.cases == read(text).cases
+    assert report.cases
+
+
+def test_standard_output_without_a_report_is_a_problem() -> None:
+    report = read_reports({}, "all 5 tests fine\n", result_files=[])
+    assert report.cases == ()
+    assert "neither JUnit XML, xUnit XML nor TAP: it begins 'all 5 tests fine'" in report.problems[0]
+    assert read_reports({}, "", result_files=[]).problems == ("standard output: empty",)
+
+
+def test_the_format_is_told_by_content_and_not_by_suffix() -> None:
+    report = read_reports({"a.xml": TAPE.encode(), "b.tap": BOOST.encode()}, "", result_files=[])
+    assert [case.name for case in report.cases][-2:] == ["pushes", "pops"]
+    assert len(report.cases) == 6
+
+
+def test_tap_that_prints_xml_and_xml_that_prints_tap_keep_their_format() -> None:
+    assert len(read("1..1\nok 1 - a\n# <testsuite name='x'><testcase name='y'/></testsuite>\n").cases) == 1
+    printed = BOOST.replace("UNCAUGHT EXCEPTION", "\n1..2\nok 1 - x\nUNCAUGHT")
+    assert [case.name for case in read(printed).cases] == ["pushes", "pops"]
+
+
+def test_names_live_in_the_class_name_when_the_name_is_empty() -> None:
+    report = read('<testsuite><testcase name="" classname="Suite works"/></testsuite>')
+    assert report.cases == (TestCase(name="Suite works", outcome="passed"),)
+
+
+def test_cases_outside_suites_and_in_namespaces_are_counted() -> None:
+    report = read(
+        '<t:testsuites xmlns:t="urn:x"><t:testcase name="a"/><t:testsuite><t:testsuite>'
+        '<t:testcase name="b"><t:failure/></t:testcase></t:testsuite></t:testsuite></t:testsuites>'
+    )
+    assert [(case.name, case.outcome) for case in report.cases] == [("a", "passed"), ("b", "failed")]
+    assert [case.name for case in read('<testcase name="alone"/>').cases] == ["alone"]
+
+
+@pytest.mark.parametrize("attribute", ['status="notrun"', 'status="disabled"', 'result="suppressed"'])
+def test_cases_that_say_that_they_did_not_run_are_skipped(attribute: str) -> None:
+    assert read(f'<testsuite><testcase name="a" {attribute}/></testsuite>').cases[0].outcome == "skipped"
+
+
+def test_an_error_of_a_suite_is_a_problem() -> None:
+    report = read('<testsuite name="S"><error message="no setup"/><testcase name="a"/></testsuite>')
+    assert report.problems == ("report: suite S: no setup",)
