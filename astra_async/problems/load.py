@@ -80,8 +80,8 @@ def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
         hooks = sum(is_hook_name(test.name) for test in problem.tests)
         if hooks:
             notices.append(
-                f"problem {problem.id}: {hooks} of {len(problem.tests)} expected tests are failed hooks, which "
-                "a working solution never reports; leave the column empty to learn the tests from a run"
+                f"problem {problem.id}: {hooks} of {len(problem.tests)} expected tests are failed hooks, "
+                "which a working solution never reports; leave the column empty to learn the tests from a run"
             )
     return tuple(notices)
 
