@@ -1,0 +1,21 @@
+/** The items that match the text of the search, in their order. */
+export function matching(items, text) {
+  const wanted = text.trim().toLowerCase();
+  return items.filter(
+    ({ name, category }) =>
+      name.toLowerCase().includes(wanted) || category.toLowerCase().includes(wanted),
+  );
+}
+
+/**
+ * The items in the order of a sorting: null for the order of the list,
+ * or { column: 'name' | 'price' | 'quantity', direction: 'ascending' | 'descending' }.
+ */
+export function sorted(items, sorting) {
+  return items;
+}
+
+/** The sorting after a click on the head of a column. */
+export function nextSorting(sorting, column) {
+  return sorting;
+}
