@@ -29,7 +29,7 @@ class Profile:
         skill: mean over problems of the chance that a readable answer is the reference solution.
         spread: standard deviation, in logits, of that chance between problems.
         habit: chance that a wrong answer is the model's usual mistake with that problem.
-        nearness: how much other mistakes lean towards those that pass many tests; 0 is not at all.
+        nearness: how much mistakes lean towards those that pass many tests; below 0, towards few.
         unreadable: rate of answers that no parser can use, by format.
         malformed: rate of answers with a flaw in their format that a tolerant parser can mend.
         refusal: rate of refusals.
@@ -93,7 +93,7 @@ PROFILES: Mapping[str, Profile] = {
             skill=0.3,
             spread=1.0,
             habit=0.5,
-            nearness=0.4,
+            nearness=-1.0,
             unreadable={"xml": 0.04, "json": 0.07},
             malformed={"xml": 0.2, "json": 0.25},
             truncation=0.03,

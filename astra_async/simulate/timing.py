@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from astra_async.simulate.profiles import Profile
 
 # Events that are due within this time leave together: a demo has hundreds of streams on one loop.
-SHORTEST_GAP_S = 0.02
+SHORTEST_GAP_S = 0.05
 _FIRST_TOKEN_SIGMA = 0.45
 _SPEED_SIGMA = 0.25
 _GAP_SIGMA = 0.5

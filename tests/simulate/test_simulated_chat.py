@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 
 import aiohttp
 import orjson
@@ -299,5 +300,35 @@ def test_stopping_cuts_running_streams_and_frees_the_port() -> None:
             response.release()
         again = await SimulatedServer.start(port=server.port, settings=QUIET)
         await again.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_call_costs_little() -> None:
+    async def scenario() -> None:
+        async with running() as place:
+            await chat(place)
+            start = time.process_time()
+            for number in range(200):
+                assert (await chat(place, f"7/xml/shop/{number}")).status == 200
+            cost_s = (time.process_time() - start) / 200
+        # Both sides of the wire and this test's reader; measured 1 ms, the server alone 0.3 ms.
+        assert cost_s < 0.005
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_takes_its_time_when_speed_is_not_zero() -> None:
+    settings = SimulationSettings(speed=0.05, faults=False)
+
+    async def scenario() -> None:
+        async with running(settings) as (server, session):
+            url = f"{server.base_url}/chat/completions"
+            start = time.monotonic()
+            headers = {"x-astra-sample": "7/xml/shop/0"}
+            async with session.post(url, json=chat_body(), headers=headers) as response:
+                arrivals = [time.monotonic() - start async for _ in response.content.iter_any()]
+        assert len(arrivals) > 2
+        assert 0.05 < arrivals[0] < arrivals[-1]
 
     asyncio.run(scenario())
