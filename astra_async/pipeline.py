@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         Solution,
     )
 
+# A restarted or overloaded engine is back within a minute or so.
+SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 _LONG_ANSWER_CHARACTERS = 200_000  # beyond this parsing leaves the event loop
 
 
@@ -48,13 +50,19 @@ class ModelPool(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """What grading works with. `images` maps a problem's id to the image its tests run in."""
+    """What grading works with.
+
+    `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
+    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`.
+    """
 
     sandbox: Sandbox
     images: Mapping[str, str]
     expectations: Expectations
     lenient: LenientParser
     limits: Limits
+    at_once: int = 4
+    retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

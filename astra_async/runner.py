@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 _UNGRADED_AT_ONCE = 1000  # answers waiting for a container before admission pauses
 _PUBLISH_S = 5.0
-# A restarted or overloaded engine is back within a minute or so; sleeping holds no slot.
-_SANDBOX_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,6 @@ class Runner:
         *,
         asking: Asking,
         workshop: Workshop | None,
-        gradings_at_once: int = 4,
     ) -> None:
         self.plan = plan
         self.directory = directory
@@ -121,7 +118,7 @@ class Runner:
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
         self._workshop = workshop
-        self._gate = asyncio.Semaphore(gradings_at_once)
+        self._gate = asyncio.Semaphore(workshop.at_once if workshop else 1)
         self._room = asyncio.Semaphore(_UNGRADED_AT_ONCE)
         self._missing: set[SampleKey] = set()
         self._waiting: set[asyncio.Task[None]] = set()
@@ -242,7 +239,7 @@ class Runner:
 
     async def _grade(self, key: SampleKey, workshop: Workshop) -> None:
         prepared = self.plan.prepared[key.problem_id]
-        for delay_s in (*_SANDBOX_DELAYS_S, None):
+        for delay_s in (*workshop.retry_delays_s, None):
             async with self._gate:
                 if self.stopping.is_set():
                     return
@@ -257,7 +254,7 @@ class Runner:
                 else:
                     self._count(result)
                     return
-            await asyncio.sleep(delay_s)
+            await asyncio.sleep(delay_s)  # outside the gate: waiting holds nothing
 
     def _count(self, result: Result) -> None:
         self.tally.final += 1

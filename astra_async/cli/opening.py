@@ -82,7 +82,6 @@ async def open_run(
             _metrics(directory, recorded),
             asking=Asking(pools=pools, seed=config.seed),
             workshop=_workshop(config, directory, sandbox, images) if sandbox else None,
-            gradings_at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
         )
         runner.dead.update(_without_pools(config))
         yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
@@ -164,6 +163,7 @@ def _workshop(
         ),
         lenient=LenientParser(),
         limits=config.limits,
+        at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
     )
 
 

@@ -1,0 +1,137 @@
+"""Small honest implementations of the Protocols, for tests of what stands above them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from astra_async.types import (
+    Completion,
+    Execution,
+    Job,
+    Limits,
+    ModelRequest,
+    Problem,
+    Project,
+    ProjectFile,
+    Solution,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+TESTS = 4
+IMAGE_ID = "sha256:" + "0" * 64
+
+
+def completion(text: str) -> Completion:
+    return Completion(
+        text=text,
+        finish_reason="stop",
+        usage=Usage(input_tokens=10, output_tokens=5),
+        returned_model="scripted-1",
+        ttft_s=0.1,
+        latency_s=0.2,
+        cost_usd=0.001,
+    )
+
+
+def xml_answer(passing: int | str) -> str:
+    """An answer that makes `passing` of the tests pass."""
+    return f'<solution><file path="src/answer.txt"><![CDATA[{passing}\n]]></file></solution>'
+
+
+class ScriptedPool:
+    """Answers each request by a function; counts how often each sample was asked."""
+
+    def __init__(self, answer: Callable[[ModelRequest], Completion | Awaitable[Completion]]) -> None:
+        self.asked: list[str] = []
+        self._answer = answer
+
+    async def call(self, request: ModelRequest) -> Completion:
+        self.asked.append(str(request.key))
+        await asyncio.sleep(0)
+        outcome = self._answer(request)
+        return outcome if isinstance(outcome, Completion) else await outcome
+
+
+@dataclass
+class CountingSandbox:
+    """Passes as many of TESTS tests as `src/answer.txt` says; writes JUnit XML as a runner would.
+
+    `crash` in the file is a suite that reports nothing. `troubles` are raised first, one for each run.
+    """
+
+    troubles: list[Exception] = field(default_factory=list)
+    runs: int = 0
+
+    async def image_id(self, image: str) -> str:
+        return IMAGE_ID
+
+    def expect(self, image: str, limits: Limits) -> None:
+        return None
+
+    async def run(self, job: Job) -> Execution:
+        await asyncio.sleep(0)
+        self.runs += 1
+        if self.troubles:
+            raise self.troubles.pop(0)
+        said = _files(job.archive)["src/answer.txt"].decode().strip()
+        reports = {} if said == "crash" else {"junit.xml": _junit(int(said))}
+        return Execution(exit_code=0, duration_s=0.5, output="ran", reports=reports, image_id=IMAGE_ID)
+
+
+@dataclass
+class MemorySource:
+    """Projects and references by location."""
+
+    projects: dict[str, Project]
+    references: dict[str, Solution] = field(default_factory=dict)
+
+    async def load(self, location: str) -> Project:
+        return self.projects[location]
+
+    async def load_reference(self, location: str) -> Solution:
+        return self.references[location]
+
+
+def a_project(answer: str = "0") -> Project:
+    files = {"src/answer.txt": answer, "README.md": "# Answer\n"}
+    return Project(
+        files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in sorted(files.items())),
+        sha256=f"sha-of-{answer}",
+    )
+
+
+def a_problem(problem_id: str = "p1", **fields: object) -> Problem:
+    known = {
+        "id": problem_id,
+        "statement": "Write the answer.",
+        "project": problem_id,
+        "test_command": "run-tests",
+        "result_files": ("junit.xml",),
+        "image": "any",
+    }
+    return Problem(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def _files(archive: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        found = {}
+        for member in tar:
+            stream = tar.extractfile(member) if member.isfile() else None
+            if stream:
+                found[member.name] = stream.read()
+        return found
+
+
+def _junit(passing: int) -> bytes:
+    cases = "".join(
+        f'<testcase name="test {n}" classname="answer">{"" if n < passing else "<failure/>"}</testcase>'
+        for n in range(TESTS)
+    )
+    return f'<testsuite name="s" tests="{TESTS}">{cases}</testsuite>'.encode()
