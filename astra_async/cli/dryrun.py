@@ -1,0 +1,137 @@
+"""`astra run --dry-run`: calls, prompt sizes, cost and time, without a call, a container or a directory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.cli.wiring import chosen_problems, ready_problems, resolved_models
+from astra_async.progress import duration
+from astra_async.types import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.config import RunConfig
+    from astra_async.prepare import Prepared
+    from astra_async.types import Format, ModelSettings
+
+_BYTES_PER_TOKEN = 3.2  # providers.md, throttle rule 3
+_ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What one model's share of a run would take.
+
+    `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
+    provider's cache. `least_s` None: no limit is known that would bound the time.
+    """
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    cost_cached_usd: float | None
+    least_s: float | None
+
+
+def dry_run(config: RunConfig) -> int:
+    """Print the plan; returns the exit code."""
+    from rich.console import Console
+    from rich.table import Table
+
+    problems = chosen_problems(config)
+    prepared, failed = asyncio.run(ready_problems(config, problems))
+    config = resolved_models(config)
+    console = Console()
+    table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "at least")
+    for settings in config.models:
+        table.add_row(*_cells(estimate(settings, prepared, config.formats, config.samples)))
+    console.print(table)
+    console.print(
+        f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
+        f" Tokens are estimates: {_BYTES_PER_TOKEN} bytes each; answers as long as the reference, else"
+        f" {_ANSWER_CHARACTERS} characters; reasoning not included.",
+        markup=False,
+    )
+    for error in failed.values():
+        console.print(str(error), markup=False, style="red")
+    return 1 if failed else 0
+
+
+def estimate(
+    settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
+) -> Estimate:
+    """One model's share of the plan, from prompt and reference sizes."""
+    from astra_async.providers.models import cost_usd
+
+    calls, inputs, outputs = 0, 0, 0
+    plain, cached = _Sum(), _Sum()
+    for item in prepared.values():
+        out = _answer_tokens(item)
+        for fmt in formats:
+            tokens = round(len(item.prompts[fmt].text.encode()) / _BYTES_PER_TOKEN)
+            first = Usage(input_tokens=tokens, cached_tokens=0, cache_write_tokens=tokens, output_tokens=out)
+            again = Usage(input_tokens=tokens, cached_tokens=tokens, output_tokens=out)
+            alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
+            plain.add(cost_usd(settings, alone), samples)
+            cached.add(cost_usd(settings, first), 1)
+            cached.add(cost_usd(settings, again), samples - 1)
+            calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
+    return Estimate(
+        model=settings.name,
+        calls=calls,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        cost_usd=plain.value,
+        cost_cached_usd=cached.value,
+        least_s=_least_s(settings, calls, inputs, outputs),
+    )
+
+
+class _Sum:
+    """A sum that is unknown as soon as one part is."""
+
+    def __init__(self) -> None:
+        self.value: float | None = 0.0
+
+    def add(self, part: float | None, times: int) -> None:
+        self.value = None if self.value is None or part is None else self.value + part * times
+
+
+def _answer_tokens(item: Prepared) -> int:
+    files = item.reference.files if item.reference else {}
+    size = sum(len(path) + len(text.encode()) for path, text in files.items()) or _ANSWER_CHARACTERS
+    return round(size / _BYTES_PER_TOKEN)
+
+
+def _least_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float | None:
+    bounds = [
+        60 * amount / limit
+        for amount, limit in (
+            (calls, settings.requests_per_minute),
+            (inputs, settings.input_tokens_per_minute),
+            (outputs, settings.output_tokens_per_minute),
+        )
+        if limit
+    ]
+    return max(bounds, default=None)
+
+
+def _cells(found: Estimate) -> tuple[str, ...]:
+    return (
+        found.model,
+        f"{found.calls:,}",
+        f"{found.input_tokens:,}",
+        f"{found.output_tokens:,}",
+        _usd(found.cost_usd),
+        _usd(found.cost_cached_usd),
+        "no limit given" if found.least_s is None else duration(found.least_s),
+    )
+
+
+def _usd(value: float | None) -> str:
+    return "no price known" if value is None else f"${value:,.2f}"
