@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 PROVIDERS = (
     "openai",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "bedrock",
+    "azure",
     "openai-compatible",
     "simulated",
 )
@@ -55,6 +60,10 @@ def open_provider(
     from astra_async.providers.models import resolve
 
     settings = resolve(settings)
+    if settings.provider == "bedrock":
+        from astra_async.providers.bedrock import BedrockProvider
+
+        return BedrockProvider(settings, environ=environ)
     from astra_async.providers.exchange import HttpProvider
     from astra_async.providers.session import open_session
 
@@ -72,8 +81,26 @@ def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFor
     from astra_async.providers.models import key_for
 
     key = key_for(settings, environ)
-    from astra_async.providers.openai_chat import OpenAIChat
+    match settings.provider:
+        case "openai-responses":
+            from astra_async.providers.openai_responses import OpenAIResponses
 
-    if settings.provider != "openai" and settings.base_url is None:
-        raise ConfigError(f"{settings.name} needs base_url, the address of its server")
-    return OpenAIChat(settings, key, official=settings.provider == "openai")
+            return OpenAIResponses(settings, key)
+        case "anthropic":
+            from astra_async.providers.anthropic import Anthropic
+
+            return Anthropic(settings, key)
+        case "gemini":
+            from astra_async.providers.gemini import Gemini
+
+            return Gemini(settings, key)
+        case "azure":
+            from astra_async.providers.azure import Azure
+
+            return Azure(settings, key, environ=environ)
+        case _:
+            from astra_async.providers.openai_chat import OpenAIChat
+
+            if settings.provider != "openai" and settings.base_url is None:
+                raise ConfigError(f"{settings.name} needs base_url, the address of its server")
+            return OpenAIChat(settings, key, official=settings.provider == "openai")

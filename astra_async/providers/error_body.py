@@ -49,6 +49,16 @@ _STATUS_OF_CODE = {
     "DEADLINE_EXCEEDED": 504,
     "INTERNAL": 500,
     "CANCELLED": 499,
+    "ThrottlingException": 429,
+    "ModelNotReadyException": 429,
+    "ModelTimeoutException": 408,
+    "ModelErrorException": 424,
+    "ModelStreamErrorException": 424,
+    "InternalServerException": 500,
+    "ServiceUnavailableException": 503,
+    "ValidationException": 400,
+    "ResourceNotFoundException": 404,
+    "AccessDeniedException": 403,
 }
 
 
@@ -80,7 +90,7 @@ class ErrorBody:
         error = {"message": error} if isinstance(error, str) else error
         error = error if isinstance(error, dict) else {}
         names = [error.get("code"), error.get("type"), error.get("status"), *_inner_codes(error)]
-        codes = [label(name) for name in names if isinstance(name, str) and name]
+        codes = [label(name) for name in names if isinstance(name, str) and name not in {"", "error"}]
         message = error.get("message") or error.get("detail") or error.get("Message") or ""
         return cls(
             message=message if isinstance(message, str) else str(message)[:1000],

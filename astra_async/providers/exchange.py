@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import aiohttp
 
 from astra_async.errors import PoolUnusable, ProviderError, RequestRejected, TransientError, TruncatedStream
-from astra_async.providers.answer import Answer, AnswerTooLong, StreamFault, Unreadable, decode_event, mend
+from astra_async.providers.answer import AnswerTooLong, StreamFault, Unreadable
+from astra_async.providers.attempt import Attempt
 from astra_async.providers.failures import Failure, classify, parse_body
 from astra_async.providers.redaction import one_line
 from astra_async.providers.session import proxy_for
 from astra_async.providers.sse import EventTooLarge, SseSplitter
-from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,13 +30,12 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from astra_async.providers.answer import Reader
-    from astra_async.types import CallWatch, FinishReason, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings, RateLimits
 
 CONNECT_TIMEOUT_S = 30.0
 WHOLE_ATTEMPT_FACTOR = 6.0
 _MAX_ERROR_BYTES = 2**20
 _DRAIN_S = 0.5
-_UNKNOWN = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class HttpProvider:
             ProviderError: the branch says what the pool should do; the message is masked and one line.
         """
         call = self._wire.call(request)
-        attempt = _Attempt(watch, self._wire.reader(), self._clock)
+        attempt = Attempt(watch, self._wire.reader(), self._clock)
         deadline = asyncio.timeout(WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s)
         try:
             async with deadline, self._send(call) as response:
@@ -139,7 +139,7 @@ class HttpProvider:
             allow_redirects=False,  # a redirect would carry the key to wherever it points
         )
 
-    async def _receive(self, response: aiohttp.ClientResponse, attempt: _Attempt) -> Completion:
+    async def _receive(self, response: aiohttp.ClientResponse, attempt: Attempt) -> Completion:
         limits = self._wire.limits(response.headers)
         if limits is not None:
             attempt.watch.limits(limits)
@@ -157,7 +157,7 @@ class HttpProvider:
         return attempt.completion(answer, finished_s)
 
     async def _refused(
-        self, response: aiohttp.ClientResponse, limits: RateLimits | None, attempt: _Attempt
+        self, response: aiohttp.ClientResponse, limits: RateLimits | None, attempt: Attempt
     ) -> Completion:
         try:
             body = parse_body(await _read_some(response))
@@ -172,7 +172,7 @@ class HttpProvider:
         )
         return self._verdict(failure, attempt, None)
 
-    def _verdict(self, failure: Failure, attempt: _Attempt, cause: Exception | None) -> Completion:
+    def _verdict(self, failure: Failure, attempt: Attempt, cause: Exception | None) -> Completion:
         meant = classify(failure, self._settings, now=datetime.now(UTC))
         if isinstance(meant, ProviderError):
             meant.usage = attempt.billed()
@@ -186,75 +186,13 @@ class HttpProvider:
         return f"no byte for {self._settings.timeout_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
 
     def _fail(
-        self, kind: type[ProviderError], text: str, attempt: _Attempt, cause: Exception | None = None
+        self, kind: type[ProviderError], text: str, attempt: Attempt, cause: Exception | None = None
     ) -> NoReturn:
         line = one_line(f"{self._settings.name}: {text}", self._wire.secrets)
         raise kind(line, usage=attempt.billed()) from cause
 
 
-class _Attempt:
-    """The reader, the watch and the times of one attempt."""
-
-    __slots__ = ("_clock", "_first_s", "_started_s", "_told", "reader", "watch")
-
-    def __init__(self, watch: CallWatch, reader: Reader, clock: Callable[[], float]) -> None:
-        self.watch = watch
-        self.reader = reader
-        self._clock = clock
-        self._started_s = clock()
-        self._first_s: float | None = None
-        self._told = 0
-
-    @property
-    def streaming(self) -> bool:
-        return self._first_s is not None
-
-    def take(self, events: list[tuple[bytes, bytes]]) -> None:
-        """Feed one chunk's events to the reader, then tell the watch once."""
-        reader = self.reader
-        for _, data in events:
-            if data:
-                reader.feed(decode_event(data))
-                if reader.done:
-                    break
-        transcript = reader.transcript
-        if transcript.begun and self._first_s is None:
-            self._first_s = self._clock()
-            self.watch.first_token()
-        if transcript.characters > self._told:
-            self.watch.streamed(transcript.characters - self._told)
-            self._told = transcript.characters
-
-    def billed(self) -> Usage | None:
-        """Tokens of an attempt that failed, where the provider had announced some."""
-        usage = self.reader.usage()
-        return None if usage == _UNKNOWN else usage
-
-    def completion(self, answer: Answer, finished_s: float) -> Completion:
-        """The whole answer with its times; what cannot be encoded is mended and named."""
-        text, repairs = mend(answer.text)
-        return Completion(
-            text=text,
-            finish_reason=answer.finish_reason,
-            usage=answer.usage,
-            returned_model=answer.returned_model,
-            ttft_s=None if self._first_s is None else self._first_s - self._started_s,
-            latency_s=finished_s - self._started_s,
-            repairs=(*answer.repairs, *repairs),
-        )
-
-    def stopped(self, reason: FinishReason, model: str) -> Completion:
-        """A result that came as an error: what had arrived, under the reason that the provider gave."""
-        answer = Answer(
-            text=self.reader.transcript.text(),
-            finish_reason=reason,
-            usage=self.reader.usage(),
-            returned_model=model,
-        )
-        return self.completion(answer, self._clock())
-
-
-async def _read_stream(content: aiohttp.StreamReader, attempt: _Attempt) -> None:
+async def _read_stream(content: aiohttp.StreamReader, attempt: Attempt) -> None:
     """Feed the attempt until its reader is done or the stream ends."""
     splitter = SseSplitter()
     try:
@@ -266,7 +204,8 @@ async def _read_stream(content: aiohttp.StreamReader, attempt: _Attempt) -> None
         # The connection broke; an answer whose end mark had arrived is whole, and was paid for.
         if attempt.reader.answer() is None:
             raise
-    attempt.take(splitter.finish())
+    with suppress(Unreadable):  # half an event at the end: the stream was cut there
+        attempt.take(splitter.finish())
 
 
 async def _drain(content: aiohttp.StreamReader) -> None:

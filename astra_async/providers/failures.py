@@ -78,12 +78,13 @@ _POOL_CODES = frozenset(
     }
 )
 _POOL_CODE_ENDINGS = ("_spend_limit_exceeded", "_spend_limit_reached", "_usage_limit_exceeded")
-_POOL_SENTENCES = (  # Anthropic and Gemini send these as a plain 400
+_POOL_SENTENCES = (  # sent without a code of their own
     "credit balance is too low",
     "reached your specified api usage limits",
     "api key not valid",
     "api key expired",
     "location is not supported for the api use",
+    "too many tokens per day",  # Bedrock, as a ThrottlingException
 )
 _FILTER_CODES = frozenset({"content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation"})
 _OVERLOAD_CODES = frozenset({"server_is_overloaded", "overloaded_error", "engine_overloaded_error"})

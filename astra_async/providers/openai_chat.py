@@ -119,7 +119,7 @@ class ChatReader:
         self.transcript = Transcript()
         self.done = False
         self._finish: str | None = None
-        self._refusal: list[str] = []
+        self._refusal = Transcript()
         self._usage: Json | None = None
         self._model = ""
 
@@ -128,17 +128,16 @@ class ChatReader:
         if event is None:
             self.done = True
             return
-        if event.get("error") or event.get("object") == "error":
-            raise StreamFault(event)
         choices = event.get("choices")
-        if choices:
+        if choices and "error" not in event:
             self._choice(choices[0])
-        if event.get("usage"):
-            self._usage = event["usage"]
+        else:
+            self._other(event)
+        usage = event.get("usage")
+        if usage:
+            self._usage = usage
         if not self._model:
             self._model = label(event.get("model"))
-        if not choices and "usage" not in event:
-            self._other(event)
 
     def usage(self) -> Usage:
         """Tokens of the last chunk that told them; gateways repeat a running count."""
@@ -150,8 +149,8 @@ class ChatReader:
             return None
         text = self.transcript.text()
         finish = _FINISH.get(self._finish, "stop")
-        if self._refusal:
-            finish, text = "refusal", text or "".join(self._refusal)
+        if self._refusal.begun:
+            finish, text = "refusal", text or self._refusal.text()
         elif self._finish == "model_length" and not text:
             finish = "context_exceeded"
         return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self._model)
@@ -161,19 +160,15 @@ class ChatReader:
         if delta:
             content = delta.get("content")
             if content:
-                self.transcript.add(content if isinstance(content, str) else _text_of_parts(content))
+                self.transcript.add(content if type(content) is str else _text_of_parts(content))
             elif delta.get("refusal"):
-                self._refuse(delta["refusal"])
+                self._refusal.add(delta["refusal"])
+                self.transcript.begun = True
             elif delta.get("reasoning_content") or delta.get("reasoning"):
                 self.transcript.begun = True
         finish = choice.get("finish_reason")
         if finish:
             self._end(finish, choice)
-
-    def _refuse(self, text: object) -> None:
-        if isinstance(text, str):
-            self._refusal.append(text)
-            self.transcript.begun = True
 
     def _end(self, finish: str, choice: Json) -> None:
         if finish in _BROKEN_OFF:
@@ -183,7 +178,11 @@ class ChatReader:
             self._usage = choice["usage"]
 
     def _other(self, event: Json) -> None:
-        """Usage in a place of its own (Groq), and errors without a wrapper."""
+        """Errors in three shapes, and usage in a place of its own (Groq)."""
+        if event.get("error") or event.get("object") == "error":
+            raise StreamFault(event)
+        if event.get("choices"):  # `"error": null` beside them
+            self._choice(event["choices"][0])
         groq = event.get("x_groq")
         if groq and groq.get("usage"):
             self._usage = groq["usage"]

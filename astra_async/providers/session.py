@@ -88,6 +88,11 @@ def address(text: str, *, where: str) -> URL:
     return url
 
 
+def without_version(base: URL) -> URL:
+    """The base URL without `/v1` or `/v1beta` at its end: one --base-url may serve several wire formats."""
+    return base.parent if base.name in {"v1", "v1beta"} else base
+
+
 def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
     bundle = certificate_bundle(environ)
     try:

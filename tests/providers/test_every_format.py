@@ -1,0 +1,180 @@
+"""What holds for every wire format over HTTP: the same stream, however cut, delayed or broken."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from provider_calls import KEYS, Watch, call, request, settings
+from recorded import RECORDED, TEXT, Recorded
+from wire_server import Reply, pieces, serving
+
+from astra_async.errors import PoolUnusable, RateLimited, TransientError, TruncatedStream
+from astra_async.providers import open_provider
+from astra_async.providers.attempt import Attempt
+from astra_async.providers.gemini import GeminiReader
+from astra_async.providers.sse import SseSplitter
+from astra_async.types import Completion, Usage
+
+if TYPE_CHECKING:
+    from astra_async.providers.answer import Answer
+
+every_format = pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: r.spec)
+
+
+def played(
+    recorded: Recorded, reply: Reply, *, timeout_s: float = 5.0, watch: Watch | None = None
+) -> Completion:
+    async def run() -> Completion:
+        async with serving(reply) as server:
+            chosen = settings(recorded.spec, base_url=server.base_url, timeout_s=timeout_s)
+            return await call(chosen, watch=watch)
+
+    return asyncio.run(run())
+
+
+def read(recorded: Recorded, chunks: list[bytes]) -> Answer | None:
+    attempt = Attempt(Watch(), recorded.reader(), time.monotonic)
+    splitter = SseSplitter()
+    for chunk in chunks:
+        attempt.take(splitter.feed(chunk))
+    attempt.take(splitter.finish())
+    return attempt.reader.answer()
+
+
+@every_format
+@pytest.mark.parametrize("size", [7, 64, 100_000])
+def test_a_stream_is_read_whatever_its_pieces(recorded: Recorded, size: int) -> None:
+    watch = Watch()
+    completion = played(recorded, Reply(pieces=pieces(recorded.stream, size)), watch=watch)
+    assert completion.text == recorded.answer.text
+    assert completion.finish_reason == recorded.answer.finish_reason
+    assert completion.usage == recorded.answer.usage
+    assert completion.returned_model == recorded.answer.returned_model
+    assert (watch.first_tokens, watch.characters) == (1, len(TEXT))
+    assert completion.repairs == ()
+
+
+@every_format
+def test_a_stream_is_read_byte_by_byte(recorded: Recorded) -> None:
+    assert read(recorded, pieces(recorded.stream, 1)) == recorded.answer
+
+
+@given(st.data())
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_any_chunks_of_any_stream_give_the_same_answer(data: st.DataObject) -> None:
+    recorded = data.draw(st.sampled_from(RECORDED))
+    stream = recorded.stream
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=60)))
+    marks = [0, *cuts, len(stream)]
+    chunks = [stream[marks[i] : marks[i + 1]] for i in range(len(marks) - 1)]
+    assert read(recorded, chunks) == recorded.answer
+
+
+@every_format
+@pytest.mark.parametrize("end", ["clean", "cut"])
+def test_a_stream_without_its_terminal_marker_has_failed_whatever_text_came(
+    recorded: Recorded, end: str
+) -> None:
+    with pytest.raises(TruncatedStream):
+        played(recorded, Reply(pieces=[recorded.cut], end=end))
+
+
+@every_format
+def test_silence_in_mid_stream_ends_the_attempt(recorded: Recorded) -> None:
+    with pytest.raises(TransientError, match="no byte"):
+        played(recorded, Reply(pieces=[recorded.cut], end="stall"), timeout_s=0.15)
+
+
+@pytest.mark.parametrize(
+    "recorded", [r for r in RECORDED if r.reader is not GeminiReader], ids=lambda r: r.spec
+)
+def test_a_stall_after_the_terminal_marker_loses_nothing(recorded: Recorded) -> None:
+    completion = played(recorded, Reply(pieces=[recorded.stream], end="stall"), timeout_s=5)
+    assert completion.text == TEXT
+
+
+@every_format
+def test_an_empty_stream_is_truncated(recorded: Recorded) -> None:
+    with pytest.raises(TruncatedStream):
+        played(recorded, Reply(pieces=[]))
+
+
+@every_format
+def test_a_redirect_is_not_followed_with_the_key(recorded: Recorded) -> None:
+    async def run() -> list[str]:
+        async with serving(Reply(status=302, headers={"Location": "/elsewhere"})) as server:
+            with pytest.raises(Exception, match="base_url"):
+                await call(settings(recorded.spec, base_url=server.base_url))
+            return [asked.path for asked in server.asked]
+
+    assert len(asyncio.run(run())) == 1
+
+
+@every_format
+@pytest.mark.parametrize("echo", [401, 429, 200])
+def test_the_key_goes_into_its_header_and_never_into_a_message(recorded: Recorded, echo: int) -> None:
+    async def run() -> tuple[str, str]:
+        provider = recorded.spec.partition("/")[0].removesuffix("-responses").removesuffix("-compatible")
+        name = "AZURE_OPENAI_API_KEY" if provider == "azure" else f"{provider.upper()}_API_KEY"
+        key = KEYS[name]
+        body = b'{"error": {"message": "who is %b", "code": "rate_limit_exceeded"}}' % key.encode()
+        if echo != 200:
+            body = body.replace(b"rate_limit_exceeded", b"x")
+        async with serving(Reply(status=echo, pieces=[body], content_type="application/json")) as server:
+            with pytest.raises((PoolUnusable, RateLimited)) as caught:
+                await call(settings(recorded.spec, base_url=server.base_url))
+            sent = "\n".join(server.asked[0].headers.values())
+            assert key in sent
+            assert key not in server.asked[0].path
+            return key, str(caught.value)
+
+    key, message = asyncio.run(run())
+    assert key not in message
+    assert "who is ***" in message
+
+
+@every_format
+def test_a_server_on_this_machine_needs_no_key(recorded: Recorded) -> None:
+    async def run() -> Completion:
+        async with serving(Reply(pieces=[recorded.stream])) as server:
+            return await call(settings(recorded.spec, base_url=server.base_url), environ={})
+
+    assert asyncio.run(run()).text == TEXT
+
+
+@every_format
+def test_nobody_listening_is_transient(recorded: Recorded) -> None:
+    async def run() -> None:
+        async with serving(Reply()) as server:
+            url = server.base_url
+        await call(settings(recorded.spec, base_url=url))
+
+    with pytest.raises(TransientError, match="connection failed"):
+        asyncio.run(run())
+
+
+@every_format
+def test_many_calls_share_one_session_and_do_not_wait_for_each_other(recorded: Recorded) -> None:
+    async def run() -> set[str]:
+        async with serving(Reply(pieces=pieces(recorded.stream, 400))) as server:
+            provider = open_provider(settings(recorded.spec, base_url=server.base_url), environ=KEYS)
+            done = await asyncio.gather(*(provider.complete(request(), Watch()) for _ in range(40)))
+            await provider.close()
+            return {completion.text for completion in done}
+
+    assert asyncio.run(run()) == {TEXT}
+
+
+def test_an_error_keeps_the_tokens_that_the_provider_had_announced() -> None:
+    recorded = next(r for r in RECORDED if r.spec == "anthropic/toy")
+    with pytest.raises(TruncatedStream) as caught:
+        played(recorded, Reply(pieces=[recorded.stream[:1000]]))
+    assert caught.value.usage == Usage(
+        input_tokens=120, cached_tokens=100, cache_write_tokens=0, output_tokens=1
+    )
