@@ -1,0 +1,136 @@
+r"""Mends the content of single files: a markdown fence round it, `\n` and `\t` written as two characters.
+
+A file is taken for wrongly escaped only if it has no real line break and at least one `\n` that must
+be a line end, because it stands outside of every string literal and not where a regular expression
+would have it. So `console.log("a\nb")` and `s.split(/\r?\n/)` stay as they are, while
+`import os\nprint("a\nb")\n` becomes two lines and keeps the escape in its string. Where quotes or
+backslashes are escaped as well (`\"`, `\\n`), the whole text was escaped once too often and is
+unescaped as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARKDOWN = (".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc")
+_FENCED = re.compile(r"\A\s{0,200}(`{3,}|~{3,})[^\n`]{0,40}\n")
+_TOKEN = re.compile(r"""\\.|\"\"\"|'''|["'`]""", re.DOTALL)
+_ESCAPE = re.compile(r"""\\(u[0-9a-fA-F]{4}|[ntr"'\\/])""")
+_PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
+_CERTAIN = 2  # one certain line end, or two likely ones
+
+
+def mended(path: str, content: str) -> tuple[str, tuple[str, ...]]:
+    """The content as the model meant it, and the names of the repairs."""
+    repairs = []
+    without_fence = _unfenced(path, content)
+    if without_fence is not None:
+        content = without_fence
+        repairs.append("fence")
+    unescaped = _unescaped(content)
+    if unescaped is not None:
+        content = unescaped
+        repairs.append("unescaped")
+    return content, tuple(repairs)
+
+
+def _unfenced(path: str, content: str) -> str | None:
+    """The content without the markdown fence that encloses all of it, or None."""
+    opening = _FENCED.match(content)
+    if opening is None or path.lower().endswith(_MARKDOWN):
+        return None
+    fence = opening.group(1)
+    inner = content[opening.end() :].rstrip()
+    if not inner.endswith(fence) or f"\n{fence}" in inner[: -len(fence) - 1]:
+        return None
+    inner = inner[: -len(fence)]
+    return inner if inner == "" or inner.endswith("\n") else None
+
+
+def _unescaped(content: str) -> str | None:
+    body = content.strip()
+    if "\n" in body or "\\n" not in body:
+        return None
+    evidence, escaped_quote, escaped_backslash = _evidence(body)
+    if evidence < _CERTAIN:
+        return None
+    if escaped_quote or escaped_backslash:
+        return _ESCAPE.sub(_unescape, content)
+    return _unescaped_outside_strings(content)
+
+
+def _evidence(body: str) -> tuple[int, bool, bool]:
+    r"""How surely some `\n` is a line end; whether quotes and backslashes are escaped as well."""
+    evidence = 0
+    quote = ""
+    escaped_quote = escaped_backslash = False
+    for token in _TOKEN.finditer(body):
+        text = token.group()
+        if not quote and text == "\\n":
+            evidence += _certainty(body, token.start())
+        elif text == "\\\\":
+            escaped_backslash = escaped_backslash or body[token.end() : token.end() + 1] in {
+                "n",
+                "t",
+                "r",
+                "\\",
+            }
+        elif text in {'\\"', "\\'"} and quote in {"", text}:
+            escaped_quote = True
+            quote = "" if quote else text
+        elif not text.startswith("\\"):
+            quote = _next_quote(quote, text)
+    return evidence, escaped_quote, escaped_backslash
+
+
+def _next_quote(quote: str, token: str) -> str:
+    """The string literal that is open after this quotation mark; "" when none is."""
+    if not quote:
+        return token
+    return "" if token.startswith(quote) else quote
+
+
+def _certainty(body: str, at: int) -> int:
+    r"""0 where a regular expression may hold the `\n` at this index, 1 a likely, 2 a certain line end."""
+    before, after = body[max(0, at - 1) : at], body[at + 2 : at + 4]
+    comment_end = body[max(0, at - 2) : at] == "*/"
+    if before and before in "/[|^\\" and not comment_end:
+        return 0
+    if not after or after[0].isspace():
+        return _CERTAIN
+    if after[0] == "/":
+        return _CERTAIN if after in {"//", "/*"} else 0
+    if after[0] == "\\":
+        return int(after in {"\\n", "\\t", "\\r"})
+    if after[0] in ")]|+*?\"'`":
+        return 0
+    return _CERTAIN if not before or before in ";{},>:" else 1
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    letter = escape.group(1)
+    if letter[0] == "u" and len(letter) > 1:
+        return chr(int(letter[1:], 16))
+    return _PLAIN.get(letter, letter)
+
+
+def _unescaped_outside_strings(content: str) -> str:
+    r"""Line ends and tabs for `\n` and `\t` that stand outside of string literals."""
+    pieces = []
+    quote = ""
+    last = 0
+    for token in _TOKEN.finditer(content):
+        text = token.group()
+        if not quote and text in {"\\n", "\\t", "\\r"}:
+            pieces += [content[last : token.start()], _PLAIN[text[1]]]
+            last = token.end()
+        elif not text.startswith("\\") and not _is_apostrophe(content, token.start()):
+            quote = _next_quote(quote, text)
+    pieces.append(content[last:])
+    return "".join(pieces)
+
+
+def _is_apostrophe(content: str, at: int) -> bool:
+    """Whether this mark stands inside a word of a comment or a text (don't)."""
+    around = content[max(0, at - 1) : at + 2]
+    return len(around) == 3 and around[1] == "'" and around[0].isalpha() and around[2].isalpha()  # noqa: PLR2004 - the mark and its neighbours

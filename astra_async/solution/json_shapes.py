@@ -1,0 +1,161 @@
+"""Turns a parsed JSON value into files, whatever shape the model gave it.
+
+Read are `{path: content}`, `{"files": [{"path": ..., "content": ...}]}`, lists of such objects, wrappers
+(`{"solution": {...}}`), folders as nested objects, content as a list of lines, and the content of a .json
+file given as a JSON value. A key is a path when it has a `/` or a suffix or is a known name such as
+`Dockerfile`; anything else beside the files (an explanation, notes) is ignored by name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+# fmt: off
+_PATH_KEYS = (
+    "path", "file_path", "filepath", "filePath", "filename", "file_name", "fileName", "file", "name",
+)
+_CONTENT_KEYS = (
+    "content", "contents", "file_content", "fileContent", "code", "source", "body", "text", "data",
+)
+_WRAPPERS = frozenset({
+    "solution", "files", "file", "answer", "result", "response", "output", "project", "project_files",
+    "projectfiles", "changes", "data", "code", "modified_files", "changed_files", "updated_files",
+    "new_files", "file_changes",
+})
+_BARE_NAMES = frozenset({
+    "Dockerfile", "Makefile", "Gemfile", "Rakefile", "Procfile", "LICENSE", "README", "Jenkinsfile",
+    "Pipfile", "Vagrantfile", "Guardfile", "CHANGELOG", "NOTICE",
+})
+# fmt: on
+_SUFFIXED = re.compile(r"[^\s/]\.[A-Za-z0-9_~-]{1,20}\Z")
+_MAX_DEPTH = 12
+_MAX_PATH = 1200
+
+
+@dataclass(slots=True)
+class ShapedFiles:
+    """Files in the order of the answer, and the names of the repairs that their shape needed."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    repairs: dict[str, None] = field(default_factory=dict)
+
+    def note(self, repair: str) -> None:
+        """Name a repair, once."""
+        self.repairs[repair] = None
+
+    def add(self, path: str, content: str) -> None:
+        """The last content of a path wins."""
+        if path in self.files:
+            self.note("duplicate_path")
+            del self.files[path]
+        self.files[path] = content
+
+
+def is_path(key: str) -> bool:
+    """Whether a key of an answer's object can be meant as a file's path."""
+    if not 0 < len(key) <= _MAX_PATH or "\n" in key or "://" in key:
+        return False
+    if key in _BARE_NAMES:
+        return True
+    return " " not in key.strip() and (key.startswith(".") or "/" in key or _SUFFIXED.search(key) is not None)
+
+
+def begins_an_answer(key: str) -> bool:
+    """Whether an object whose first key this is can be an answer of files."""
+    return key in _PATH_KEYS or key.lower() in _WRAPPERS or is_path(key)
+
+
+def shape(value: Any, found: ShapedFiles) -> None:
+    """Adds every file that the parsed value holds."""
+    _walk(value, "", found, _MAX_DEPTH)
+
+
+def _walk(value: Any, folder: str, found: ShapedFiles, depth: int) -> None:
+    if depth == 0:
+        return
+    if isinstance(value, list):
+        found.note("wrapped")
+        for item in value:
+            if isinstance(item, dict | list):
+                _walk(item, folder, found, depth - 1)
+    elif isinstance(value, dict) and not _add_described_file(value, folder, found):
+        for key, item in value.items():
+            _entry(str(key), item, folder, found, depth)
+
+
+def _add_described_file(value: dict[str, Any], folder: str, found: ShapedFiles) -> bool:
+    """Adds `{"path": ..., "content": ...}`; False when the object is none."""
+    path = next((value[key] for key in _PATH_KEYS if isinstance(value.get(key), str)), None)
+    key = next((key for key in _CONTENT_KEYS if key in value), None)
+    if path is None or key is None or not 0 < len(path) <= _MAX_PATH:
+        return False
+    content = _content(path, value[key], found)
+    if content is not None:
+        found.note("wrapped")
+        found.add(folder + path, content)
+    return True
+
+
+def _entry(key: str, item: Any, folder: str, found: ShapedFiles, depth: int) -> None:
+    if isinstance(item, dict | list) and (key.lower() in _WRAPPERS and not folder):
+        found.note("wrapped")
+        _walk(item, folder, found, depth - 1)
+    elif isinstance(item, dict) and is_path(key) and _holds_content(item):
+        found.note("wrapped")
+        _add_described_file({"path": key, **item}, folder, found)
+    elif isinstance(item, dict) and not _SUFFIXED.search(key):
+        _folder(key, item, folder, found, depth)
+    elif isinstance(item, list) and not is_path(key):
+        _walk(item, folder, found, depth - 1)
+    elif is_path(key):
+        content = _content(key, item, found)
+        if content is not None:
+            found.add(folder + key, content)
+    elif key.lower() in _WRAPPERS and isinstance(item, str):
+        _encoded_twice(item, found, depth)
+    else:
+        found.note("ignored_key")
+
+
+def _holds_content(item: dict[str, Any]) -> bool:
+    return any(isinstance(item.get(key), str | list) for key in _CONTENT_KEYS) and len(item) <= len(
+        _PATH_KEYS
+    )
+
+
+def _folder(key: str, item: dict[str, Any], folder: str, found: ShapedFiles, depth: int) -> None:
+    """An object that stands for a folder, or for the file itself under a name like `file_1`."""
+    if any(isinstance(item.get(name), str) for name in _PATH_KEYS):
+        found.note("wrapped")
+        _walk(item, folder, found, depth - 1)
+        return
+    found.note("nested_folders")
+    _walk(item, f"{folder}{key.rstrip('/')}/", found, depth - 1)
+
+
+def _encoded_twice(text: str, found: ShapedFiles, depth: int) -> None:
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        found.note("ignored_key")
+        return
+    found.note("encoded_twice")
+    _walk(value, "", found, depth - 1)
+
+
+def _content(path: str, value: Any, found: ShapedFiles) -> str | None:
+    """A file's text from a string, a list of lines, or the JSON value that a .json file holds."""
+    if isinstance(value, str):
+        return value
+    is_lines = isinstance(value, list) and value and all(isinstance(line, str) for line in value)
+    if is_lines and not (path.endswith(".json") and not value[0].lstrip().startswith(("{", "["))):
+        found.note("lines")
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in value)
+    if path.endswith(".json") and isinstance(value, dict | list):
+        found.note("json_content")
+        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    found.note("ignored_key")
+    return None
