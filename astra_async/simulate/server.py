@@ -92,12 +92,12 @@ class SimulatedServer:
 
     @property
     def base_url(self) -> str:
-        """Where OpenAI's formats live; `simulated/NAME` and `openai-compatible/NAME` use this."""
+        """For `simulated/NAME` and every other provider: all wire formats answer below it."""
         return f"{self.root_url}/v1"
 
     @property
     def root_url(self) -> str:
-        """The server itself, without a path."""
+        """The server itself, without a path; the same formats answer here."""
         return f"http://{HOST}:{self.port}"
 
 
@@ -110,9 +110,11 @@ def bundled_answers(problem_id: str) -> Solutions | None:
 
 def _application(service: Service) -> web.Application:
     application = web.Application(client_max_size=_LARGEST_REQUEST_BYTES)
-    application.router.add_get("/v1/models", _models)
-    for path, wire in _ROUTES:
-        application.router.add_post(path, functools.partial(service.handle, wire))
+    # Every path works below /v1 and without it, so that one base URL serves all providers of a run.
+    for prefix in ("", "/v1"):
+        application.router.add_get(f"{prefix}/models", _models)
+        for path, wire in _ROUTES:
+            application.router.add_post(prefix + path, functools.partial(service.handle, wire))
     return application
 
 
@@ -126,9 +128,9 @@ async def _models(_request: web.Request) -> web.Response:
 
 
 _ROUTES: tuple[tuple[str, Wire], ...] = (
-    ("/v1/chat/completions", ChatCompletions()),
+    ("/chat/completions", ChatCompletions()),
     ("/openai/deployments/{model}/chat/completions", AzureChatCompletions()),
-    ("/v1/responses", Responses()),
+    ("/responses", Responses()),
     ("/v1/messages", Messages()),
     ("/v1beta/models/{model:[^/:]+}:streamGenerateContent", GenerateContent(stream=True)),
     ("/v1beta/models/{model:[^/:]+}:generateContent", GenerateContent(stream=False)),
