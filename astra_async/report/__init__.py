@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from astra_async.report.tables import Report
 
+_FOR_LOOKING_UP = ("problems", "inputs", "fingerprints")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPaths:
@@ -55,7 +57,7 @@ def print_leaderboard(report: Report, console: Console) -> None:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print every table that fits a terminal; the page and the CSV files hold the rest."""
+    """Print the tables that people read; those for looking things up are on the page and in the files."""
     from astra_async.report.text import render_terminal
 
-    render_terminal([table for table in report.tables() if table.name != "problems"], console)
+    render_terminal([table for table in report.tables() if table.name not in _FOR_LOOKING_UP], console)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.table import Column, Table
+from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import clustered_interval, run_only_interval, total_interval
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
 from astra_async.stats.spread import median_interval, rms_within_sd, variance_split
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _M = (2, 4, 8)  # the m of pass@m and pass^m
 _MG = 8  # the m of mG-Pass@m
 
-_WHO = (Column(name="model", title="Model"), Column(name="format", title="Format"))
 _COUNTS = (
     Column(name="complete", title="Complete", help="every planned sample of every problem is valid"),
     Column(name="n", title="n", kind="count", help="problems"),
@@ -127,7 +126,7 @@ def leaderboard(entries: Sequence[Entry]) -> Table:
     numbers and what is derived from them are None for an incomplete entry.
     """
     rows = [_row(entry) for entry in sorted(entries, key=_rank)]
-    columns = (*_WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_SO_FAR)
+    columns = (*WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_SO_FAR)
     return Table(
         name="leaderboard",
         title="Leaderboard",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astra_async.report.table import Column, Table
+from astra_async.report.table import WHO, Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from astra_async.report.table import Cell
 
 _COLUMNS = (
-    Column(name="model", title="Model"),
-    Column(name="format", title="Format"),
+    *WHO,
     Column(name="problem_id", title="Problem"),
     Column(name="name", title="Name"),
     Column(name="main_skill", title="Main skill"),

@@ -80,6 +80,9 @@ class Table:
         )
 
 
+WHO = (Column(name="model", title="Model"), Column(name="format", title="Format"))
+
+
 def shown(cell: Cell, column: Column) -> str:
     """A cell as people read it."""
     if isinstance(cell, tuple):

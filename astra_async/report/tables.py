@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from astra_async.report import costs, dataset, failures, formats, harness, lengths, provenance, skills
 from astra_async.report import leaderboard as board
+from astra_async.report import pairwise as pairs
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.problems import problems_table
+from astra_async.report.published import published
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,16 +21,22 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
     from astra_async.report.table import Table
 
+EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Tables that belong together; `plots` are names of figures shown above them."""
+    """Tables that belong together.
+
+    `plots` are names of figures shown above them; `data` are wide tables for CSV files only.
+    """
 
     name: str
     title: str
     text: str
     tables: tuple[Table, ...]
     plots: tuple[str, ...] = ()
+    data: tuple[Table, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +55,16 @@ class Report:
     warnings: tuple[str, ...]
 
     def tables(self) -> Iterator[Table]:
-        """All tables of all sections."""
+        """All tables that people see."""
         for section in self.sections:
             yield from section.tables
 
     def table(self, name: str) -> Table:
-        """The table of that name; KeyError if there is none."""
-        for table in self.tables():
-            if table.name == name:
-                return table
+        """The table of that name, wide ones included; KeyError if there is none."""
+        for section in self.sections:
+            for table in (*section.tables, *section.data):
+                if table.name == name:
+                    return table
         raise KeyError(name)
 
 
@@ -70,23 +80,152 @@ def build_report(directories: Sequence[Path]) -> Report:
         runs=runs,
         entries=entries,
         leaderboard=wide,
-        sections=tuple(_sections(entries, wide)),
+        sections=tuple(_sections(runs, entries, wide)),
         simulated=any(run.settings.simulated for run in runs),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
     )
 
 
-def _sections(entries: Sequence[Entry], wide: Table) -> Iterator[Section]:
-    yield Section(
+def _sections(runs: Sequence[Run], entries: tuple[Entry, ...], wide: Table) -> Iterator[Section]:
+    yield _leaderboard_section(wide)
+    yield _pairs_section(entries)
+    yield _skills_section(entries)
+    yield _problems_section(entries)
+    yield _formats_section(entries)
+    yield _failures_section(entries)
+    yield _lengths_section(entries)
+    yield _costs_section(entries)
+    yield _harness_section(runs, entries)
+    yield _provenance_section(runs)
+
+
+def _leaderboard_section(wide: Table) -> Section:
+    return Section(
         name="leaderboard",
         title="Leaderboard",
-        text="",
+        text="Mean score, pass@1 and consistency as the paper defines them (equations 1 to 5).",
         tables=(
             board.headline(wide),
             board.so_far(wide),
             board.uncertainty(wide),
             board.consistency(wide),
             board.reliability(wide),
+            published(),
+        ),
+        plots=("leaderboard", "sd"),
+    )
+
+
+def _pairs_section(entries: Sequence[Entry]) -> Section:
+    wide = pairs.pairwise(entries, EQUIVALENCE_MARGIN)
+    return Section(
+        name="pairs",
+        title="Pairs of models",
+        text="Is one model really better than the other? Paired over the problems both have completed.",
+        tables=tuple(pairs.for_people(wide)),
+        plots=("pairs",),
+        data=(wide,),
+    )
+
+
+def _skills_section(entries: Sequence[Entry]) -> Section:
+    found = {kind: skills.skills_of(entries, kind) for kind in skills.KINDS}
+    tables = [
+        table
+        for kind, each in found.items()
+        for table in (
+            skills.matrix(each, entries, kind),
+            skills.winners(each, kind),
+            skills.frequency(each, kind),
+        )
+    ]
+    return Section(
+        name="skills",
+        title="Skills",
+        text="Who is best at what. A skill with few problems says little: look at n and the intervals.",
+        tables=tuple(tables),
+        plots=("main_skills", "sub_skills"),
+        data=(skills.long_table([skill for each in found.values() for skill in each]),),
+    )
+
+
+def _problems_section(entries: Sequence[Entry]) -> Section:
+    return Section(
+        name="problems",
+        title="Problems and samples",
+        text="Each cell of the map is one sample: the share of its tests that passed.",
+        tables=(problems_table(entries), dataset.table_1(dataset.facts_of(entries))),
+    )
+
+
+def _formats_section(entries: Sequence[Entry]) -> Section:
+    return Section(
+        name="formats",
+        title="Answer formats",
+        text="The same model asked for XML and for JSON, and answers that could not be used.",
+        tables=(
+            formats.format_scores(entries),
+            formats.format_tests(entries, EQUIVALENCE_MARGIN),
+            formats.answer_rates(entries),
+        ),
+        plots=("formats",),
+    )
+
+
+def _failures_section(entries: Sequence[Entry]) -> Section:
+    return Section(
+        name="failures",
+        title="Failures",
+        text="What the program recorded, and apart from it what people judged.",
+        tables=(failures.automatic_kinds(entries), failures.judged_classes(entries)),
+        plots=("failures",),
+    )
+
+
+def _lengths_section(entries: Sequence[Entry]) -> Section:
+    return Section(
+        name="lengths",
+        title="Length and score",
+        text="Do longer answers, or longer prompts, go with lower scores?",
+        tables=(lengths.correlations(lengths.lengths_of(entries)),),
+        plots=("lengths",),
+    )
+
+
+def _costs_section(entries: Sequence[Entry]) -> Section:
+    return Section(
+        name="costs",
+        title="Cost and time",
+        text="Of samples with a result, all attempts included in the money.",
+        tables=(costs.costs(entries), costs.times(entries)),
+        plots=("costs",),
+    )
+
+
+def _harness_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
+    events = harness.events_of(runs)
+    return Section(
+        name="harness",
+        title="The harness",
+        text="What was not the models' doing. Missing samples never count as failures.",
+        tables=(
+            harness.missing_samples(entries, events),
+            harness.flakiness(runs),
+            harness.handling(entries),
+            harness.event_counts(events),
         ),
     )
-    yield Section(name="problems", title="Problems", text="", tables=(problems_table(entries),))
+
+
+def _provenance_section(runs: Sequence[Run]) -> Section:
+    return Section(
+        name="provenance",
+        title="Settings and provenance",
+        text="What it takes to run the same again.",
+        tables=(
+            provenance.models(runs),
+            provenance.run_facts(runs),
+            provenance.inputs(runs),
+            provenance.fingerprints(runs),
+        ),
+    )

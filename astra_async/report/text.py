@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from astra_async.report.table import Table
 
 
+_MOST_ROWS = 40
+
+
 def render_terminal(tables: Sequence[Table], console: Console) -> None:
-    """Print tables with their notes; a table without rows is left out."""
+    """Print tables with their notes, at most 40 rows of each; one without rows is left out."""
     for table in tables:
         if table.rows:
             console.print(_rich_table(table))
-            for note in table.notes:
+            for note in (*_cut_note(table), *table.notes):
                 console.print(note, style="dim", markup=False, highlight=False)
             console.print()
 
@@ -38,10 +41,15 @@ def _rich_table(table: Table) -> RichTable:
     drawn = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for column in table.columns:
         drawn.add_column(Text(column.title), justify="right" if column.numeric else "left")
-    for row in table.rows:
+    for row in table.rows[:_MOST_ROWS]:
         # Text, not str: a model's name must not be read as console markup
         drawn.add_row(*(Text(shown(*pair)) for pair in zip(row, table.columns, strict=True)))
     return drawn
+
+
+def _cut_note(table: Table) -> Iterator[str]:
+    if len(table.rows) > _MOST_ROWS:
+        yield f"The first {_MOST_ROWS} of {len(table.rows)} rows; the page has all of them."
 
 
 def _markdown_rows(table: Table) -> Iterator[str]:

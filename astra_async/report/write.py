@@ -33,6 +33,8 @@ def _write(report: Report, out: Path) -> ReportPaths:
     (out / "report.md").write_text(_report_markdown(report), encoding="utf-8")
     write_table(out / "leaderboard.csv", report.leaderboard)
     write_table(out / "problems.csv", report.table("problems"))
+    for name in ("pairwise", "skills", "formats"):
+        write_table(out / f"{name}.csv", report.table(name))
     write_runs(out / "runs.csv", report.entries)
     return ReportPaths(index=index, files=tuple(sorted(path for path in out.rglob("*") if path.is_file())))
 

@@ -77,6 +77,27 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> tuple[float, flo
     return _proportion(successes, trials, level, "wilson")
 
 
+def clustered_wilson(
+    successes: ArrayLike, trials: ArrayLike, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Wilson's interval of a rate over trials that come in clusters (problems); None without trials.
+
+    The number of trials N is divided by the design effect, the variance between clusters over the
+    binomial one, never below 1 (Dean and Pagano 2015, J. Surv. Stat. Methodol. 3: 484-503). Without any
+    success or any failure nothing is known of the clustering, and the plain interval is returned.
+    """
+    x, t = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
+    x, t = x[t > 0], t[t > 0]
+    total = float(t.sum())
+    if total == 0:
+        return None
+    rate = float(x.sum()) / total
+    binomial = rate * (1 - rate) / total
+    between = float(((x - rate * t) ** 2).sum()) / total**2 * len(x) / max(1, len(x) - 1)
+    effect = max(1.0, between / binomial) if binomial > 0 else 1.0
+    return _wilson(rate, total / effect, level)
+
+
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float] | None:
     """The exact interval of a rate (Clopper and Pearson 1934); None without trials."""
     return _proportion(successes, trials, level, "exact")
@@ -89,6 +110,17 @@ def _proportion(successes: int, trials: int, level: float, method: str) -> tuple
 
     interval = binomtest(successes, trials).proportion_ci(confidence_level=level, method=method)
     return float(interval.low), float(interval.high)
+
+
+def _wilson(rate: float, trials: float, level: float) -> tuple[float, float]:
+    """Wilson's formula, which also holds for an effective number of trials that is no integer."""
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
+    scale = 1 + z * z / trials
+    middle = (rate + z * z / (2 * trials)) / scale
+    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / scale
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _estimate(value: float, se: float, df: float, level: float) -> Estimate:

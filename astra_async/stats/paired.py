@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
 
 _EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
+_EXACT_RANKS = 50  # up to this many untied differences, Wilcoxon's exact distribution is used
 _SAMPLED_FLIPS = 20_000
 _DIGITS = 12  # quotients that are equal must also compare equal: differences are rounded to so many
 
@@ -70,12 +71,9 @@ def sign_flip(a: ArrayLike, b: ArrayLike, seed: int = 0) -> float | None:
     d = _differences(a, b)
     if len(d) == 0:
         return None
-    d = d[d != 0]  # a zero has the same sum under both signs
-    if len(d) <= _EXACT_FLIPS:
-        sums = np.zeros(1)
-        for value in d:
-            sums = np.concatenate([sums + value, sums - value])
-        return float(np.mean(_as_extreme(sums, d)))
+    if np.count_nonzero(d) <= _EXACT_FLIPS:
+        return _all_flips(d)
+    d = d[d != 0]
     signs = np.random.default_rng(seed).integers(0, 2, size=(_SAMPLED_FLIPS, len(d)), dtype=np.int8) * 2 - 1
     return (1 + int(_as_extreme(signs @ d, d).sum())) / (1 + _SAMPLED_FLIPS)
 
@@ -85,12 +83,14 @@ def wilcoxon(
     b: ArrayLike,
     *,
     zero_method: Literal["wilcox", "pratt"] = "pratt",
-    method: Literal["auto", "exact", "asymptotic"] = "auto",
+    exact: bool | None = None,
     correction: bool = False,
 ) -> float | None:
     """Two-sided p of Wilcoxon's (1945) signed-rank test, zeros as Pratt (1959); None for n < 1.
 
-    `auto` is exact for up to 50 problems without ties and zeros, else the normal approximation.
+    Exact with ties and zeros up to 16 non-zero differences (all sign patterns of the ranks), exact
+    without them up to 50 problems, else the normal approximation, without continuity correction.
+    `exact=False` asks for the approximation in any case.
     """
     from scipy import stats
 
@@ -99,6 +99,12 @@ def wilcoxon(
         return None
     if not d.any():
         return 1.0
+    if exact is None and np.count_nonzero(d) <= _EXACT_FLIPS:
+        kept = d if zero_method == "pratt" else d[d != 0]
+        return _all_flips(np.sign(kept) * stats.rankdata(np.abs(kept)))
+    without_ties = len(np.unique(np.abs(d))) == len(d) and bool(d.all())
+    small = exact is None and without_ties and len(d) <= _EXACT_RANKS
+    method = "exact" if small else "approx"
     result = stats.wilcoxon(d, zero_method=zero_method, method=method, correction=correction)
     return min(1.0, float(result.pvalue))
 
@@ -134,6 +140,14 @@ def verdict(difference: float, p: float, p_equivalence: float, alpha: float = 0.
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     rounded: NDArray[np.float64] = np.round(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), _DIGITS)
     return rounded
+
+
+def _all_flips(d: NDArray[np.float64]) -> float:
+    """The share of all sign patterns whose sum is at least as far from 0 as the observed one."""
+    sums = np.zeros(1)
+    for value in d[d != 0]:  # a zero gives the same sum under both signs
+        sums = np.concatenate([sums + value, sums - value])
+    return float(np.mean(_as_extreme(sums, d)))
 
 
 def _ratio(value: float, se: float) -> float:

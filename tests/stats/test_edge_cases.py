@@ -76,6 +76,20 @@ def test_the_exact_and_the_sampled_flips_agree() -> None:
     assert exact == pytest.approx(expected)
 
 
+def test_wilcoxon_is_exact_with_ties_and_zeros() -> None:
+    d = [0.0, 0.1, 0.1, 0.2, -0.1, 0.3, 0.3, 0.0, 0.4]
+    expected = scipy_stats.wilcoxon(d, zero_method="pratt", method=scipy_stats.PermutationMethod())
+    assert wilcoxon(d, [0] * 9) == pytest.approx(expected.pvalue)
+
+
+def test_wilcoxon_of_many_problems_is_that_of_scipy() -> None:
+    d = np.random.default_rng(2).normal(0.2, 1, 40)
+    assert wilcoxon(d, np.zeros(40)) == pytest.approx(scipy_stats.wilcoxon(d, method="exact").pvalue)
+    rounded = np.round(d, 1)
+    expected = scipy_stats.wilcoxon(rounded, zero_method="pratt", method="asymptotic", correction=False)
+    assert wilcoxon(rounded, np.zeros(40)) == pytest.approx(expected.pvalue)
+
+
 def test_a_median_that_no_problem_can_move_still_has_an_interval() -> None:
     assert median_interval([0.0] * 18 + [0.3, 0.4]) == (0.0, 0.0)
     level = median_interval([0.0, 0.1, 0.11, 0.11, 0.2, 0.3])

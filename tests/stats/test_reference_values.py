@@ -52,7 +52,7 @@ def test_wilcoxon_of_the_sleep_data_in_three_variants() -> None:
             SLEEP_1,
             SLEEP_2,
             zero_method=zero_method,  # type: ignore[arg-type]
-            method="asymptotic",
+            exact=False,
             correction=correction,
         )
 

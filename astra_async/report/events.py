@@ -1,0 +1,63 @@
+"""events.jsonl: why anything waited, was repeated or is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_DETAIL_CHARACTERS = 300
+_MISSING = ("_error", "budget", "pool_failed")  # ends of the kinds that leave samples missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Counts by (kind, model) and the last reason by key; None in a key stands for all of them."""
+
+    counts: Mapping[tuple[str, str], int]
+    reasons: Mapping[tuple[str | None, str | None, str | None, int | None], tuple[str, str]]
+
+    def reason(self, model: str, answer_format: str, problem_id: str, sample: int) -> tuple[str, str] | None:
+        """(kind, detail) of the last event of a key, else of its problem, else of its model."""
+        return (
+            self.reasons.get((model, answer_format, problem_id, sample))
+            or self.reasons.get((None, None, problem_id, None))
+            or self.reasons.get((model, None, None, None))
+        )
+
+
+def read_events(path: Path) -> Events:
+    """Read the log; unreadable lines and a torn tail are ignored: nothing is scored by events."""
+    counts: Counter[tuple[str, str]] = Counter()
+    reasons: dict[tuple[str | None, str | None, str | None, int | None], tuple[str, str]] = {}
+    if path.exists():
+        with path.open("rb") as stream:
+            for line in stream:
+                record = _record(line)
+                if record is None:
+                    continue
+                kind = str(record.get("kind", ""))
+                counts[kind, str(record.get("model") or record.get("pool") or "")] += 1
+                if kind.endswith(_MISSING):
+                    key = (
+                        record.get("model"),
+                        record.get("format"),
+                        record.get("problem_id"),
+                        record.get("sample"),
+                    )
+                    reasons[key] = (kind, str(record.get("detail", ""))[:_DETAIL_CHARACTERS])
+    return Events(counts=counts, reasons=reasons)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = orjson.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None

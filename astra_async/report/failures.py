@@ -1,0 +1,95 @@
+"""Why samples failed: what the program saw, and apart from it what people judged (paper, section 4.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.labels import CLASSES, count_labels, read_labels
+from astra_async.report.load import FAILURES
+from astra_async.report.table import WHO, Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.table import Cell
+    from astra_async.types import Failure
+
+TITLES: dict[Failure, str] = {
+    "tests_failed": "Tests failed",
+    "no_report": "No report",
+    "build_failure": "Build failed",
+    "timeout": "Time-out",
+    "out_of_memory": "Out of memory",
+    "tampered": "Tampered",
+    "refusal": "Refused",
+    "truncated": "Cut",
+    "context_exceeded": "Context exceeded",
+    "format_error": "Unreadable",
+    "path_violation": "Bad paths",
+}
+
+
+def automatic_kinds(entries: Sequence[Entry]) -> Table:
+    """Samples of each entry by what the program recorded; kinds that never occurred are left out."""
+    seen = [kind for kind in TITLES if any(entry.summary.failures.get(kind) for entry in entries)]
+    return Table(
+        name="failures",
+        title="Outcome of samples, as recorded",
+        columns=(
+            *WHO,
+            Column(name="valid", title="Valid", kind="count", help="samples"),
+            Column(name="perfect", title="All passed", kind="count"),
+            Column(name="partial", title="Some passed", kind="count", help="of the tests that failed"),
+            *(Column(name=kind, title=TITLES[kind], kind="count") for kind in seen),
+        ),
+        rows=tuple(_row(entry, seen) for entry in entries),
+        notes=("Every kind but `all passed` and `tests failed` scores 0 of T.",),
+    )
+
+
+def judged_classes(entries: Sequence[Entry]) -> Table:
+    """The paper's four classes from labels.csv; an entry without any label says so."""
+    rows: list[tuple[Cell, ...]] = []
+    for entry in entries:
+        counts = [
+            count_labels(read_labels(run.directory / "labels.csv")).get((entry.model, entry.format))
+            for run, _ in entry.parts
+        ]
+        known = [count for count in counts if count]
+        cells: list[Cell] = [sum(count[name] for count in known) if known else None for name in CLASSES]
+        failed = entry.summary.valid - int(entry.perfect.sum())
+        labelled: Cell = sum(count.total() for count in known) if known else "not labelled"
+        rows.append((entry.label, entry.format, failed, labelled, *cells))
+    return Table(
+        name="error_classes",
+        title="Classes of errors, judged by people",
+        columns=(
+            *WHO,
+            Column(name="failed", title="Not all passed", kind="count", help="samples"),
+            Column(name="labelled", title="Labelled", kind="count", help="samples"),
+            *(Column(name=name, title=title, kind="count") for name, title in CLASSES.items()),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "The four classes of section 4.6 of the paper are judgements: they come from labels.csv only.",
+        ),
+    )
+
+
+def _row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
+    failures = entry.summary.failures
+    partial = sum(
+        int(np.count_nonzero((rows["failure"] == FAILURES.index("tests_failed")) & (rows["passed"] > 0)))
+        for _, rows in entry.rows_by_run()
+    )
+    return (
+        entry.label,
+        entry.format,
+        entry.summary.valid,
+        int(entry.perfect.sum()),
+        partial,
+        *(failures.get(kind, 0) for kind in seen),
+    )

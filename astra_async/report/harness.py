@@ -1,0 +1,227 @@
+"""What the harness did, apart from what the models did: missing samples, flakiness, repairs, waits."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.events import read_events
+from astra_async.report.table import WHO, Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.events import Events
+    from astra_async.report.load import Run
+    from astra_async.report.table import Cell
+
+_MOST_NAMED = 200  # missing samples named one by one; all of them are in runs.csv
+_NOT_TRIED = ("not tried", "the run has not come to it yet")
+
+
+def events_of(runs: Sequence[Run]) -> dict[str, Events]:
+    """The events of each run, by directory."""
+    return {str(run.directory): read_events(run.directory / "events.jsonl") for run in runs}
+
+
+def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Table:
+    """Every missing sample with the last recorded reason, the first 200 of them."""
+    rows = [row for entry in entries for row in _missing(entry, events)]
+    notes = [f"{len(rows)} samples are missing; the same command tries them again."]
+    if len(rows) > _MOST_NAMED:
+        notes.append(f"The first {_MOST_NAMED} are shown; runs.csv has all of them.")
+    return Table(
+        name="missing",
+        title="Missing samples",
+        columns=(
+            *WHO,
+            Column(name="problem_id", title="Problem"),
+            Column(name="sample", title="Sample", kind="count"),
+            Column(name="kind", title="Kind"),
+            Column(name="detail", title="Last reason"),
+        ),
+        rows=tuple(rows[:_MOST_NAMED]),
+        notes=tuple(notes) if rows else (),
+    )
+
+
+def event_counts(events: dict[str, Events]) -> Table:
+    """How often anything waited, was repeated or went wrong."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in events.values():
+        counts.update(each.counts)
+    return Table(
+        name="events",
+        title="Events",
+        columns=(
+            Column(name="kind", title="Kind"),
+            Column(name="model", title="Model"),
+            Column(name="count", title="Times", kind="count"),
+        ),
+        rows=tuple((kind, model, times) for (kind, model), times in sorted(counts.items())),
+        notes=("From events.jsonl: repeats and waits cost time, never score.",) if counts else (),
+    )
+
+
+def handling(entries: Sequence[Entry]) -> Table:
+    """Answers that were mended, changes that were dropped, samples that looked suspicious."""
+    return Table(
+        name="handling",
+        title="What was mended, dropped and suspected",
+        columns=(
+            *WHO,
+            Column(name="valid", title="Valid", kind="count"),
+            Column(name="repaired", title="Mended answers", kind="count"),
+            Column(name="repairs", title="Repairs"),
+            Column(name="dropped", title="With dropped changes", kind="count", help="protected files"),
+            Column(name="suspected", title="Suspicious", kind="count"),
+            Column(name="suspicions", title="Suspicions"),
+        ),
+        rows=tuple(_handling_row(entry) for entry in entries if entry.summary.valid),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """Equal solutions of one problem graded more than once in the same image.
+
+    `groups` of them, `samples` in all; `unlike` groups did not always have the same outcome.
+    `variance` is the pooled variance of scores within groups (ddof = 1): the harness's own noise.
+    """
+
+    groups: int
+    samples: int
+    unlike: int
+    variance: float | None
+
+
+def flakiness(runs: Sequence[Run]) -> Table:
+    """The harness's own variability: equal solutions judged differently, for each problem.
+
+    A model's variability is between different solutions; where equal files got unequal outcomes it is
+    the tests or the machine.
+    """
+    found = [
+        (run.problems[problem], repeats(part))
+        for run in runs
+        for problem, part in _by_problem(run.rows[run.rows["solution"] != 0])
+    ]
+    total = sum(each.unlike for _, each in found)
+    rows = [_repeats_row(name, each) for name, each in found if each.unlike]
+    if any(each.groups for _, each in found):
+        rows.insert(0, _repeats_row("all problems", _pooled([each for _, each in found])))
+    return Table(
+        name="flakiness",
+        title="Flakiness of the harness",
+        columns=(
+            Column(name="problem_id", title="Problem"),
+            Column(
+                name="groups", title="Solutions seen twice", kind="count", help="equal files, equal image"
+            ),
+            Column(name="samples", title="Samples", kind="count", help="with such a solution"),
+            Column(name="unlike", title="Unlike outcomes", kind="count", help="judged differently"),
+            Column(
+                name="noise_sd", title="SD by harness", kind="score", help="within equal solutions, ddof 1"
+            ),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "No equal solutions were judged differently."
+            if total == 0
+            else f"{total} solutions were judged differently for no reason: those tests are flaky."
+            " `astra validate --repeat` finds out which.",
+        ),
+    )
+
+
+def repeats(rows: NDArray[np.void]) -> Repeats:
+    """Group one problem's graded rows by solution and image."""
+    if len(rows) == 0:
+        return Repeats(groups=0, samples=0, unlike=0, variance=None)
+    _, numbers = np.unique(rows[["solution", "image"]], return_inverse=True)
+    sizes = np.bincount(numbers)
+    several = sizes > 1
+    order = np.argsort(numbers, kind="stable")
+    outcomes = rows["outcomes"][order].astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    unlike = np.maximum.reduceat(outcomes, starts) != np.minimum.reduceat(outcomes, starts)
+    scores = rows["passed"] / rows["total"]
+    means = np.bincount(numbers, weights=scores) / sizes
+    squares = np.bincount(numbers, weights=(scores - means[numbers]) ** 2)
+    freedom = int((sizes[several] - 1).sum())
+    return Repeats(
+        groups=int(several.sum()),
+        samples=int(sizes[several].sum()),
+        unlike=int((unlike & several).sum()),
+        variance=float(squares[several].sum()) / freedom if freedom else None,
+    )
+
+
+def _repeats_row(name: str, found: Repeats) -> tuple[Cell, ...]:
+    noise = math.sqrt(found.variance) if found.variance is not None else None
+    return name, found.groups, found.samples, found.unlike, noise
+
+
+def _pooled(each: Sequence[Repeats]) -> Repeats:
+    """Several problems as one; variances are weighted by their degrees of freedom."""
+    freedom = sum(one.samples - one.groups for one in each)
+    squares = math.fsum((one.samples - one.groups) * (one.variance or 0.0) for one in each)
+    return Repeats(
+        groups=sum(one.groups for one in each),
+        samples=sum(one.samples for one in each),
+        unlike=sum(one.unlike for one in each),
+        variance=squares / freedom if freedom else None,
+    )
+
+
+def _by_problem(rows: NDArray[np.void]) -> Iterator[tuple[int, NDArray[np.void]]]:
+    order = np.argsort(rows["problem"], kind="stable")
+    ordered = rows[order]
+    problems, starts = np.unique(ordered["problem"], return_index=True)
+    ends = [*starts[1:].tolist(), len(ordered)]
+    for problem, start, end in zip(problems.tolist(), starts.tolist(), ends, strict=True):
+        yield problem, ordered[start:end]
+
+
+def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[tuple[Cell, ...]]:
+    for run, pair in entry.parts:
+        known = events[str(run.directory)]
+        for _, problem, sample in run.missing[run.missing[:, 0] == pair].tolist():
+            name = run.problems[problem]
+            kind, detail = known.reason(entry.model, entry.format, name, sample) or _NOT_TRIED
+            yield entry.label, entry.format, name, sample, kind, detail
+
+
+def _handling_row(entry: Entry) -> tuple[Cell, ...]:
+    counts: dict[str, Counter[str]] = {"repairs": Counter(), "suspicions": Counter()}
+    marked = {"repairs": 0, "suspicions": 0}
+    dropped = 0
+    for run, rows in entry.rows_by_run():
+        dropped += int(np.count_nonzero(rows["dropped"]))
+        for name, counter in counts.items():
+            numbers, times = np.unique(rows[name], return_counts=True)
+            for number, often in zip(numbers.tolist(), times.tolist(), strict=True):
+                for text in filter(None, run.texts[number].split(";")):
+                    counter[text.split(":")[0]] += often
+                marked[name] += often if number else 0
+    return (
+        entry.label,
+        entry.format,
+        entry.summary.valid,
+        marked["repairs"],
+        _listed(counts["repairs"]),
+        dropped,
+        marked["suspicions"],
+        _listed(counts["suspicions"]),
+    )
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {times:,}" for name, times in counts.most_common())

@@ -1,0 +1,68 @@
+"""labels.csv: the paper's four classes of common errors (section 4.6), given by people."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from astra_async.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+CLASSES: dict[str, str] = {
+    "user_interface": "User interface and presentation",
+    "logic": "Logical and implementation",
+    "data_handling": "Data handling and misuse",
+    "syntax": "Typos, syntax and misinterpretation",
+}
+_KEY = ("model", "format", "problem_id", "sample")
+
+
+def read_labels(path: Path) -> dict[tuple[str, str, str, int], str]:
+    """Labels by key (model, format, problem, sample); empty if there is no such file.
+
+    Columns: `model, format, problem_id, sample, label`; a label is one of CLASSES' names or titles.
+    Raises UsageError with the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; save it as CSV in UTF-8") from error
+    return dict(_labels(path, text))
+
+
+def count_labels(labels: Mapping[tuple[str, str, str, int], str]) -> dict[tuple[str, str], Counter[str]]:
+    """How many samples of each (model, format) have each label."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for (model, answer_format, _, _), label in labels.items():
+        counts.setdefault((model, answer_format), Counter())[label] += 1
+    return counts
+
+
+def _labels(path: Path, text: str) -> Iterator[tuple[tuple[str, str, str, int], str]]:
+    rows = csv.DictReader(text.splitlines())
+    absent = [name for name in (*_KEY, "label") if name not in (rows.fieldnames or ())]
+    if absent:
+        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join((*_KEY, 'label'))}")
+    for row in rows:
+        label = _class(row["label"] or "")
+        sample = row["sample"] or ""
+        if label is None or not sample.isdecimal():
+            raise UsageError(
+                f"{path} line {rows.line_num}: label {row['label']!r} or sample {sample!r} is not known; "
+                f"labels are {', '.join(CLASSES)}"
+            )
+        yield (row["model"], row["format"], row["problem_id"], int(sample)), label
+
+
+def _class(label: str) -> str | None:
+    wanted = label.strip().casefold()
+    for name, title in CLASSES.items():
+        if wanted in (name, name.replace("_", " "), title.casefold()):
+            return name
+    return None

@@ -1,0 +1,119 @@
+"""Length of answers and of inputs against the score (paper, section 4.7 and figure 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.table import WHO, Column, Table
+from astra_async.stats.correlation import correlation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.table import Cell
+
+_NAMES = {"output": "Answer", "input": "Prompt"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Mean characters of the answers and of the prompt, and the mean score, of each begun problem."""
+
+    label: str
+    format: str
+    problem_ids: tuple[str, ...]
+    output: Floats
+    input: Floats
+    score: Floats
+
+
+def lengths_of(entries: Sequence[Entry]) -> list[Lengths]:
+    """One for each entry, and one for the mean over all entries where there are several."""
+    each = [_of_entry(entry) for entry in entries]
+    return [*_mean_of(each), *each] if len(each) > 1 else each
+
+
+def correlations(lengths: Sequence[Lengths]) -> Table:
+    """Correlation over problems, Pearson's with Fisher's interval and Spearman's."""
+    return Table(
+        name="lengths",
+        title="Length and mean score: correlation over problems",
+        columns=(
+            *WHO,
+            Column(name="length", title="Length of"),
+            Column(name="n", title="n", kind="count", help="problems"),
+            Column(name="mean", title="Mean characters", kind="count"),
+            Column(name="r", title="Pearson r", kind="signed"),
+            Column(name="r_interval", title="95 % interval", kind="signed", interval=True),
+            Column(name="p", title="p", kind="p"),
+            Column(name="rho", title="Spearman rho", kind="signed"),
+            Column(name="rho_p", title="p", kind="p"),
+        ),
+        rows=tuple(row for one in lengths for row in _rows(one)),
+        notes=(
+            (
+                "The unit is the problem: mean characters of its answers (or prompt) against its mean score."
+                " The paper found -0.560 for answers and -0.164 for inputs. A correlation is no cause: harder"
+                " problems may simply need longer answers."
+            ),
+        ),
+    )
+
+
+def _rows(one: Lengths) -> Iterator[tuple[Cell, ...]]:
+    for name, title in _NAMES.items():
+        values = one.output if name == "output" else one.input
+        found = correlation(values, one.score)
+        mean = float(values.mean()) if len(values) else None
+        head: tuple[Cell, ...] = (one.label, one.format, title, len(values), mean)
+        if found is None:
+            yield (*head, None, None, None, None, None)
+        else:
+            yield (*head, found.r, (found.low, found.high), found.p, found.rho, found.rho_p)
+
+
+def _of_entry(entry: Entry) -> Lengths:
+    output: list[Floats] = []
+    inputs: list[Floats] = []
+    for run, rows in entry.rows_by_run():
+        count = np.bincount(rows["problem"], minlength=len(run.problems))
+        for sums, name in ((output, "output_characters"), (inputs, "input_characters")):
+            total = np.bincount(rows["problem"], weights=rows[name], minlength=len(run.problems))
+            sums.append(total / np.maximum(count, 1))
+    begun = entry.valid > 0
+    return Lengths(
+        label=entry.label,
+        format=entry.format,
+        problem_ids=tuple(problem for problem, yes in zip(entry.problem_ids, begun, strict=True) if yes),
+        output=np.concatenate(output)[begun],
+        input=np.concatenate(inputs)[begun],
+        score=entry.means[begun],
+    )
+
+
+def _mean_of(each: Sequence[Lengths]) -> Iterator[Lengths]:
+    """The mean over entries, for the problems that all of them have begun."""
+    common = [p for p in each[0].problem_ids if all(p in set(one.problem_ids) for one in each[1:])]
+    if not common:
+        return
+    places = [[one.problem_ids.index(problem) for problem in common] for one in each]
+
+    def mean(name: str) -> Floats:
+        values: Floats = np.mean(
+            [getattr(one, name)[place] for one, place in zip(each, places, strict=True)], axis=0
+        )
+        return values
+
+    formats = dict.fromkeys(one.format for one in each)
+    yield Lengths(
+        label="mean of all",
+        format="+".join(formats),
+        problem_ids=tuple(common),
+        output=mean("output"),
+        input=mean("input"),
+        score=mean("score"),
+    )

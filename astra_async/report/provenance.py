@@ -1,0 +1,157 @@
+"""What makes a run reproducible: settings (paper, table 2), fingerprints, prompts, images, versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from astra_async.report.load import Run
+    from astra_async.report.table import Cell
+
+_SETTINGS = ("context_length", "temperature", "max_tokens", "reasoning_effort")
+
+
+def models(runs: Sequence[Run]) -> Table:
+    """Context length and temperature of each model as recorded (table 2), and what else was set."""
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        for model, settings in run.settings.models.items():
+            shown = [_setting(settings.get(name)) for name in _SETTINGS]
+            rows.append((model, settings.get("spec"), *shown, _returned(run, model), run.directory.name))
+    return Table(
+        name="models",
+        title="Models as asked",
+        columns=(
+            Column(name="model", title="Model"),
+            Column(name="spec", title="Spec"),
+            Column(name="context_length", title="Context length, tokens"),
+            Column(name="temperature", title="Temperature"),
+            Column(name="max_tokens", title="Output limit, tokens"),
+            Column(name="reasoning_effort", title="Reasoning effort"),
+            Column(name="returned_model", title="Answered as", help="name in the provider's responses"),
+            Column(name="directory", title="Run"),
+        ),
+        rows=tuple(rows),
+        notes=("`default` means that nothing was sent: the provider's own default applied.",),
+    )
+
+
+def run_facts(runs: Sequence[Run]) -> Table:
+    """One row for each run directory."""
+    return Table(
+        name="runs",
+        title="Runs",
+        columns=(
+            Column(name="directory", title="Directory"),
+            Column(name="run_id", title="Run"),
+            Column(name="parent", title="Regrade of"),
+            Column(name="simulated", title="Simulated"),
+            Column(name="started_at", title="First sample, UTC"),
+            Column(name="finished_at", title="Last sample, UTC"),
+            Column(name="problems", title="Problems", kind="count"),
+            Column(name="k", title="k", kind="count"),
+            Column(name="versions", title="Versions"),
+        ),
+        rows=tuple(
+            (
+                run.directory.name,
+                run.settings.run_id,
+                run.settings.parent,
+                run.settings.simulated,
+                run.started_at[:19],
+                run.finished_at[:19],
+                len(run.problems),
+                run.settings.samples,
+                ", ".join(f"{name} {version}" for name, version in sorted(run.settings.versions.items())),
+            )
+            for run in runs
+        ),
+    )
+
+
+def fingerprints(runs: Sequence[Run]) -> Table:
+    """The hash of every part that changes results: equal hashes mean equal settings."""
+    return Table(
+        name="fingerprints",
+        title="Fingerprints",
+        columns=(
+            Column(name="directory", title="Run"),
+            Column(name="part", title="Part"),
+            Column(name="name", title="Name"),
+            Column(name="sha256", title="SHA-256"),
+        ),
+        rows=tuple(
+            (run.directory.name, part, name, sha)
+            for run in runs
+            for part, names in run.settings.fingerprints.items()
+            for name, sha in names.items()
+        ),
+    )
+
+
+def inputs(runs: Sequence[Run]) -> Table:
+    """Prompt and image of each problem as its samples recorded them; more than one is a finding."""
+    rows = [row for run in runs for row in _input_rows(run)]
+    odd = sum(row[3] != 1 for row in rows)
+    return Table(
+        name="inputs",
+        title="Prompts and images as recorded",
+        columns=(
+            Column(name="directory", title="Run"),
+            Column(name="problem_id", title="Problem"),
+            Column(name="format", title="Format"),
+            Column(name="prompts", title="Prompts", kind="count", help="different ones"),
+            Column(name="prompt_sha256", title="Prompt SHA-256"),
+            Column(name="images", title="Images", kind="count", help="different ones"),
+            Column(name="image_id", title="Image"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            (f"{odd} problems were asked with more than one prompt: their samples are not comparable.",)
+            if odd
+            else ("Every sample of a problem and format was asked with the same prompt, to the byte.",)
+        ),
+    )
+
+
+def _input_rows(run: Run) -> Iterator[tuple[Cell, ...]]:
+    formats = np.array([run.settings.formats.index(answer_format) for _, answer_format in run.pairs])
+    asked = formats[run.rows["pair"]] if len(run.rows) else np.zeros(0, dtype=int)
+    for number, answer_format in enumerate(run.settings.formats):
+        rows = run.rows[asked == number]
+        for problem, name in enumerate(run.problems):
+            mine = rows[rows["problem"] == problem]
+            if len(mine) == 0:
+                continue
+            prompts = _texts(run, mine["prompt"])
+            images = _texts(run, mine["image"])
+            yield (
+                run.directory.name,
+                name,
+                answer_format,
+                len(prompts),
+                ", ".join(prompts),
+                len(images),
+                ", ".join(images),
+            )
+
+
+def _texts(run: Run, numbers: np.ndarray) -> list[str]:
+    return sorted(filter(None, (run.texts[number] for number in np.unique(numbers).tolist())))
+
+
+def _returned(run: Run, model: str) -> str:
+    pairs = [number for number, (name, _) in enumerate(run.pairs) if name == model]
+    return ", ".join(_texts(run, run.rows["returned_model"][np.isin(run.rows["pair"], pairs)]))
+
+
+def _setting(value: Cell) -> str:
+    if value is None:
+        return "default"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,244 @@
+"""Skills: how often each occurs, and who is best at it (paper, figures 1, 2, 7 to 10 and table 4)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from astra_async.report.table import Column, Table
+from astra_async.stats.intervals import total_interval
+from astra_async.stats.paired import paired_t
+from astra_async.stats.several import benjamini_hochberg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.settings import ProblemInfo
+
+SkillKind = Literal["main", "sub"]
+KINDS: dict[SkillKind, str] = {"main": "main skill", "sub": "sub-skill"}
+FEWEST = 3  # problems that a skill needs for a winner (paper, table 4)
+_TIE = 0.0005  # means this close (0.05 points) are named together
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillScore:
+    """One entry's mean over the problems of one skill; `interval` is the t interval over problems."""
+
+    entry: Entry
+    mean: float
+    passed: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """One skill: its problems, and the scores of the entries that have all samples of them, best first."""
+
+    kind: SkillKind
+    name: str
+    problems: tuple[str, ...]
+    scores: tuple[SkillScore, ...]
+
+
+def skills_of(entries: Sequence[Entry], kind: SkillKind) -> list[Skill]:
+    """All skills of one kind, the most frequent first."""
+    infos = problem_infos(entries)
+    counts = Counter(name for info in infos.values() for name in _names(info, kind))
+    skills = []
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        problems = tuple(problem for problem, info in infos.items() if name in _names(info, kind))
+        scores = [score for entry in entries if (score := _score(entry, problems))]
+        scores.sort(key=lambda score: (-score.mean, score.entry.name))
+        skills.append(Skill(kind=kind, name=name, problems=problems, scores=tuple(scores)))
+    return skills
+
+
+def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
+    """The problems of all entries, by id, in the order of the plans."""
+    return {
+        problem: info
+        for entry in entries
+        for run, _ in entry.parts
+        for problem, info in run.settings.problems.items()
+    }
+
+
+def frequency(skills: Sequence[Skill], kind: SkillKind) -> Table:
+    """How many problems have each skill (figures 1 and 2)."""
+    return Table(
+        name=f"{kind}_skill_frequency",
+        title=f"Occurrence of each {KINDS[kind]}",
+        columns=(
+            Column(name="skill", title=KINDS[kind].capitalize()),
+            Column(name="n", title="Problems", kind="count"),
+        ),
+        rows=tuple((skill.name, len(skill.problems)) for skill in skills),
+        notes=("A problem may have several sub-skills.",) if kind == "sub" else (),
+    )
+
+
+def long_table(skills: Sequence[Skill]) -> Table:
+    """One row for each skill and entry (skills.csv)."""
+    return Table(
+        name="skills",
+        title="Skills",
+        columns=(
+            Column(name="kind", title="Kind"),
+            Column(name="skill", title="Skill"),
+            Column(name="n", title="n", kind="count", help="problems with this skill"),
+            Column(name="model", title="Model"),
+            Column(name="format", title="Format"),
+            Column(name="mean_score", title="Mean score %", kind="percent"),
+            Column(name="mean_score_interval", title="95 % interval", kind="percent", interval=True),
+            Column(name="pass_at_1", title="Pass@1 %", kind="percent"),
+        ),
+        rows=tuple(
+            (
+                skill.kind,
+                skill.name,
+                len(skill.problems),
+                score.entry.label,
+                score.entry.format,
+                score.mean,
+                score.interval,
+                score.passed,
+            )
+            for skill in skills
+            for score in skill.scores
+        ),
+    )
+
+
+def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> Table:
+    """Mean score by skill and entry (figures 7 to 10)."""
+    rows = []
+    for skill in skills:
+        means = {score.entry.name: score.mean for score in skill.scores}
+        rows.append((skill.name, len(skill.problems), *(means.get(entry.name) for entry in entries)))
+    one_format = len({entry.format for entry in entries}) == 1
+    return Table(
+        name=f"{kind}_skills",
+        title=f"Mean score % by {KINDS[kind]}",
+        columns=(
+            Column(name="skill", title=KINDS[kind].capitalize()),
+            Column(name="n", title="n", kind="count", help="problems with this skill"),
+            *(
+                Column(name=entry.name, title=entry.label if one_format else entry.name, kind="percent")
+                for entry in entries
+            ),
+        ),
+        rows=tuple(rows),
+        notes=("Only entries with all samples of a skill's problems; few problems mean wide intervals.",),
+    )
+
+
+def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
+    """The best entry of each skill with at least three problems (table 4), for each format; ties together.
+
+    The last column names the entries whose paired difference to the best is not significant after
+    Benjamini-Hochberg over all such tests of this table: there the win means little.
+    """
+    found = list(_contests(skills))
+    adjusted = iter(benjamini_hochberg([p for contest in found for p in contest.p_values]).tolist())
+    rows = []
+    for contest in found:
+        close = [
+            rival.entry.label
+            for rival, p in zip(contest.rivals, [next(adjusted) for _ in contest.rivals], strict=True)
+            if p >= _ALPHA
+        ]
+        rows.append(
+            (
+                contest.skill.name,
+                len(contest.skill.problems),
+                contest.best.entry.format,
+                ", ".join(contest.winners),
+                contest.best.mean,
+                ", ".join(close) if contest.rivals else "",
+            )
+        )
+    return Table(
+        name=f"{kind}_skill_winners",
+        title=f"Winning models by {KINDS[kind]}",
+        columns=(
+            Column(name="skill", title=KINDS[kind].capitalize()),
+            Column(name="n", title="n", kind="count"),
+            Column(name="format", title="Format"),
+            Column(name="winners", title="Winner", help="ties within 0.05 points are named together"),
+            Column(name="mean_score", title="Mean score %", kind="percent"),
+            Column(name="not_separable", title="Not separable from it", help="Benjamini-Hochberg p >= 0.05"),
+        ),
+        rows=tuple(rows),
+        notes=(f"Skills with at least {FEWEST} problems, models with all their samples.",),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contest:
+    skill: Skill
+    best: SkillScore
+    winners: tuple[str, ...]
+    rivals: tuple[SkillScore, ...]
+    p_values: tuple[float, ...]
+
+
+def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
+    for skill in skills:
+        if len(skill.problems) < FEWEST:
+            continue
+        for answer_format in dict.fromkeys(score.entry.format for score in skill.scores):
+            scores = [score for score in skill.scores if score.entry.format == answer_format]
+            if len(scores) > 1:
+                yield _contest(skill, scores)
+
+
+def _contest(skill: Skill, scores: Sequence[SkillScore]) -> _Contest:
+    best = scores[0]
+    tied = [score for score in scores if best.mean - score.mean < _TIE]
+    rivals = [score for score in scores if best.mean - score.mean >= _TIE]
+    tests = [
+        paired_t(
+            best.entry.means[_places(best.entry, skill.problems)],
+            rival.entry.means[_places(rival.entry, skill.problems)],
+        )
+        for rival in rivals
+    ]
+    return _Contest(
+        skill=skill,
+        best=best,
+        winners=tuple(score.entry.label for score in tied),
+        rivals=tuple(rivals),
+        p_values=tuple(test.p if test else 1.0 for test in tests),
+    )
+
+
+def _names(info: ProblemInfo, kind: SkillKind) -> tuple[str, ...]:
+    if kind == "sub":
+        return tuple(dict.fromkeys(info.sub_skills))
+    return (info.main_skill,) if info.main_skill else ()
+
+
+def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
+    places = _places(entry, problems)
+    if len(places) < len(problems) or not bool(entry.done[places].all()):
+        return None
+    means = entry.means[places]
+    estimate = total_interval(means)
+    return SkillScore(
+        entry=entry,
+        mean=math.fsum(means) / len(means),
+        passed=math.fsum(entry.passes[places]) / len(means),
+        interval=tuple(np.clip([estimate.low, estimate.high], 0, 1).tolist()) if estimate else None,
+    )
+
+
+def _places(entry: Entry, problems: Sequence[str]) -> list[int]:
+    where = {problem: place for place, problem in enumerate(entry.problem_ids)}
+    return [where[problem] for problem in problems if problem in where]
