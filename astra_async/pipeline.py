@@ -47,6 +47,9 @@ class ModelPool(Protocol):
         """One finished answer, after as many attempts as it took."""
         ...
 
+    def stop(self) -> None:
+        """Send nothing more: calls that wait raise PoolUnusable, those in flight come to their end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from astra_async.types import Trouble
+
 Style = Literal["live", "lines", "json"]
 _REDRAW_S = 0.5
 _LINE_S = 60.0
@@ -55,7 +57,7 @@ class View:
     planned: int
     answered: int
     final: int
-    missing: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[Trouble, int] = field(default_factory=dict)
     containers: int = 0
     containers_waiting: int = 0
     elapsed_s: float = 0.0

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -137,6 +138,15 @@ class RunDirectory:
         self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
         _merge_description(self.run, description)
         self.save()
+
+    def spent_usd(self) -> float:
+        """What recorded answers and failed calls have cost so far, in US dollars, where prices are known."""
+        total = 0.0
+        for name in ("completions.jsonl", "events.jsonl"):
+            for _, _, line in scan(self.path / name):
+                with contextlib.suppress(ValueError, AttributeError):
+                    total += decode(line).get("cost_usd") or 0.0
+        return total
 
     def store_prompt(self, prompt: Prompt) -> None:
         """Keep a prompt's text under its hash, once, so that a record leads back to what was sent."""

@@ -121,7 +121,6 @@ class Runner:
         self._gate = asyncio.Semaphore(workshop.at_once if workshop else 1)
         self._room = asyncio.Semaphore(_UNGRADED_AT_ONCE)
         self._missing: set[SampleKey] = set()
-        self._waiting: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Bring about the plan, or as much of it as can be.
@@ -152,8 +151,8 @@ class Runner:
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
-        for task in tuple(self._waiting):
-            task.cancel()
+        for pool in self.asking.pools.values():
+            pool.stop()
 
     def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand."""
@@ -215,6 +214,8 @@ class Runner:
         try:
             await ask(key, self.plan.prepared[key.problem_id], self.directory, self.asking)
         except PoolUnusable as error:
+            if self.stopping.is_set():
+                return False
             self._bury(key.model, error)
             self._count_missing(key, error)
             return False

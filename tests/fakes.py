@@ -58,6 +58,9 @@ class ScriptedPool:
         outcome = self._answer(request)
         return outcome if isinstance(outcome, Completion) else await outcome
 
+    def stop(self) -> None:
+        """Nothing ever waits here."""
+
 
 @dataclass
 class CountingSandbox:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from astra_async.rundir import RunDirectory
     from astra_async.sandbox.pool import DockerSandbox
     from astra_async.throttle import Pool, PoolEvent
-    from astra_async.types import Problem
+    from astra_async.types import ModelSettings, Problem
 
+_CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
+_CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented (providers.md)
+_TYPICAL_LATENCY_S = 20.0
 _GRADINGS_PER_SANDBOX = 2  # one in its container, one being read and integrated
 
 
@@ -76,11 +80,12 @@ async def open_run(
             for prompt in item.prompts.values():
                 directory.store_prompt(prompt)
         pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
+        plan = _plan(config, problems, prepared, unprepared)
         runner = Runner(
-            _plan(config, problems, prepared, unprepared),
+            plan,
             directory,
             _metrics(directory, recorded),
-            asking=Asking(pools=pools, seed=config.seed),
+            asking=Asking(pools=pools, seed=config.seed, caching=_caching(plan)),
             workshop=_workshop(config, directory, sandbox, images) if sandbox else None,
         )
         runner.dead.update(_without_pools(config))
@@ -105,7 +110,9 @@ async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitSta
     from astra_async.throttle import Budget, Pool
 
     session = await stack.enter_async_context(open_session(os.environ))
-    budget = Budget(config.budget_usd) if config.budget_usd is not None else None
+    budget = None
+    if config.budget_usd is not None:
+        budget = Budget(config.budget_usd, spent_usd=directory.spent_usd())
     pools = {}
     for settings in config.models:
         provider = open_provider(settings, session=session)
@@ -148,8 +155,27 @@ def _plan(
         samples=config.samples,
         prepared=prepared,
         unprepared=unprepared,
+        blocks={model.name: _block(model, config, len(problems)) for model in config.models},
         max_in_flight={model.name: model.max_in_flight for model in config.models},
     )
+
+
+def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
+    """How many consecutive samples of a problem are asked together (DESIGN.md, rounds of blocks).
+
+    One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
+    lifetime at the rate we may expect, two at least: a write without a read costs more than none.
+    """
+    if model.provider not in _CACHING or config.samples == 1:
+        return 1
+    per_second = (model.requests_per_minute or math.inf) / 60
+    per_second = min(per_second, model.max_in_flight / _TYPICAL_LATENCY_S)
+    fits = int(_CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
+    return min(config.samples, max(2, fits))
+
+
+def _caching(plan: Plan) -> frozenset[str]:
+    return frozenset(model for model, block in plan.blocks.items() if block > 1)
 
 
 def _workshop(

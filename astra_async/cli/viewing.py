@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.progress import ModelView, View
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from astra_async.cli.signals import Stopper
     from astra_async.metrics import Summary
     from astra_async.progress import Pace
+    from astra_async.throttle import PoolState
 
 
 def view_of(opened: OpenRun, pace: Pace, stopper: Stopper) -> View:
@@ -26,7 +28,7 @@ def view_of(opened: OpenRun, pace: Pace, stopper: Stopper) -> View:
         planned=tally.planned,
         answered=tally.answered,
         final=tally.final,
-        missing={kind: count for kind, count in tally.missing.items()},
+        missing=dict(tally.missing),
         containers=sandbox.running if sandbox else 0,
         containers_waiting=max(0, tally.grading - sandbox.running) if sandbox else 0,
         elapsed_s=pace.elapsed_s,
@@ -36,8 +38,7 @@ def view_of(opened: OpenRun, pace: Pace, stopper: Stopper) -> View:
 
 
 def _row(opened: OpenRun, summary: Summary) -> ModelView:
-    state = opened.pools[summary.model].state
-    return ModelView(
+    view = ModelView(
         model=summary.model,
         format=summary.format,
         final=summary.valid,
@@ -45,3 +46,32 @@ def _row(opened: OpenRun, summary: Summary) -> ModelView:
         mean_score=summary.mean_score,
         pass_at_1=summary.pass_at_1,
     )
+    pool = opened.pools.get(summary.model)
+    return view if pool is None else _with_pool(view, pool.state)
+
+
+def _with_pool(view: ModelView, state: PoolState) -> ModelView:
+    return replace(
+        view,
+        in_flight=state.in_flight,
+        concurrency=state.limit,
+        waiting=state.waiting,
+        tokens_in=state.input_tokens,
+        tokens_out=state.output_tokens,
+        rate_limited=state.rate_limited,
+        retries=state.retries,
+        cost_usd=state.cost_usd or None,
+        state=_why(state),
+    )
+
+
+def _why(state: PoolState) -> str:
+    """What the model's calls wait for, as a person would say it."""
+    if state.dead:
+        return state.dead
+    if state.paused_for_s > 0:
+        return f"paused {state.paused_for_s:.0f} s: {state.pause_reason}"
+    rate = f", {state.tokens_per_minute / 1000:.0f}k tokens/min" if state.calls_ok else ""
+    buckets = ", ".join(f"{bucket.dimension} {bucket.level:,.0f}" for bucket in state.buckets)
+    levels = f" ({buckets})" if buckets else ""
+    return (f"waits for {state.held_by}{levels}" if state.held_by else "running") + rate
