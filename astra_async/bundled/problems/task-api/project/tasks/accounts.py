@@ -1,0 +1,5 @@
+"""Registration and login."""
+
+from flask import Blueprint
+
+accounts = Blueprint("accounts", __name__)
