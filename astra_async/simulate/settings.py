@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -58,15 +59,28 @@ class SimulationSettings:
     denied: Mapping[str, Denial] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse values that mean nothing, with a ConfigError that names the first of them."""
+        """Refuse values that mean nothing, with a ConfigError that names the first of them.
+
+        Types are checked too: settings may come from a TOML file.
+        """
         for name in ("speed", "stall_s", "cache_ttl_s"):
-            _require(getattr(self, name) >= 0, name, "not negative")
+            _require(_is_number(getattr(self, name), least=0), name, "a number, not negative")
         for name in ("requests_per_minute", "tokens_per_minute"):
-            _require(getattr(self, name) is None or getattr(self, name) > 0, name, "above 0, or unset")
-        _require(self.burst_s > 0, "burst_s", "above 0")
-        _require(self.chunk_characters >= 1, "chunk_characters", "at least 1")
-        _require(0 <= self.fault_rate <= 1, "fault_rate", "from 0 to 1")
+            limit = getattr(self, name)
+            _require(limit is None or (_is_number(limit) and limit > 0), name, "a number above 0, or unset")
+        _require(_is_number(self.burst_s) and self.burst_s > 0, "burst_s", "a number above 0")
+        _require(_is_number(self.fault_rate, least=0, most=1), "fault_rate", "a number from 0 to 1")
+        _require(isinstance(self.faults, bool), "faults", "true or false")
+        is_whole = isinstance(self.chunk_characters, int) and _is_number(self.chunk_characters, least=1)
+        _require(is_whole, "chunk_characters", "a whole number above 0")
         _require(set(self.fault_kinds) <= set(FAULT_KINDS), "fault_kinds", f"of {', '.join(FAULT_KINDS)}")
+        _require(set(self.denied.values()) <= {"key", "quota"}, "denied", "key or quota for each model")
+
+
+def _is_number(value: object, *, least: float = -math.inf, most: float = math.inf) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and least <= value <= most
 
 
 def _require(holds: object, name: str, rule: str) -> None:

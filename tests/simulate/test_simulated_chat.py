@@ -83,6 +83,15 @@ def test_a_sample_gets_the_same_answer_twice_in_any_order_and_after_a_restart() 
     asyncio.run(scenario())
 
 
+def test_a_problem_may_be_named_in_any_script() -> None:
+    async def scenario() -> None:
+        async with running() as place:
+            heard = await chat(place, "7/xml/größe/文字/0")
+        assert "src/shop.js" in heard.text
+
+    asyncio.run(scenario())
+
+
 def test_another_seed_gives_other_answers() -> None:
     async def scenario() -> None:
         async with running() as place:

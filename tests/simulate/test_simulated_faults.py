@@ -189,6 +189,12 @@ def test_a_stall_is_silence_that_a_client_can_time_out_on() -> None:
         {"requests_per_minute": 0.0},
         {"chunk_characters": 0},
         {"fault_kinds": ("earthquake",)},
+        {"speed": "fast"},
+        {"stall_s": float("nan")},
+        {"tokens_per_minute": True},
+        {"faults": "no"},
+        {"chunk_characters": 60.0},
+        {"denied": {"weak": "lost"}},
     ],
 )
 def test_settings_that_mean_nothing_are_refused_by_name(wrong: dict[str, object]) -> None:
