@@ -95,6 +95,7 @@ class BedrockProvider:
 
     async def _converse(self, arguments: Json, attempt: Attempt) -> Completion:
         import aiohttp
+        from botocore.eventstream import ParserError
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -103,7 +104,9 @@ class BedrockProvider:
         except ClientError as error:  # also an exception inside the event stream
             return self._verdict(_failure(error, self._secrets), attempt, error)
         except BotoCoreError as error:
-            self._fail(_kind_of(error), f"{type(error).__name__}: {error}", attempt, error)
+            self._fail(*_trouble(error), attempt, error)
+        except ParserError as error:
+            self._fail(TransientError, f"the event stream is broken ({error})", attempt, error)
         except TimeoutError:
             raise  # silence, told by `complete`: it is an OSError and a ClientError as well
         except (aiohttp.ClientError, OSError) as error:
@@ -221,7 +224,7 @@ def _failure(error: Any, secrets: tuple[str, ...]) -> Failure:
     )
 
 
-def _kind_of(error: Exception) -> type[ProviderError]:
+def _trouble(error: Exception) -> tuple[type[ProviderError], str]:
     """Trouble below Bedrock: what the user must mend ends the pool, all else may pass."""
     from botocore import exceptions as known
 
@@ -238,7 +241,10 @@ def _kind_of(error: Exception) -> type[ProviderError]:
         known.ParamValidationError,
         known.UnknownServiceError,
     )
-    return PoolUnusable if isinstance(error, lasting) else TransientError
+    told = f"{type(error).__name__}: {error}"
+    if isinstance(error, lasting):
+        return PoolUnusable, f"check AWS_REGION, AWS_PROFILE and the AWS credentials ({told})"
+    return TransientError, told
 
 
 def _cannot_stream(error: Any) -> bool:
