@@ -1,0 +1,233 @@
+"""Rules 2, 4 and 5: what a provider allows per minute, spent evenly, and corrected by its headers.
+
+Why nothing is sent in bursts: a limit per minute is often enforced per second (Azure documents windows
+of 1 and 10 seconds; 600 requests per minute are 10 in any second), and a burst of ten seconds' worth on
+top of the full rate passes a fixed window of a minute as well. A backlog gains nothing from a burst.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from astra_async.types import RateWindow
+
+Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
+
+# We aim 2 % below a limit and forgive 20 ms of our own lateness: then no window of a second or longer
+# holds more than the limit, since (1 s + 20 ms) x 0.98 < 1 s, and timers cost no throughput.
+AIM = 0.98
+LATENESS_S = 0.02
+# Unused reservations may pile up to ten seconds' worth of the limit (rule 2's capacity).
+CAPACITY_S = 10.0
+_LONGEST_WINDOW_S = 3600.0
+
+
+class Spacing:
+    """Lets amounts pass evenly at a rate (the generic cell rate algorithm).
+
+    The level rises at the rate, up to `LATENESS_S` worth. An amount may pass while the level is not
+    negative, and lowers it by itself; an amount of any size passes in the end and is paid for after.
+    """
+
+    __slots__ = ("_at", "_level", "_per_second")
+
+    def __init__(self, per_second: float, now: float) -> None:
+        self._per_second = per_second
+        self._level = 0.0
+        self._at = now
+
+    @property
+    def per_second(self) -> float:
+        """The rate, in units per second."""
+        return self._per_second
+
+    def set_rate(self, per_second: float, now: float) -> None:
+        """Go on at another rate from now."""
+        self.level(now)
+        self._per_second = per_second
+
+    def level(self, now: float) -> float:
+        """Units in hand; negative is what was sent ahead of the rate."""
+        if now > self._at:
+            full = LATENESS_S * self._per_second
+            if self._level < full:
+                self._level = min(full, self._level + (now - self._at) * self._per_second)
+            self._at = now
+        return self._level
+
+    def ready_at(self, now: float) -> float:
+        """When the next amount may pass; `now` if at once."""
+        level = self.level(now)
+        return now if level >= 0 else now - level / self._per_second
+
+    def take(self, amount: float, now: float) -> None:
+        """Let an amount pass."""
+        self._level = self.level(now) - amount
+
+    def give_back(self, amount: float, now: float) -> None:
+        """Return what was taken and not used (negative: more was used); keeps `CAPACITY_S` worth."""
+        level = self.level(now)
+        most = max(level, CAPACITY_S * self._per_second) if amount > 0 else level
+        self._level = min(most, level + amount)
+
+
+@dataclass(slots=True)
+class Hold:
+    """A reservation in one bucket. `mark` is what the bucket had handed out when it was made."""
+
+    bucket: Bucket
+    amount: float
+    mark: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketState:
+    """One dimension for the display.
+
+    `level` is what may be sent at once (negative: sent ahead), `remaining` what the provider's headers
+    leave over, None without such headers.
+    """
+
+    dimension: Dimension
+    limit_per_minute: float
+    level: float
+    remaining: float | None
+
+
+class Bucket:
+    """One dimension of the limit: our own even spending, and the room that the provider announced."""
+
+    __slots__ = ("_configured", "_given", "_made_at", "_room", "_spacing", "dimension", "per_minute")
+
+    def __init__(
+        self, dimension: Dimension, per_minute: float, now: float, *, configured: bool = False
+    ) -> None:
+        self.dimension: Dimension = dimension
+        self.per_minute = per_minute
+        self._configured = per_minute if configured else math.inf
+        self._spacing = Spacing(per_minute / 60 * AIM, now)
+        self._room: _Room | None = None
+        self._given = 0.0
+        self._made_at = now
+
+    def ready_at(self, amount: float, now: float) -> float:
+        """When so much may be sent; `now` if at once."""
+        ready = self._spacing.ready_at(now)
+        if self._room is not None:
+            ready = max(ready, self._room.ready_at(amount, now))
+        return ready
+
+    def reserve(self, amount: float, now: float) -> Hold:
+        """Set an amount aside for a request that is sent now."""
+        self._spacing.take(amount, now)
+        if self._room is not None:
+            self._room.take(amount, now)
+        self._given += amount
+        return Hold(self, amount, self._given)
+
+    def settle(self, hold: Hold, actual: float, now: float) -> None:
+        """The request used `actual`: the level moves by reserved - actual (rule 4).
+
+        The announced room stays: whether a provider returns unused tokens its next headers tell.
+        """
+        self._spacing.give_back(hold.amount - actual, now)
+
+    def cancel(self, hold: Hold, now: float) -> None:
+        """The request was never sent."""
+        self._spacing.give_back(hold.amount, now)
+        self._given -= hold.amount
+        if self._room is not None:
+            self._room.take(-hold.amount, now)
+
+    def announce(self, window: RateWindow, sent_at: float, hold: Hold | None, now: float) -> None:
+        """Headers of the response to a request that was sent at `sent_at` (rule 5).
+
+        The window is as it was when the request arrived: since then it was refilled, and lowered by what
+        was sent after. (Without the refill a window shorter than the latency would never open again.)
+        A limit from the settings is never raised: the user may want to leave room for others.
+        """
+        if _is_per_minute(window):
+            if window.limit:
+                self._set_limit(min(window.limit, self._configured), now)
+            if window.remaining is not None and window.remaining >= 0:
+                per_second = self.per_minute / 60
+                refilled = (now - max(sent_at, self._made_at)) * per_second
+                sent_after = self._given - (hold.mark if hold else 0.0)
+                left = min(self.per_minute, window.remaining + refilled - sent_after)
+                self._set_room(left, sent_at, now)
+
+    def state(self, now: float) -> BucketState:
+        """The dimension as it stands."""
+        return BucketState(
+            dimension=self.dimension,
+            limit_per_minute=self.per_minute,
+            level=self._spacing.level(now),
+            remaining=None if self._room is None else self._room.level(now),
+        )
+
+    def _set_limit(self, per_minute: float, now: float) -> None:
+        if per_minute != self.per_minute:
+            self.per_minute = per_minute
+            self._spacing.set_rate(per_minute / 60 * AIM, now)
+            if self._room is not None:
+                self._room.per_minute = per_minute
+
+    def _set_room(self, left: float, sent_at: float, now: float) -> None:
+        if self._room is None:
+            self._room = _Room(self.per_minute, now)
+            self._room.set(left, sent_at, now)
+        elif sent_at >= self._room.known_from:
+            self._room.set(left, sent_at, now)
+        else:  # an older request's headers may only make us more careful
+            self._room.set(min(left, self._room.level(now)), self._room.known_from, now)
+
+
+def announced_bucket(dimension: Dimension, window: RateWindow, now: float) -> Bucket | None:
+    """A bucket for a limit that nobody had configured; None if the window is no per-minute limit."""
+    if window.limit and window.limit > 0 and _is_per_minute(window):
+        return Bucket(dimension, window.limit, now)
+    return None
+
+
+class _Room:
+    """What the provider's own bucket holds, as far as its headers tell."""
+
+    __slots__ = ("_at", "_level", "known_from", "per_minute")
+
+    def __init__(self, per_minute: float, now: float) -> None:
+        self.per_minute = per_minute
+        self._level = 0.0
+        self._at = now
+        self.known_from = -math.inf
+
+    def level(self, now: float) -> float:
+        if now > self._at:
+            self._level = min(self.per_minute, self._level + (now - self._at) * self.per_minute / 60)
+            self._at = now
+        return self._level
+
+    def ready_at(self, amount: float, now: float) -> float:
+        # A request above the whole limit goes when the room is full: the provider will say what it thinks.
+        missing = min(amount, self.per_minute) - self.level(now)
+        return now if missing <= _ROUNDING * self.per_minute else now + missing * 60 / self.per_minute
+
+    def take(self, amount: float, now: float) -> None:
+        self._level = self.level(now) - amount
+
+    def set(self, level: float, sent_at: float, now: float) -> None:
+        self._level = level
+        self._at = now
+        self.known_from = sent_at
+
+
+_ROUNDING = 1e-9
+
+
+def _is_per_minute(window: RateWindow) -> bool:
+    """Negative limits (Azure) and windows of an hour or a day (Groq) say nothing about a minute."""
+    if window.limit is not None and not (0 < window.limit < math.inf):
+        return False
+    return window.reset_s is None or window.reset_s <= _LONGEST_WINDOW_S

@@ -1,0 +1,90 @@
+"""Rule 13: one request of a prompt warms the provider's cache, the others follow on its first token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from astra_async.types import Usage
+
+LEADER_S = 30.0
+CACHE_LIFETIME_S = 300.0  # Anthropic's default; every read renews it
+_PROMPTS_KEPT = 4_096
+
+T = TypeVar("T")
+Role = Literal["lead", "follow", "go"]
+
+
+class Warmth(Generic[T]):
+    """Which prompts are in the provider's cache, and who waits for one to get there.
+
+    A follower is whatever the caller sets aside; it comes back from `warmed`, `failed` or `overdue`.
+    """
+
+    def __init__(self) -> None:
+        self._warm_until: dict[str, float] = {}
+        self._groups: dict[str, _Group[T]] = {}
+        self._useless: set[str] = set()
+
+    def role(self, prompt_sha256: str, now: float) -> Role:
+        """What a request of this prompt should do now."""
+        if prompt_sha256 in self._groups:
+            return "follow"
+        return "go" if self.is_warm(prompt_sha256, now) or prompt_sha256 in self._useless else "lead"
+
+    def is_warm(self, prompt_sha256: str, now: float) -> bool:
+        """Whether a request sent now would read the cache."""
+        return now < self._warm_until.get(prompt_sha256, 0.0)
+
+    def lead(self, prompt_sha256: str, now: float) -> None:
+        """A leader is sent."""
+        self._groups[prompt_sha256] = _Group(now + LEADER_S)
+
+    def follow(self, prompt_sha256: str, follower: T) -> None:
+        """Set a request aside until the leader has warmed the cache."""
+        self._groups[prompt_sha256].followers.append(follower)
+
+    def warmed(self, prompt_sha256: str, now: float) -> list[T]:
+        """An answer to this prompt has begun to stream: the cache is readable."""
+        while len(self._warm_until) >= _PROMPTS_KEPT:
+            del self._warm_until[next(iter(self._warm_until))]
+        self._warm_until[prompt_sha256] = now + CACHE_LIFETIME_S
+        return self._dissolve(prompt_sha256)
+
+    def failed(self, prompt_sha256: str) -> list[T]:
+        """The leader got no answer: the first of its followers leads next."""
+        return self._dissolve(prompt_sha256)
+
+    def overdue(self, now: float) -> list[T]:
+        """Followers of leaders that have not begun to answer after `LEADER_S`: they go without."""
+        released: list[T] = []
+        # Groups are in the order of their deadlines, since all wait equally long.
+        while self._groups and next(iter(self._groups.values())).deadline <= now:
+            prompt_sha256 = next(iter(self._groups))
+            self._warm_until[prompt_sha256] = now + LEADER_S
+            released += self._dissolve(prompt_sha256)
+        return released
+
+    def deadline(self) -> float | None:
+        """When followers go without their leader; None while nobody waits for one."""
+        return next((group.deadline for group in self._groups.values()), None)
+
+    def learn(self, prompt_sha256: str, usage: Usage) -> None:
+        """A leader's usage says whether the prompt was cached at all; a short one is not."""
+        if usage.cache_write_tokens == 0 and not usage.cached_tokens and len(self._useless) < _PROMPTS_KEPT:
+            self._useless.add(prompt_sha256)
+            self._warm_until.pop(prompt_sha256, None)
+
+    def _dissolve(self, prompt_sha256: str) -> list[T]:
+        group = self._groups.pop(prompt_sha256, None)
+        return group.followers if group else []
+
+
+class _Group(Generic[T]):
+    """A leader on its way and those who wait for it."""
+
+    __slots__ = ("deadline", "followers")
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.followers: list[T] = []

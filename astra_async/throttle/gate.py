@@ -1,0 +1,281 @@
+"""When the next request may be sent: every rule that holds requests back, in one place without asyncio.
+
+Order of the checks: the shared pause (8), the concurrency limit (6), the opening (9), the spread of a
+round (6), the learned rate (17), the buckets (2, 5). The first that is not open gives the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from astra_async.errors import ConfigError, RateLimited
+from astra_async.throttle.attempt import Attempt
+from astra_async.throttle.bucket import Bucket, announced_bucket
+from astra_async.throttle.concurrency import RATE_CUT, Concurrency, Smoothing
+from astra_async.throttle.estimate import Estimator
+from astra_async.throttle.pacing import PARKED_S, Opening, Pause, SendRate
+
+if TYPE_CHECKING:
+    import random
+
+    from astra_async.errors import Overloaded
+    from astra_async.throttle.attempt import Listener
+    from astra_async.throttle.bucket import BucketState, Dimension
+    from astra_async.throttle.estimate import Demand
+    from astra_async.throttle.state import EventKind
+    from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
+
+# An announced limit that lets so many bursts of rejections pass in a minute is not the whole truth.
+_SIGNALS_DESPITE_LIMITS, _SIGNALS_WINDOW_S = 3, 60.0
+
+
+class Emit(Protocol):
+    """Records an event."""
+
+    def __call__(
+        self, kind: EventKind, attempt: Attempt | None, detail: str, seconds: float | None = None
+    ) -> None:
+        """`attempt` is the request that it is about, if one."""
+
+
+class Gate:
+    """Everything that decides when a pool's next request goes, and what its answers change in that.
+
+    Attributes:
+        in_flight: slots taken.
+        estimator: what requests are expected to use.
+    """
+
+    def __init__(
+        self, settings: ModelSettings, provider: Provider, rng: random.Random, emit: Emit, now: float
+    ) -> None:
+        self.in_flight = 0
+        self.estimator = Estimator(
+            max_tokens=settings.max_tokens,
+            charges_max_tokens=provider.charges_max_tokens,
+            cached_input_is_exempt=provider.cached_input_is_exempt,
+        )
+        self._concurrency = Concurrency(settings.max_in_flight)
+        self._smoothing = Smoothing()
+        self._opening = Opening(now)
+        self._pause = Pause(rng)
+        self._send_rate = SendRate()
+        self._buckets = _configured(settings, now)
+        self._emit = emit
+        self._epoch = 0
+        self._sends = 0
+        self._paused = False
+        self._signals: deque[float] = deque(maxlen=_SIGNALS_DESPITE_LIMITS)
+
+    # --- admission ----------------------------------------------------------------------------------
+
+    def hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
+        """When the request may go (`now` if at once; never, if only an ending request can tell) and why."""
+        if self._pause.until > now:
+            return self._pause.until, "pause"
+        if self._concurrency.full(self.in_flight):
+            return math.inf, "concurrency"
+        if (at := self._opening.ready_at(now)) > now:
+            return at, "opening"
+        if (at := self._smoothing.ready_at(now)) > now:
+            return at, "opening"
+        if (at := self._send_rate.ready_at(now)) > now:
+            return at, "send rate"
+        return self._bucket_hold(request, now, warm=warm) if self._buckets else (now, "")
+
+    def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
+        """Take a slot and the reservations; the request is sent now."""
+        self._sends += 1
+        attempt = Attempt(listener, request, self._sends, self._epoch, now)
+        self.in_flight += 1
+        self._opening.sent()
+        self._smoothing.sent(now)
+        self._send_rate.sent(attempt.number, now)
+        if self._buckets:
+            demand = self.estimator.demand(request, warm=warm)
+            attempt.holds = [b.reserve(demand.of(b.dimension), now) for b in self._buckets.values()]
+        return attempt
+
+    def resume(self, now: float) -> None:
+        """End the pause if its time has come."""
+        if not self._paused or self._pause.until > now:
+            return
+        self._paused = False
+        self._emit("resumed", None, self._pause.reason)
+        if self._send_rate.measuring:
+            if self._send_rate.reopened(self._pause.told_until):
+                self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
+            else:
+                self._cut(RATE_CUT)
+        self._opening.reopen(now)
+
+    # --- what a request brings back -----------------------------------------------------------------
+
+    def announced(self, attempt: Attempt, limits: RateLimits, now: float) -> None:
+        """Headers of a response (rule 5)."""
+        self._opening.alive()
+        windows: tuple[tuple[Dimension, RateWindow | None], ...] = (
+            ("requests", limits.requests),
+            ("tokens", limits.tokens),
+            ("input_tokens", limits.input_tokens),
+            ("output_tokens", limits.output_tokens),
+        )
+        for dimension, window in windows:
+            if window is not None:
+                self._announce(dimension, window, attempt, now)
+
+    def accepted(self, attempt: Attempt, now: float) -> None:
+        """The provider has let a request in: its answer has begun, or is there."""
+        if attempt.accepted:
+            return
+        attempt.accepted = True
+        self._opening.alive()
+        if attempt.epoch == self._epoch:
+            self._pause.answered()
+            self._concurrency.accepted(self.in_flight)
+        self._smoothing.accepted(now - attempt.sent_at, self._concurrency.limit, now)
+
+    def answered(self) -> None:
+        """The provider has refused a request for what it is: it is there."""
+        self._opening.alive()
+
+    def succeeded(self) -> None:
+        """A request has ended with an answer."""
+        self._concurrency.ended(well=True)
+
+    def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
+        """A rate signal (rules 7, 8, 17): one cut or one new pace for a burst, one pause for all."""
+        self._opening.alive()
+        self._send_rate.rejected(attempt.number)
+        if fresh := attempt.epoch == self._epoch:
+            self._epoch += 1
+            self._pause.begin_episode()
+            self._slow_down(error, now)
+        if fresh or error.hint_s is not None:
+            self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
+
+    def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
+        """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
+        self._opening.alive()
+        burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
+        if burst:
+            self._epoch += 1
+            self._pause.begin_episode()
+            self._report_cut()
+        if burst or error.hint_s:
+            self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
+
+    def failed(self) -> None:
+        """Transport or a 5xx (rule 7)."""
+        if self._concurrency.ended(well=False):
+            self._report_cut()
+
+    # --- slots and reservations ---------------------------------------------------------------------
+
+    def release(self) -> None:
+        """A slot is free again."""
+        self.in_flight -= 1
+
+    def settle(self, attempt: Attempt, used: Demand | None, now: float) -> None:
+        """Tokens really used; None keeps what was reserved. A request that was sent stays counted."""
+        if used is not None:
+            for hold in attempt.holds:
+                hold.bucket.settle(hold, used.of(hold.bucket.dimension), now)
+
+    def unsend(self, attempt: Attempt, now: float) -> None:
+        """The slot was given but never used."""
+        self.release()
+        self._send_rate.rejected(attempt.number)
+        for hold in attempt.holds:
+            hold.bucket.cancel(hold, now)
+
+    # --- for the display ----------------------------------------------------------------------------
+
+    @property
+    def limit(self) -> int:
+        """L, the concurrency limit."""
+        return int(self._concurrency.limit)
+
+    @property
+    def send_rate(self) -> float | None:
+        """Requests per second as learned from rejections, or None."""
+        return self._send_rate.per_second
+
+    def paused_for_s(self, now: float) -> float:
+        """Seconds until the pause ends, 0 without one."""
+        return max(0.0, self._pause.until - now)
+
+    @property
+    def pause_reason(self) -> str:
+        """What began the latest pause."""
+        return self._pause.reason
+
+    def bucket_states(self, now: float) -> tuple[BucketState, ...]:
+        """Levels of all dimensions."""
+        return tuple(bucket.state(now) for bucket in self._buckets.values())
+
+    # --- helpers ------------------------------------------------------------------------------------
+
+    def _bucket_hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
+        demand = self.estimator.demand(request, warm=warm)
+        at, reason = now, ""
+        for dimension, bucket in self._buckets.items():
+            ready = bucket.ready_at(demand.of(dimension), now)
+            if ready > at:
+                at, reason = ready, dimension.replace("_", " ")
+        return at, reason
+
+    def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
+        bucket = self._buckets.get(dimension)
+        if bucket is None:
+            bucket = announced_bucket(dimension, window, now)
+            if bucket is None:
+                return
+            self._buckets[dimension] = bucket
+        hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
+        bucket.announce(window, attempt.sent_at, hold, now)
+
+    def _slow_down(self, error: RateLimited, now: float) -> None:
+        self._signals.append(now)
+        if self._buckets and self._send_rate.per_second is None and not self._limits_mislead(now):
+            self._cut(RATE_CUT)
+            return
+        self._concurrency.throttled()
+        self._send_rate.signal(error.hint_s, now)
+        if self._send_rate.per_second is not None:
+            self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
+
+    def _limits_mislead(self, now: float) -> bool:
+        return len(self._signals) == _SIGNALS_DESPITE_LIMITS and now - self._signals[0] <= _SIGNALS_WINDOW_S
+
+    def _cut(self, factor: float) -> None:
+        self._concurrency.cut(factor)
+        self._report_cut()
+
+    def _report_cut(self) -> None:
+        self._emit("cut", None, f"at most {self.limit} in flight")
+
+    def _stop_for(self, seconds: float, reason: str, now: float) -> None:
+        begins = self._pause.extend(seconds, reason, now)
+        self._paused = True
+        if begins:
+            self._emit("parked" if seconds > PARKED_S else "paused", None, reason, seconds)
+
+
+def _configured(settings: ModelSettings, now: float) -> dict[Dimension, Bucket]:
+    limits: tuple[tuple[Dimension, float | None], ...] = (
+        ("requests", settings.requests_per_minute),
+        ("input_tokens", settings.input_tokens_per_minute),
+        ("output_tokens", settings.output_tokens_per_minute),
+    )
+    buckets = {}
+    for dimension, per_minute in limits:
+        if per_minute is not None:
+            if not (0 < per_minute < math.inf):
+                raise ConfigError(
+                    f"[[models]] {settings.name}: {dimension}_per_minute must be above 0, not {per_minute:g}"
+                )
+            buckets[dimension] = Bucket(dimension, per_minute, now, configured=True)
+    return buckets

@@ -1,0 +1,317 @@
+"""The life of a call: order, retries, give-ups, cancellation, the death of a pool."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from limited_provider import answer, request, settings
+from virtual_time import VirtualLoop, run
+
+from astra_async.errors import (
+    Overloaded,
+    PoolUnusable,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    TransientError,
+    TruncatedStream,
+)
+from astra_async.throttle import Pool, PoolEvent
+from astra_async.types import CallWatch, Completion, ModelRequest, Usage
+
+
+class Script:
+    """A Provider that plays one outcome after the other, then answers; notes when and what was sent."""
+
+    charges_max_tokens = False
+    cached_input_is_exempt = False
+
+    def __init__(self, *outcomes: ProviderError | Completion, latency_s: float = 1.0) -> None:
+        self.outcomes = list(outcomes)
+        self.latency_s = latency_s
+        self.sent: list[tuple[float, int]] = []
+        self.in_flight = 0
+        self.streams_first = False
+
+    async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+        self.sent.append((asyncio.get_running_loop().time(), request.key.sample))
+        outcome = self.outcomes.pop(0) if self.outcomes else answer()
+        self.in_flight += 1
+        try:
+            if self.streams_first:
+                watch.first_token()
+                watch.streamed(320)
+            await asyncio.sleep(self.latency_s)
+        finally:
+            self.in_flight -= 1
+        if isinstance(outcome, ProviderError):
+            raise outcome
+        return outcome
+
+    async def close(self) -> None:
+        pass
+
+
+def pool_of(
+    provider: Script, loop: VirtualLoop, events: list[PoolEvent] | None = None, **limits: float
+) -> Pool:
+    return Pool(
+        settings(**limits),
+        provider,
+        price=dollar_a_token,
+        on_event=None if events is None else events.append,
+        clock=loop.time,
+        rng=random.Random(0),
+    )
+
+
+def dollar_a_token(usage: Usage) -> float | None:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return float(usage.input_tokens + usage.output_tokens)
+
+
+def one_call(
+    outcomes: Sequence[ProviderError | Completion], check: Callable[[Script, float], None] | None = None
+) -> Completion:
+    async def main(loop: VirtualLoop) -> Completion:
+        provider = Script(*outcomes)
+        pool = pool_of(provider, loop)
+        begun_at = loop.time()
+        try:
+            return await pool.call(request())
+        finally:
+            assert pool.state.in_flight == pool.state.waiting == 0
+            if check:
+                check(provider, loop.time() - begun_at)
+            await pool.close()
+
+    return run(main)
+
+
+def test_a_call_returns_the_answer_with_attempts_and_cost() -> None:
+    completion = one_call([answer()])
+    assert completion.attempts == 1
+    assert completion.cost_usd == 110.0
+
+
+def test_attempts_and_cost_cover_the_failed_attempts_too() -> None:
+    failed = TransientError("cut", usage=Usage(input_tokens=50, output_tokens=5))
+    completion = one_call([failed, answer()])
+    assert completion.attempts == 2
+    assert completion.cost_usd == 165.0
+
+
+def test_a_lost_connection_is_tried_six_times_in_all() -> None:
+    with pytest.raises(TransientError) as caught:
+        one_call([TransientError("reset") for _ in range(6)])
+    assert caught.value.attempts == 6
+    assert caught.value.cost_usd == 0.0
+    assert one_call([TransientError("reset") for _ in range(5)]).attempts == 6
+
+
+def test_a_stream_cut_after_tokens_is_tried_twice_in_all() -> None:
+    billed = Usage(input_tokens=10, output_tokens=1)
+    with pytest.raises(TruncatedStream) as caught:
+        one_call([TruncatedStream("cut", usage=billed) for _ in range(2)])
+    assert caught.value.attempts == 2
+    assert caught.value.cost_usd == 22.0
+
+
+def test_a_stream_cut_before_any_token_is_tried_six_times() -> None:
+    assert one_call([TruncatedStream("cut") for _ in range(5)]).attempts == 6
+
+
+def test_rate_limits_are_waited_out_and_do_not_count_as_failures() -> None:
+    completion = one_call([RateLimited("429", hint_s=7.0) for _ in range(20)])
+    assert completion.attempts == 21
+
+
+def test_a_rate_limit_without_end_is_given_up_after_half_an_hour() -> None:
+    def check(provider: Script, took_s: float) -> None:
+        assert 1800 <= took_s < 1800 + 120
+
+    with pytest.raises(RateLimited) as caught:
+        one_call([RateLimited("429", hint_s=60.0) for _ in range(100)], check)
+    assert caught.value.attempts > 20
+
+
+def test_a_rejected_request_is_raised_at_once() -> None:
+    with pytest.raises(RequestRejected) as caught:
+        one_call([RequestRejected("400: unknown parameter", status=400)])
+    assert caught.value.attempts == 1
+
+
+@pytest.mark.parametrize("reason", ["length", "refusal", "content_filter", "context_exceeded"])
+def test_what_a_model_answers_is_a_result_and_never_retried(reason: str) -> None:
+    result = Completion(
+        text="",
+        finish_reason=reason,  # type: ignore[arg-type]
+        usage=Usage(input_tokens=1, output_tokens=0),
+        returned_model="m",
+        ttft_s=None,
+        latency_s=1.0,
+    )
+    completion = one_call([result])
+    assert (completion.finish_reason, completion.attempts) == (reason, 1)
+
+
+def test_calls_are_answered_in_the_order_they_came() -> None:
+    async def main(loop: VirtualLoop) -> list[int]:
+        provider = Script()
+        pool = pool_of(provider, loop, max_in_flight=1)
+        await asyncio.gather(*(pool.call(request(i)) for i in range(20)))
+        return [sample for _, sample in provider.sent]
+
+    assert run(main) == list(range(20))
+
+
+def test_a_refused_key_ends_the_pool_for_everyone_at_once() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        events: list[PoolEvent] = []
+        provider = Script(PoolUnusable("401: the key is refused", status=401), latency_s=5.0)
+        pool = pool_of(provider, loop, events, max_in_flight=1)
+        begun_at = loop.time()
+        outcomes = await asyncio.gather(*(pool.call(request(i)) for i in range(50)), return_exceptions=True)
+        assert loop.time() - begun_at == pytest.approx(5.0)
+        assert all(isinstance(o, PoolUnusable) and o.status == 401 for o in outcomes)
+        assert len({id(o) for o in outcomes}) == 50
+        assert [e.kind for e in events] == ["pool_failed"]
+        assert pool.state.dead == "401: the key is refused"
+        with pytest.raises(PoolUnusable):
+            await pool.call(request())
+        assert len(provider.sent) == 1
+
+    run(main)
+
+
+def test_a_dead_pool_wakes_a_call_in_its_back_off() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(Overloaded("529"), Overloaded("529"), PoolUnusable("no credit"), latency_s=0.001)
+        pool = pool_of(provider, loop)
+        first = asyncio.create_task(pool.call(request(0)))
+        second = asyncio.create_task(pool.call(request(1)))
+        await asyncio.sleep(0.01)
+        third = asyncio.create_task(pool.call(request(2)))
+        outcomes = await asyncio.gather(first, second, third, return_exceptions=True)
+        assert all(isinstance(o, PoolUnusable) for o in outcomes)
+        assert loop.time() < 1000.1
+
+    run(main)
+
+
+def test_requests_in_flight_when_the_pool_dies_keep_their_answers() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(answer(), PoolUnusable("spend limit"), answer())
+        pool = pool_of(provider, loop)
+        outcomes = await asyncio.gather(*(pool.call(request(i)) for i in range(3)), return_exceptions=True)
+        assert [isinstance(o, Completion) for o in outcomes] == [True, False, True]
+
+    run(main)
+
+
+def test_a_cancelled_call_in_flight_frees_its_slot() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(latency_s=100.0)
+        pool = pool_of(provider, loop, max_in_flight=1)
+        first = asyncio.create_task(pool.call(request(0)))
+        second = asyncio.create_task(pool.call(request(1)))
+        await asyncio.sleep(1)
+        first.cancel()
+        await second
+        assert first.cancelled()
+        assert loop.time() == pytest.approx(1101)
+        assert (pool.state.in_flight, pool.state.waiting) == (0, 0)
+
+    run(main)
+
+
+def test_a_cancelled_waiting_call_leaves_the_line() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(latency_s=1.0)
+        pool = pool_of(provider, loop, max_in_flight=1)
+        tasks = [asyncio.create_task(pool.call(request(i))) for i in range(3)]
+        await asyncio.sleep(0.5)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert [sample for _, sample in provider.sent] == [0, 2]
+        assert pool.state.waiting == 0
+
+    run(main)
+
+
+def test_a_call_cancelled_in_the_moment_of_its_turn_loses_no_slot() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(latency_s=1.0)
+        pool = pool_of(provider, loop, max_in_flight=1)
+
+        async def first_then_cancel() -> None:
+            await pool.call(request(0))
+            assert pool.state.in_flight == 1  # the second has its turn, and its task has not run yet
+            second.cancel()
+
+        first = asyncio.create_task(first_then_cancel())
+        second = asyncio.create_task(pool.call(request(1)))
+        await asyncio.wait([first, second])
+        await first
+        assert second.cancelled()
+        assert len(provider.sent) == 1
+        assert (pool.state.in_flight, pool.state.waiting) == (0, 0)
+        await pool.call(request(2))
+
+    run(main)
+
+
+def test_a_fault_in_the_provider_itself_frees_the_slot() -> None:
+    class Broken(Script):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            raise ZeroDivisionError
+
+    async def main(loop: VirtualLoop) -> None:
+        pool = pool_of(Broken(), loop)
+        with pytest.raises(ZeroDivisionError):
+            await pool.call(request())
+        assert pool.state.in_flight == 0
+
+    run(main)
+
+
+def test_a_provider_that_answers_nobody_is_given_up_after_ten_calls_over_three_prompts() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(*(TransientError("connection refused") for _ in range(10_000)), latency_s=0.01)
+        events: list[PoolEvent] = []
+        pool = pool_of(provider, loop, events)
+        outcomes = await asyncio.gather(
+            *(pool.call(request(i, f"p{i % 5}")) for i in range(500)), return_exceptions=True
+        )
+        assert sum(isinstance(o, PoolUnusable) for o in outcomes) >= 480
+        assert events[-1].kind == "pool_failed"
+        assert "connection refused" in events[-1].detail
+
+    run(main)
+
+
+def test_one_prompt_that_breaks_a_server_does_not_end_the_pool() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(*(TransientError("500") for _ in range(32 * 6)), latency_s=0.01)
+        pool = pool_of(provider, loop)
+        outcomes = await asyncio.gather(*(pool.call(request(i)) for i in range(32)), return_exceptions=True)
+        assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+        assert pool.state.dead is None
+
+    run(main)
+
+
+def test_the_state_counts_what_happened() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(RateLimited("429", hint_s=2.0), TransientError("reset"), answer())
+        pool = pool_of(provider, loop, requests_per_minute=600)
+        await pool.call(request())
+        state = pool.state
+        assert (state.calls_ok, state.rate_limited, state.retries, state.calls_lost) == (1, 1, 2, 0)
+        assert (state.input_tokens, state.output_tokens, state.cost_usd) == (100, 10, 110.0)
+        assert [b.dimension for b in state.buckets] == ["requests"]
+        assert state.tokens_per_minute > 0
+
+    run(main)
