@@ -9,7 +9,10 @@ import click
 
 from astra_async.cli.options import config_options
 from astra_async.cli.wiring import data_config, load_problem_set, ready_problems
+from astra_async.integration import integrate
+from astra_async.prepare import problem_description
 from astra_async.problems import select
+from astra_async.types import Integrated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.prepare import Prepared
     from astra_async.problems import ProblemSet
+    from astra_async.report.dataset import ProblemFacts
 
 
 @click.command()
@@ -31,6 +35,9 @@ def problems(*, config_file: Path | None, **given: Any) -> int:
 async def _show(config: RunConfig, found: ProblemSet) -> int:
     from rich.console import Console
     from rich.table import Table
+
+    from astra_async.report.dataset import table_1
+    from astra_async.report.text import render_terminal
 
     chosen = select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
     ready, failed = await ready_problems(config, chosen)
@@ -48,7 +55,7 @@ async def _show(config: RunConfig, found: ProblemSet) -> int:
         if problem.id in ready:
             table.add_row(*_row(ready[problem.id]))
     console.print(table)
-    _print_table_1(ready, console)
+    render_terminal([table_1([_facts(item) for item in ready.values()])], console)
     for error in failed.values():
         console.print(str(error), style="red", markup=False, highlight=False)
     for item in ready.values():
@@ -68,4 +75,24 @@ def _row(item: Prepared) -> tuple[str, ...]:
         str(len(prompt.files)),
         str(len(prompt.text)),
         problem.image,
+    )
+
+
+def _facts(item: Prepared) -> ProblemFacts:
+    """The problem's row of Table 1; solution sizes are the reference's where there is one."""
+    from astra_async.report.dataset import ProblemFacts
+
+    about = problem_description(item)
+    reference = item.reference and integrate(item.project, item.reference, item.policy)
+    solved = reference if isinstance(reference, Integrated) else None
+    return ProblemFacts(
+        main_skill=item.problem.main_skill,
+        sub_skills=item.problem.sub_skills,
+        tests=about["total"],
+        input_files=about["input_files"],
+        input_characters=about["input_characters"],
+        statement_characters=about["statement_characters"],
+        output_characters=sum(map(len, solved.files.values())) if solved else None,
+        lines_written=solved.lines_written if solved else None,
+        files_changed=solved.files_changed if solved else None,
     )
