@@ -1,0 +1,148 @@
+import { mount } from '@vue/test-utils';
+import { nextTick, ref } from 'vue';
+
+import App from '../src/App.vue';
+import { usePages } from '../src/composables/usePages.js';
+
+const MOVIES = [
+  ['Alpha', 'Drama'],
+  ['Bravo', 'Comedy'],
+  ['Charlie', 'Drama'],
+  ['Delta', 'Western'],
+  ['Echo', 'Drama'],
+  ['Foxtrot', 'Comedy'],
+  ['Golf', 'Drama'],
+  ['Hotel', 'Animation'],
+  ['India', 'Drama'],
+].map(([title, genre], index) => ({ id: 10 + index, title, genre, year: 1950 + index }));
+
+let page;
+const get = (id) => page.find(`[data-testid="${id}"]`);
+const titles = () => page.findAll('[data-testid="title"]').map((title) => title.text());
+const click = (id) => get(id).trigger('click');
+const open = () => {
+  page = mount(App, { props: { movies: MOVIES } });
+};
+
+describe('Movies', () => {
+  beforeEach(() => {
+    localStorage.clear();
+    open();
+  });
+
+  it('begins with the first four movies', () => {
+    expect(titles()).toEqual(['Alpha', 'Bravo', 'Charlie', 'Delta']);
+    expect(get('page-info').text()).toBe('Page 1 of 3');
+  });
+
+  it('goes from page to page and stops at the ends', async () => {
+    expect(get('previous').element.disabled).toBe(true);
+    await click('next');
+    expect(titles()).toEqual(['Echo', 'Foxtrot', 'Golf', 'Hotel']);
+    expect(get('previous').element.disabled).toBe(false);
+    await click('next');
+    expect(titles()).toEqual(['India']);
+    expect(get('page-info').text()).toBe('Page 3 of 3');
+    expect(get('next').element.disabled).toBe(true);
+    await click('previous');
+    expect(get('page-info').text()).toBe('Page 2 of 3');
+  });
+
+  it('offers every genre once, in alphabetical order', () => {
+    const options = get('genre').findAll('option');
+    expect(options.map((option) => option.text())).toEqual([
+      'All',
+      'Animation',
+      'Comedy',
+      'Drama',
+      'Western',
+    ]);
+  });
+
+  it('shows one genre from its first page on', async () => {
+    await click('next');
+    await click('next');
+    await get('genre').setValue('Drama');
+    expect(titles()).toEqual(['Alpha', 'Charlie', 'Echo', 'Golf']);
+    expect(get('page-info').text()).toBe('Page 1 of 2');
+    await get('genre').setValue('Comedy');
+    expect(titles()).toEqual(['Bravo', 'Foxtrot']);
+    expect(get('page-info').exists()).toBe(false);
+    await get('genre').setValue('');
+    expect(get('page-info').text()).toBe('Page 1 of 3');
+  });
+
+  it('marks favourites and counts them', async () => {
+    expect(get('favourite-count').text()).toBe('0');
+    expect(get('favourite-11').text()).toBe('☆');
+    expect(get('favourite-11').attributes('aria-pressed')).toBe('false');
+    await click('favourite-11');
+    await click('favourite-13');
+    expect(get('favourite-11').text()).toBe('★');
+    expect(get('favourite-11').attributes('aria-pressed')).toBe('true');
+    expect(get('favourite-10').text()).toBe('☆');
+    expect(get('favourite-count').text()).toBe('2');
+    await click('favourite-11');
+    expect(get('favourite-count').text()).toBe('1');
+  });
+
+  it('remembers favourites until the next visit', async () => {
+    await click('favourite-13');
+    await click('favourite-10');
+    expect(JSON.parse(localStorage.getItem('favourites'))).toEqual([13, 10]);
+    open();
+    expect(get('favourite-count').text()).toBe('2');
+    expect(get('favourite-10').text()).toBe('★');
+    for (const broken of ['[13', '{"a": 1}', 'null']) {
+      localStorage.setItem('favourites', broken);
+      open();
+      expect(get('favourite-count').text()).toBe('0');
+      expect(titles()).toHaveLength(4);
+    }
+  });
+
+  it('shows only favourites of the chosen genre', async () => {
+    await click('favourite-10');
+    await click('favourite-11');
+    await get('only-favourites').setValue(true);
+    expect(titles()).toEqual(['Alpha', 'Bravo']);
+    await get('genre').setValue('Comedy');
+    expect(titles()).toEqual(['Bravo']);
+    expect(get('empty').exists()).toBe(false);
+    await get('genre').setValue('Western');
+    expect(titles()).toEqual([]);
+    expect(get('empty').text()).toBe('No movies');
+    await get('only-favourites').setValue(false);
+    expect(titles()).toEqual(['Delta']);
+  });
+
+  it('shows the page before when the last movie of a page is gone', async () => {
+    localStorage.setItem('favourites', '[10, 11, 12, 13, 14]');
+    open();
+    await get('only-favourites').setValue(true);
+    await click('next');
+    expect(titles()).toEqual(['Echo']);
+    await click('favourite-14');
+    expect(titles()).toEqual(['Alpha', 'Bravo', 'Charlie', 'Delta']);
+    expect(get('page-info').exists()).toBe(false);
+  });
+});
+
+describe('usePages', () => {
+  it('stays within the pages that there are', async () => {
+    const items = ref([1, 2, 3, 4, 5]);
+    const { page: number, pages, visible, go } = usePages(items, 2);
+    expect([number.value, pages.value, visible.value]).toEqual([1, 3, [1, 2]]);
+    go(9);
+    expect([number.value, visible.value]).toEqual([3, [5]]);
+    go(0);
+    expect(number.value).toBe(1);
+    go(3);
+    items.value = [1, 2, 3];
+    await nextTick();
+    expect([number.value, pages.value, visible.value]).toEqual([2, 2, [3]]);
+    items.value = [];
+    await nextTick();
+    expect([number.value, pages.value, visible.value]).toEqual([1, 1, []]);
+  });
+});
