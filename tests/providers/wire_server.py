@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Sequence
 
 
@@ -90,12 +91,12 @@ async def _play(reply: Reply, writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def serving(*replies: Reply) -> AsyncIterator[WireServer]:
+async def serving(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIterator[WireServer]:
     """A server on a free port of this machine, gone afterwards."""
     wire = WireServer(*replies)
-    server = await asyncio.start_server(wire.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(wire.serve, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
-    wire.base_url = f"http://127.0.0.1:{port}"
+    wire.base_url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
     try:
         yield wire
     finally:

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from provider_calls import KEYS, Watch, call, request, settings
+from wire_server import Reply, serving, sse
+from yarl import URL
+
+from astra_async.errors import ConfigError, PoolUnusable, TransientError
+from astra_async.providers import open_provider
+from astra_async.providers.redaction import mask, one_line
+from astra_async.providers.session import address, open_session, proxy_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.types import Completion
+
+ANSWER = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}, "[DONE]")
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "proxy"),
+    [
+        ("https://api.openai.com/v1", {}, None),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        (
+            "https://api.openai.com/v1",
+            {"HTTPS_PROXY": "http://p:1", "https_proxy": "http://q:2"},
+            "http://q:2",
+        ),
+        ("https://api.openai.com/v1", {"HTTP_PROXY": "http://p:1"}, None),
+        ("https://api.openai.com/v1", {"ALL_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "openai.com"}, None),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "x, .openai.com"}, None),
+        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "no_proxy": "*"}, None),
+        ("https://notopenai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "openai.com"}, "http://p:1"),
+        ("http://inner:8000/v1", {"HTTP_PROXY": "http://p:1", "NO_PROXY": "inner:8000"}, None),
+        ("http://inner:8001/v1", {"HTTP_PROXY": "http://p:1", "NO_PROXY": "inner:8000"}, "http://p:1"),
+        ("http://127.0.0.1:8000/v1", {"HTTP_PROXY": "http://p:1"}, None),
+    ],
+)
+def test_proxies_are_those_of_the_environment(url: str, environ: dict[str, str], proxy: str | None) -> None:
+    assert proxy_for(URL(url), environ) == proxy
+
+
+def test_a_call_goes_through_the_proxy_that_the_environment_names() -> None:
+    async def run() -> tuple[Completion, str]:
+        async with serving(Reply(pieces=[ANSWER])) as proxy:
+            provider = open_provider(
+                settings(base_url="http://models.invalid/v1"), environ={**KEYS, "HTTP_PROXY": proxy.base_url}
+            )
+            completion = await provider.complete(request(), Watch())
+            await provider.close()
+            return completion, proxy.asked[0].path
+
+    completion, path = asyncio.run(run())
+    assert completion.text == "x"
+    assert path == "http://models.invalid/v1/chat/completions"
+
+
+def test_a_proxy_that_refuses_ends_the_pool_without_telling_its_password() -> None:
+    async def run() -> None:
+        async with serving(Reply(status=407)) as proxy:
+            url = proxy.base_url.replace("http://", "http://user:geheim@")
+            provider = open_provider(
+                settings(base_url="http://models.invalid/v1"), environ={"HTTP_PROXY": url}
+            )
+            try:
+                await provider.complete(request(), Watch())
+            finally:
+                await provider.close()
+
+    with pytest.raises(PoolUnusable) as caught:
+        asyncio.run(run())
+    assert "geheim" not in str(caught.value)
+
+
+def test_an_unknown_host_is_transient() -> None:
+    async def run() -> None:
+        provider = open_provider(settings(base_url="http://models.invalid/v1"), environ={})
+        try:
+            await provider.complete(request(), Watch())
+        finally:
+            await provider.close()
+
+    with pytest.raises(TransientError, match="connection failed"):
+        asyncio.run(run())
+
+
+def test_a_bundle_of_certificates_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+
+    async def run(path: Path) -> None:
+        await open_session({"SSL_CERT_FILE": str(path)}).close()
+
+    for name in ("ca.pem", "missing.pem"):
+        with pytest.raises(ConfigError, match=name):
+            asyncio.run(run(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "text", ["example.org", "ftp://example.org", "https://", "https://user:pw@example.org", "http://[", ""]
+)
+def test_an_address_that_cannot_be_used_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="base_url of m") as caught:
+        address(text, where="base_url of m")
+    assert "pw" not in str(caught.value)
+
+
+def certificate_for(host: str, folder: Path) -> tuple[Path, Path]:
+    """A certificate that signs itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "cert.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return paths
+
+
+def test_an_own_bundle_of_certificates_decides_whom_to_trust(tmp_path: Path) -> None:
+    certificate, key = certificate_for("localhost", tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate, key)
+
+    async def run(environ: dict[str, str]) -> str:
+        async with serving(Reply(pieces=[ANSWER]), tls=tls) as server:
+            return (await call(settings(base_url=server.base_url), environ=environ)).text
+
+    assert asyncio.run(run({"SSL_CERT_FILE": str(certificate)})) == "x"
+    with pytest.raises(PoolUnusable, match="SSL_CERT_FILE"):
+        asyncio.run(run({}))
+
+
+def test_a_session_that_is_shared_stays_open() -> None:
+    async def run() -> tuple[bool, str]:
+        async with serving(Reply(pieces=[ANSWER])) as server, open_session({}) as session:
+            first = open_provider(settings(base_url=server.base_url), session=session, environ={})
+            await first.close()
+            second = open_provider(settings(base_url=server.base_url), session=session, environ={})
+            completion = await second.complete(request(), Watch())
+            await second.close()
+            return session.closed, completion.text
+
+    assert asyncio.run(run()) == (False, "x")
+
+
+def test_compatible_servers_need_an_address() -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        open_provider(settings("openai-compatible/x"), environ={})
+    with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
+        open_provider(settings("azure/x"), environ=KEYS)
+
+
+@pytest.mark.parametrize("model", ["../../secrets", "a/b/c", "..", "tunedModels/.."])
+def test_a_gemini_model_cannot_leave_its_path(model: str) -> None:
+    with pytest.raises(ConfigError, match="no model's name"):
+        open_provider(settings(f"gemini/{model}"), environ=KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("key my/secret+1 here", "key *** here"),
+        ("key my%2Fsecret%2B1 here", "key *** here"),
+        ("sk-proj-abcdefghij", "***"),
+        ("AIzaSyABCDEFGH-_123", "***"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("http://user:pw@proxy:1", "http://***@proxy:1"),
+        ("the task sk-8 is risky", "the task sk-8 is risky"),
+    ],
+)
+def test_keys_are_masked_in_every_spelling(text: str, masked: str) -> None:
+    assert mask(text, ("my/secret+1",)) == masked
+
+
+def test_a_key_at_the_cut_leaves_no_half_behind() -> None:
+    secret = "q" * 40
+    line = one_line("x" * 290 + secret, (secret,))
+    assert "q" not in line
+    assert len(line) <= 300
