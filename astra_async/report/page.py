@@ -1,18 +1,42 @@
-"""The report as one self-contained HTML page: no request to anywhere, works from disk."""
+"""The report as one self-contained HTML page: no request to anywhere, works from disk.
+
+Whatever came from a model, a CSV or a container is escaped by the template, embedded as JSON without
+`<`, or compressed and later shown as text only. A content security policy forbids every request and
+every script but the page's own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
-from astra_async.report.table import shown
+import orjson
+
+from astra_async.report.load import FAILURES
+from astra_async.report.plots import inline
+from astra_async.report.samples import BUDGET_BYTES, embed
+from astra_async.report.table import Interval, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.plots.style import Plot
+    from astra_async.report.samples import Embedded
+    from astra_async.report.table import Cell
     from astra_async.report.tables import Report
 
+MOST_ROWS = 1_000  # of one table; the CSV files have all
+MOST_COLUMNS = 256  # samples of a problem in the map
+_FOLDED = ("problems", "fingerprints", "inputs", "events", "published")
 
-def page_html(report: Report) -> str:
-    """The whole page; everything that came from a model or a CSV is escaped."""
+
+def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_BYTES) -> str:
+    """The whole page, with up to `budget_bytes` of compressed samples."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("astra_async.report", "template"),
@@ -21,4 +45,95 @@ def page_html(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("index.html").render(report=report, shown=shown)
+    template = files("astra_async.report") / "template"
+    script = (template / "page.js").read_text(encoding="utf-8")
+    embedded = embed(report.entries, budget_bytes)
+    return environment.get_template("index.html").render(
+        report=report,
+        plots={plot.name: (plot, Markup(inline(plot))) for plot in plots},  # noqa: S704 - escaped by matplotlib
+        style=Markup((template / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of ours
+        script=Markup(script),  # noqa: S704 - a file of ours
+        script_hash=_hash(script),
+        data=Markup(_json(_data(report.entries, embedded))),  # noqa: S704 - JSON without `<`
+        embedded=embedded,
+        shown=shown,
+        sort_value=_sort_value,
+        most_rows=MOST_ROWS,
+        folded=_FOLDED,
+        facts=_facts(report),
+    )
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    """The lines of the title block."""
+    entries = report.entries
+    ks = sorted({run.settings.samples for run in report.runs})
+    problems = {problem for entry in entries for problem in entry.problem_ids}
+    valid = sum(entry.summary.valid for entry in entries)
+    planned = sum(entry.summary.planned for entry in entries)
+    return [
+        ("Models", ", ".join(dict.fromkeys(entry.label for entry in entries))),
+        ("Formats", ", ".join(dict.fromkeys(entry.format for entry in entries))),
+        ("Problems", f"n = {len(problems)}"),
+        ("Samples of each", "k = " + ", ".join(map(str, ks))),
+        ("Results", f"{valid:,} of {planned:,} planned"),
+        ("Last sample", max((run.finished_at for run in report.runs), default="")[:16].replace("T", " ")),
+        ("Runs", ", ".join(str(run.directory) for run in report.runs)),
+    ]
+
+
+def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
+    """What the page's script needs: the map of samples, and where each carried sample is."""
+    return {
+        "failures": [failure or "" for failure in FAILURES],
+        "entries": [_entry_data(entry) for entry in entries],
+        "chunks": [(chunk.entry, chunk.problem, chunk.samples) for chunk in embedded.chunks],
+    }
+
+
+def _entry_data(entry: Entry) -> dict[str, Any]:
+    """For each problem its T, and for each sample how many tests passed (-1: missing) and why."""
+    columns = min(int(entry.planned.max(initial=0)), MOST_COLUMNS)
+    places = {problem: place for place, problem in enumerate(entry.problem_ids)}
+    passed = [[-1] * min(int(k), columns) for k in entry.planned]
+    failure = [[0] * min(int(k), columns) for k in entry.planned]
+    for run, rows in entry.rows_by_run():
+        kept = rows[rows["sample"] < columns]
+        cells = (kept[name].tolist() for name in ("problem", "sample", "passed", "failure"))
+        for problem, sample, tests, kind in zip(*cells, strict=True):
+            place = places[run.problems[problem]]
+            passed[place][sample] = tests
+            failure[place][sample] = kind
+    return {
+        "name": entry.name,
+        "model": entry.model,
+        "format": entry.format,
+        "directory": str(entry.parts[0][0].directory),
+        "problems": entry.problem_ids,
+        "totals": [0 if total != total else int(total) for total in entry.totals.tolist()],  # noqa: PLR0124 - NaN
+        "left_out": int(entry.planned.max(initial=0)) - columns,
+        "passed": passed,
+        "failure": failure,
+    }
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return orjson.dumps(value).decode().replace("<", "\\u003c")
+
+
+def _hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _sort_value(cell: Cell) -> str:
+    """What a column is sorted by: the raw number, an interval's middle, or the text."""
+    if cell is None:
+        return ""
+    if isinstance(cell, tuple):
+        return repr(_middle(cell))
+    return str(cell)
+
+
+def _middle(interval: Interval) -> float:
+    return (interval[0] + interval[1]) / 2

@@ -54,6 +54,11 @@ class Report:
     simulated: bool
     warnings: tuple[str, ...]
 
+    @property
+    def complete(self) -> bool:
+        """True when every planned sample of every entry has a result."""
+        return all(entry.summary.complete for entry in self.entries)
+
     def tables(self) -> Iterator[Table]:
         """All tables that people see."""
         for section in self.sections:

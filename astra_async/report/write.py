@@ -8,6 +8,7 @@ from astra_async.errors import StorageError
 from astra_async.report import ReportPaths
 from astra_async.report.csvs import write_runs, write_table
 from astra_async.report.page import page_html
+from astra_async.report.plots import draw_all
 from astra_async.report.text import markdown
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ def write_built(report: Report, out: Path) -> ReportPaths:
 
 def _write(report: Report, out: Path) -> ReportPaths:
     index = out / "index.html"
-    index.write_text(page_html(report), encoding="utf-8")
+    plots = draw_all(report)
+    figures = out / "plots"
+    figures.mkdir(exist_ok=True)
+    for plot in plots:
+        (figures / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
+        (figures / f"{plot.name}.png").write_bytes(plot.png)
+    index.write_text(page_html(report, plots), encoding="utf-8")
     (out / "report.md").write_text(_report_markdown(report), encoding="utf-8")
     write_table(out / "leaderboard.csv", report.leaderboard)
     write_table(out / "problems.csv", report.table("problems"))

@@ -1,0 +1,151 @@
+"""Entries compared within groups: skills, answer formats, kinds of failure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.plots.standing import names_of, ranked
+from astra_async.report.plots.style import (
+    INK,
+    MARKERS,
+    MUTED,
+    SERIES,
+    Sketch,
+    legend_below,
+    percent_axis,
+    row_figure,
+    shortened,
+)
+from astra_async.report.skills import KINDS, skills_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.skills import Skill, SkillKind
+    from astra_async.report.tables import Report
+
+_MOST_ENTRIES = len(SERIES)
+_MOST_SKILLS = 36
+_OUTCOMES = ("all tests passed", "some passed", "none passed", "no usable answer", "other")
+_OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
+
+
+def sketches(report: Report) -> Iterator[Sketch]:
+    """The figures of the sections Skills, Answer formats and Failures."""
+    best = ranked(report)[:_MOST_ENTRIES]
+    for kind in KINDS:
+        found = [skill for skill in skills_of(best, kind) if skill.scores][:_MOST_SKILLS]
+        if found:
+            yield _skills(found, best, kind, len(report.entries))
+    pairs = _both_formats(ranked(report))
+    if pairs:
+        yield _formats(pairs)
+    begun = [entry for entry in report.entries if entry.summary.valid]
+    if begun:
+        yield _failures(begun)
+
+
+def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, of: int) -> Sketch:
+    names = [f"{skill.name} (n={len(skill.problems)})" for skill in skills]
+    figure, axes = row_figure(names, rows_each=max(1.0, 0.42 * len(entries)))
+    step = 0.8 / len(entries)
+    for number, (entry, label) in enumerate(zip(entries, names_of(entries), strict=True)):
+        shift = (number - (len(entries) - 1) / 2) * step
+        scores = [
+            (place + shift, score)
+            for place, skill in enumerate(skills)
+            for score in skill.scores
+            if score.entry is entry
+        ]
+        bars = [score.mean for _, score in scores]
+        places = [place for place, _ in scores]
+        axes.barh(places, bars, height=step * 0.86, color=SERIES[number], label=shortened(label))
+        for place, score in scores:
+            if score.interval:
+                axes.plot(score.interval, [place, place], color=INK, linewidth=0.8)
+    percent_axis(axes, "mean score %, 95 % interval over problems (n = problems with this skill)")
+    legend_below(axes, 2)
+    best = "; ".join(f"{skill.name}: {skill.scores[0].entry.label}" for skill in skills)
+    cut = f" The best {len(entries)} of {of} models." if of > len(entries) else ""
+    return Sketch(
+        name=f"{kind}_skills",
+        title=f"Mean score by {KINDS[kind]}",
+        alt=f"Bars of mean score for each {KINDS[kind]} and model.{cut} Highest: {best}.",
+        figure=figure,
+    )
+
+
+def _both_formats(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    xml = {entry.label: entry for entry in entries if entry.format == "xml"}
+    return [(xml[entry.label], entry) for entry in entries if entry.format == "json" and entry.label in xml]
+
+
+def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Sketch:
+    names = [xml.label for xml, _ in pairs]
+    figure, axes = row_figure(names)
+    for number, answer_format in enumerate(("XML", "JSON")):
+        scores = [_score(pair[number]) for pair in pairs]
+        axes.plot(
+            scores,
+            range(len(pairs)),
+            MARKERS[number],
+            color=SERIES[number],
+            markersize=6.5,
+            fillstyle="full" if number == 0 else "none",
+            label=answer_format,
+            zorder=3,
+        )
+    for place, pair in enumerate(pairs):
+        axes.plot([_score(one) for one in pair], [place, place], color=MUTED, linewidth=1.2)
+    percent_axis(axes, "mean score %")
+    legend_below(axes, 2)
+    said = "; ".join(
+        f"{xml.label} {100 * _score(xml):.1f} and {100 * _score(json):.1f}" for xml, json in pairs
+    )
+    return Sketch(
+        name="formats",
+        title="Mean score with XML and with JSON",
+        alt=f"Two dots for each model, XML and JSON: {said} %.",
+        figure=figure,
+    )
+
+
+def _failures(entries: Sequence[Entry]) -> Sketch:
+    names = names_of(entries)
+    figure, axes = row_figure(names)
+    shares = np.array([_outcome_shares(entry) for entry in entries])
+    left = np.zeros(len(entries))
+    for number, (title, colour) in enumerate(zip(_OUTCOMES, _OUTCOME_COLOURS, strict=True)):
+        axes.barh(range(len(entries)), shares[:, number], left=left, height=0.66, color=colour, label=title)
+        left += shares[:, number]
+    percent_axis(axes, "% of valid samples")
+    legend_below(axes, len(_OUTCOMES))
+    said = "; ".join(f"{name} {100 * share:.0f} %" for name, share in zip(names, shares[:, 0], strict=True))
+    return Sketch(
+        name="failures",
+        title="What became of the samples",
+        alt=f"Stacked bars of outcomes. Samples that passed all tests: {said}.",
+        figure=figure,
+    )
+
+
+def _score(entry: Entry) -> float:
+    """The mean score of a complete entry."""
+    return math.nan if entry.summary.mean_score is None else entry.summary.mean_score
+
+
+def _outcome_shares(entry: Entry) -> list[float]:
+    valid, failures = entry.summary.valid, entry.summary.failures
+    perfect = int(entry.perfect.sum())
+    failed = failures.get("tests_failed", 0)
+    partial = sum(
+        int(np.count_nonzero((rows["passed"] > 0) & (rows["passed"] < rows["total"])))
+        for _, rows in entry.rows_by_run()
+    )
+    unusable = entry.summary.no_solution
+    other = valid - perfect - partial - max(0, failed - partial) - unusable
+    return [part / valid for part in (perfect, partial, max(0, failed - partial), unusable, max(0, other))]

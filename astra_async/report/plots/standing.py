@@ -1,0 +1,147 @@
+"""Where each entry stands: scores with intervals, distribution of SDs, differences of pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.plots.style import (
+    INK,
+    MUTED,
+    SERIES,
+    Sketch,
+    legend_below,
+    percent_axis,
+    row_figure,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.table import Cell, Table
+    from astra_async.report.tables import Report
+
+_MOST_PAIRS = 28
+
+
+def sketches(report: Report) -> Iterator[Sketch]:
+    """The figures of the sections Leaderboard and Pairs."""
+    complete = ranked(report)
+    if complete:
+        yield _leaderboard(report.leaderboard, complete)
+        yield _sds(complete)
+    rows = [row for row in _records(report.table("pairwise")) if row["metric"] == "mean_score"]
+    if any(row["difference_interval"] for row in rows):
+        yield _pairs(rows)
+
+
+def ranked(report: Report) -> list[Entry]:
+    """Complete entries, the best mean score first."""
+    by_key = {(entry.label, entry.format): entry for entry in report.entries}
+    keys = [(row["model"], row["format"]) for row in _records(report.leaderboard) if row["complete"]]
+    return [by_key[str(model), str(answer_format)] for model, answer_format in keys]  # type: ignore[index]
+
+
+def names_of(entries: Sequence[Entry]) -> list[str]:
+    """What to call entries beside an axis: with the format only where there are several."""
+    several = len({entry.format for entry in entries}) > 1
+    return [entry.name if several else entry.label for entry in entries]
+
+
+def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
+    rows = [row for row in _records(table) if row["complete"]]
+    names = names_of(entries)
+    figure, axes = row_figure(names)
+    for place, row in enumerate(rows):
+        for name, width, colour in (
+            ("mean_score_total", 1.4, MUTED),
+            ("mean_score_run_only", 4.0, SERIES[0]),
+        ):
+            if isinstance(interval := row[name], tuple):
+                axes.plot(interval, [place, place], color=colour, linewidth=width, solid_capstyle="butt")
+    scores, passes = _numbers(rows, "mean_score"), _numbers(rows, "pass_at_1")
+    places = range(len(rows))
+    axes.plot(scores, places, "o", color=SERIES[0], markersize=6, label="mean score")
+    axes.plot(passes, places, "D", color=SERIES[1], fillstyle="none", markersize=5, label="pass@1")
+    axes.plot([], [], color=SERIES[0], linewidth=4, label="95 %, new samples of these problems")
+    axes.plot([], [], color=MUTED, linewidth=1.4, label="95 %, new problems like these")
+    percent_axis(axes, f"% (n = {len(entries[0].problem_ids)} problems, k = {entries[0].summary.k})")
+    legend_below(axes, 4)
+    said = "; ".join(f"{name} {100 * score:.1f} %" for name, score in zip(names, scores, strict=True))
+    return Sketch(
+        name="leaderboard",
+        title="Mean score and pass@1",
+        alt=f"Dot plot of mean score with intervals, best first: {said}.",
+        figure=figure,
+    )
+
+
+def _sds(entries: Sequence[Entry]) -> Sketch:
+    names = names_of(entries)
+    figure, axes = row_figure(names, rows_each=1.3)
+    rng = np.random.default_rng(0)  # the jitter only separates dots that would cover each other
+    for place, entry in enumerate(entries):
+        jitter = place + rng.uniform(-0.24, 0.24, len(entry.sds))
+        axes.plot(entry.sds, jitter, "o", color=SERIES[0], markersize=3.5, alpha=0.55, markeredgewidth=0)
+    medians = [float(np.median(entry.sds)) for entry in entries]
+    axes.plot(
+        medians, range(len(entries)), "|", color=INK, markersize=20, markeredgewidth=2, label="median SD"
+    )
+    axes.plot([], [], "o", color=SERIES[0], markersize=3.5, alpha=0.55, label="one problem")
+    axes.set_xlim(-0.01, 0.51)  # no SD of values between 0 and 1 is above 0.5
+    axes.set_xlabel(f"SD of a problem's scores over k = {entries[0].summary.k} samples (0 to 1, ddof = 0)")
+    legend_below(axes, 2)
+    said = "; ".join(f"{name} {median:.3f}" for name, median in zip(names, medians, strict=True))
+    return Sketch(
+        name="sd",
+        title="Distribution of SD over problems",
+        alt=f"One dot for each problem's SD, the median as a line. Medians: {said}.",
+        figure=figure,
+    )
+
+
+def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
+    several = len({row["format"] for row in rows}) > 1
+    shown = [row for row in rows if isinstance(row["difference_interval"], tuple)][:_MOST_PAIRS]
+    names = [f"{row['a']}\n- {row['b']}" + (f" ({row['format']})" if several else "") for row in shown]
+    figure, axes = row_figure(names, rows_each=1.4)
+    axes.axvspan(-0.02, 0.02, color=MUTED, alpha=0.15, linewidth=0)
+    axes.axvline(0, color=MUTED, linewidth=1)
+    for place, (row, difference) in enumerate(zip(shown, _numbers(shown, "difference"), strict=True)):
+        real = row["verdict"] not in ("inconclusive", "equivalent")
+        colour = SERIES[1] if real else SERIES[0]
+        axes.plot(_interval(row), [place, place], color=colour, linewidth=1.6)
+        fill = "full" if real else "none"
+        axes.plot([difference], [place], "o", color=colour, markersize=5.5, fillstyle=fill)
+    axes.plot([], [], "o-", color=SERIES[1], label="a real difference (Holm)")
+    axes.plot([], [], "o-", color=SERIES[0], fillstyle="none", label="not shown to differ")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:+.0f}")
+    axes.set_xlabel("difference of mean scores in points, 95 % (grey: margin of 2 points)")
+    legend_below(axes, 2)
+    cut = f" The first {_MOST_PAIRS} of {len(rows)} pairs." if len(rows) > len(shown) else ""
+    said = "; ".join(
+        f"{name}: {row['verdict']}".replace("\n", " ") for name, row in zip(names, shown, strict=True)
+    )
+    return Sketch(
+        name="pairs",
+        title="Differences of mean score between models",
+        alt=f"Forest plot of paired differences. {said}.{cut}",
+        figure=figure,
+    )
+
+
+def _records(table: Table) -> list[dict[str, Cell]]:
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+def _numbers(rows: Sequence[dict[str, Cell]], name: str) -> list[float]:
+    return [float(cell) if isinstance(cell := row[name], int | float) else math.nan for row in rows]
+
+
+def _interval(row: dict[str, Cell]) -> tuple[float, float]:
+    cell = row["difference_interval"]
+    return cell if isinstance(cell, tuple) else (math.nan, math.nan)

@@ -1,0 +1,106 @@
+"""What all figures share: colours, sizes, names of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, GRID = "#20242a", "#68707b", "#d9dde3"
+# Okabe and Ito (2008): distinguishable with any kind of colour vision; yellow is left out (too pale)
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MARKERS = ("o", "s", "D", "^", "v", "P")
+COLOURS = {INK: "ink", MUTED: "muted", GRID: "grid"} | {
+    colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)
+}
+WIDTH_IN = 7.6
+_ROW_IN = 0.32
+
+RC: dict[Any, Any] = {  # the type stubs know the keys of one matplotlib version only
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,  # a model's name may hold a dollar sign
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.formatter.use_mathtext": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "figure.facecolor": "white",
+    "axes.facecolor": "none",
+    "svg.fonttype": "none",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sketch:
+    """A figure before it is saved."""
+
+    name: str
+    title: str
+    alt: str
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A saved figure; `alt` says in words what it shows."""
+
+    name: str
+    title: str
+    alt: str
+    svg: str
+    png: bytes
+
+
+def row_figure(names: Sequence[str], *, rows_each: float = 1.0) -> tuple[Figure, Axes]:
+    """An empty figure with one named row for each name, the first on top."""
+    from matplotlib.figure import Figure
+
+    height = 1.1 + _ROW_IN * rows_each * max(2, len(names))
+    figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(names)), [shortened(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    return figure, axes
+
+
+def percent_axis(axes: Axes, label: str) -> None:
+    """An axis from 0 to 100 %."""
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0], ["0", "20", "40", "60", "80", "100"])
+    axes.set_xlabel(label)
+
+
+def legend_below(axes: Axes, columns: int) -> None:
+    """A legend under the axis label, where it can cover nothing."""
+    axes.figure.legend(loc="outside lower center", ncols=columns)
+
+
+def shortened(name: str, characters: int = 42) -> str:
+    """A name that fits beside an axis, its middle left out; each of its lines for itself."""
+    return "\n".join(_shortened_line(line, characters) for line in name.split("\n"))
+
+
+def _shortened_line(line: str, characters: int) -> str:
+    if len(line) <= characters:
+        return line
+    head = (characters - 1) // 2
+    return f"{line[:head]}…{line[head + 1 - characters :]}"

@@ -1,0 +1,194 @@
+"""The samples that the page carries with it: answers, tests and output, compressed, failures first.
+
+A chunk is the gzipped JSON of some samples of one entry and problem: answers to one problem resemble
+each other, which is what makes them small. What does not fit is left to `astra show`.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.load import Run
+
+BUDGET_BYTES = 20_000_000  # of base64 text in the page
+_GUESSED_RATIO = 4  # raw text to base64 of its gzip, to choose before anything is read
+_RECORD_CHARACTERS = 2_000  # of a result besides its answer
+_CHUNK_CHARACTERS = 1_000_000
+_FIELDS = (
+    *("status", "failure", "passed", "total", "tests", "extra_tests", "exit_code", "timed_out", "repairs"),
+    *("dropped", "suspicions", "finish_reason", "usage", "cost_usd", "attempts", "ttft_s", "latency_s"),
+    *("test_s", "files_changed", "lines_written", "returned_model", "output_tail", "note"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Some samples of one entry and problem (numbers in the report's order), as base64 of gzipped JSON."""
+
+    entry: int
+    problem: int
+    samples: tuple[int, ...]
+    data: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """All chunks that fit; `left_out` samples did not."""
+
+    chunks: tuple[Chunk, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class _Pick:
+    """One sample to carry; the order is that of chunks: failures first."""
+
+    perfect: bool
+    entry: int
+    problem: int
+    sample: int
+    part: int
+    row: int
+    characters: int
+
+
+def embed(entries: Sequence[Entry], budget_bytes: int = BUDGET_BYTES) -> Embedded:
+    """Choose, read and compress samples until the budget is used."""
+    picks = _chosen(entries, budget_bytes)
+    answers = _answers(entries, picks)
+    total = sum(entry.summary.valid for entry in entries)
+    chunks: list[Chunk] = []
+    used = 0
+    for group in _groups(picks):
+        chunk = _chunk(entries, group, answers)
+        used += len(chunk.data)
+        if used > budget_bytes:
+            break
+        chunks.append(chunk)
+    return Embedded(chunks=tuple(chunks), left_out=total - sum(len(chunk.samples) for chunk in chunks))
+
+
+def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
+    """The samples to try, in the order of chunks; early samples of every problem before later ones."""
+    every = sorted(_picks(entries), key=lambda pick: (pick.perfect, pick.sample, pick.entry, pick.problem))
+    sizes = np.cumsum([pick.characters + _RECORD_CHARACTERS for pick in every])
+    fitting = int(np.searchsorted(sizes, budget_bytes * _GUESSED_RATIO, side="right"))
+    return sorted(every[:fitting])
+
+
+def _picks(entries: Sequence[Entry]) -> Iterator[_Pick]:
+    for number, entry in enumerate(entries):
+        places = {problem: place for place, problem in enumerate(entry.problem_ids)}
+        for part, (run, rows) in enumerate(entry.rows_by_run()):
+            columns = (rows[name].tolist() for name in ("problem", "sample", "passed", "total"))
+            lengths = rows["output_characters"].tolist()
+            for row, (problem, sample, passed, total, length) in enumerate(
+                zip(*columns, lengths, strict=True)
+            ):
+                yield _Pick(
+                    perfect=passed == total,
+                    entry=number,
+                    problem=places[run.problems[problem]],
+                    sample=sample,
+                    part=part,
+                    row=row,
+                    characters=length,
+                )
+
+
+def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
+    """Picks of one entry, problem and outcome together, in pieces that a browser unpacks at once."""
+    for _, group in groupby(picks, key=lambda pick: (pick.perfect, pick.entry, pick.problem)):
+        piece: list[_Pick] = []
+        size = 0
+        for pick in group:
+            if piece and size + pick.characters > _CHUNK_CHARACTERS:
+                yield piece
+                piece, size = [], 0
+            piece.append(pick)
+            size += pick.characters + _RECORD_CHARACTERS
+        yield piece
+
+
+def _chunk(
+    entries: Sequence[Entry], picks: Sequence[_Pick], answers: dict[tuple[int, str, str, str, int], str]
+) -> Chunk:
+    entry = entries[picks[0].entry]
+    problem = entry.problem_ids[picks[0].problem]
+    run, rows = list(entry.rows_by_run())[picks[0].part]
+    samples = {}
+    for pick in picks:
+        record = run.line(rows[pick.row])
+        kept = {name: record.get(name) for name in _FIELDS}
+        key = (id(run), entry.model, entry.format, problem, pick.sample)
+        samples[str(pick.sample)] = kept | {"answer": answers.get(key)}
+    packed = gzip.compress(orjson.dumps(samples), compresslevel=6, mtime=0)
+    return Chunk(
+        entry=picks[0].entry,
+        problem=picks[0].problem,
+        samples=tuple(pick.sample for pick in picks),
+        data=base64.b64encode(packed).decode(),
+    )
+
+
+def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[tuple[int, str, str, str, int], str]:
+    """The texts of the chosen answers, from one pass over each run's completions.jsonl."""
+    wanted: dict[int, set[tuple[str, str, str, int]]] = {}
+    runs: dict[int, Run] = {}
+    for pick in picks:
+        entry = entries[pick.entry]
+        run = entry.parts[pick.part][0]
+        runs[id(run)] = run
+        key = (entry.model, entry.format, entry.problem_ids[pick.problem], pick.sample)
+        wanted.setdefault(id(run), set()).add(key)
+    return {
+        (number, *key): text for number, keys in wanted.items() for key, text in _texts(runs[number], keys)
+    }
+
+
+def _texts(
+    run: Run, wanted: set[tuple[str, str, str, int]]
+) -> Iterator[tuple[tuple[str, str, str, int], str]]:
+    path = run.directory / "completions.jsonl"
+    if not path.exists():
+        return
+    missing = set(wanted)
+    with path.open("rb", buffering=1 << 20) as stream:
+        for line in stream:
+            key = _key(line)
+            if key in missing:
+                missing.discard(key)
+                yield key, str(_loaded(line).get("text", ""))
+            if not missing:
+                return
+
+
+def _key(line: bytes) -> tuple[str, str, str, int] | None:
+    """A line's key; where the answer follows the key, as it is written, only the key is parsed."""
+    end = line.find(b',"text":')
+    record = _loaded(line[:end] + b"}") if end > 0 else {}
+    if "sample" not in record:
+        record = _loaded(line)
+    try:
+        return record["model"], record["format"], record["problem_id"], record["sample"]
+    except KeyError:
+        return None
+
+
+def _loaded(line: bytes) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
