@@ -1,0 +1,119 @@
+"""What a location means: a path of this machine, a web address, or an object in S3.
+
+The rule for https addresses of S3 (`BUCKET.s3.amazonaws.com/KEY`, `BUCKET.s3.REGION.amazonaws.com/KEY`,
+`s3.REGION.amazonaws.com/BUCKET/KEY`):
+
+1. A presigned one (its query carries a signature) is a web address and nothing else.
+2. With an own endpoint (`[s3] endpoint_url`) it is an object there.
+3. Otherwise it is fetched as a web address, which serves public objects without credentials; when S3
+   answers 401 or 403, it is asked for once more as an object, with credentials, unless `[s3] anonymous`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from astra_async.errors import SourceError
+
+_S3_HOST = re.compile(
+    r"(?:(?P<bucket>[a-z0-9][a-z0-9.-]{1,62})\.)?s3(?:[.-](?:dualstack\.)?(?P<region>[a-z]{2,}-[a-z0-9-]+))?"
+    r"\.amazonaws\.com(?:\.cn)?"
+)
+# Queries that carry a signature, of version 4 and of version 2; never shown, never part of a cache key.
+_SIGNATURES = ("x-amz-", "signature", "awsaccesskeyid", "expires", "key-pair-id", "policy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalPath:
+    """A folder or a file of this machine."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Object:
+    """One object; `version` and `region` where the location names them."""
+
+    bucket: str
+    key: str
+    region: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebAddress:
+    """An http or https address; `behind` is the S3 object it stands for, where it is not presigned."""
+
+    url: str
+    behind: S3Object | None = None
+
+
+Location = LocalPath | WebAddress | S3Object
+
+
+def parse_location(text: str) -> Location:
+    """The meaning of an absolute location.
+
+    Raises:
+        SourceError: an address without a host, or an s3:// location without bucket and key.
+    """
+    if text.startswith("s3://"):
+        return _from_s3(text)
+    if text.startswith(("https://", "http://")):
+        return _from_web(text)
+    return LocalPath(path=text)
+
+
+def shown(location: str) -> str:
+    """The location as errors may print it: without query, user and password."""
+    if "://" not in location:
+        return location
+    scheme, _, rest = re.sub(r"[?#].*", "", location, flags=re.DOTALL).partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def cache_key(url: str) -> str:
+    """The address without its signature: signed anew, it is still the same object."""
+    parts = urlsplit(url)
+    query = [(key, value) for key, value in parse_qsl(parts.query) if not _is_signature(key)]
+    return parts._replace(query=urlencode(query), fragment="").geturl()
+
+
+def _is_signature(key: str) -> bool:
+    return key.lower().startswith(_SIGNATURES)
+
+
+def _from_s3(text: str) -> S3Object:
+    bucket, _, key = text.removeprefix("s3://").partition("/")
+    key, _, version = key.partition("?versionId=")
+    if not bucket or not key:
+        raise SourceError(f"{shown(text)}: an S3 location is s3://BUCKET/KEY")
+    return S3Object(bucket=bucket, key=key, version=version or None)
+
+
+def _from_web(text: str) -> WebAddress:
+    try:
+        parts = urlsplit(text)
+        host = (parts.hostname or "").lower()
+        _ = parts.port
+    except ValueError as error:
+        raise SourceError(f"{shown(text)}: not an address") from error
+    if not host:
+        raise SourceError(f"{shown(text)}: the address names no host")
+    return WebAddress(url=text, behind=_behind(host, parts.path, parts.query))
+
+
+def _behind(host: str, path: str, query: str) -> S3Object | None:
+    pairs = dict(parse_qsl(query))
+    found = _S3_HOST.fullmatch(host)
+    if not found or any(_is_signature(key) for key in pairs):
+        return None
+    bucket, key = found["bucket"], unquote(path).lstrip("/")
+    if bucket is None:
+        bucket, _, key = key.partition("/")
+    if not bucket or not key:
+        return None
+    return S3Object(bucket=bucket, key=key, region=found["region"], version=pairs.get("versionId"))
