@@ -1,0 +1,7 @@
+module.exports = {
+  preset: 'jest-preset-angular',
+  roots: ['<rootDir>/src'],
+  setupFilesAfterEnv: ['<rootDir>/setup-jest.ts'],
+  cacheDirectory: '<rootDir>/node_modules/.cache/jest',
+  reporters: ['default', ['jest-junit', { outputName: 'junit.xml', titleTemplate: '{classname} > {title}' }]],
+};
