@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from astra_async.errors import ConfigError
+from astra_async.providers.addresses import address
 from astra_async.providers.exchange import Call
 from astra_async.providers.limits import openai_limits
 from astra_async.providers.openai_chat import ChatReader, chat_fields, encode
-from astra_async.providers.session import address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,13 +14,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from astra_async.errors import ConfigError, PoolUnusable, ProviderError, TransientError, TruncatedStream
+from astra_async.providers.addresses import address, is_local
 from astra_async.providers.answer import AnswerTooLong, Json, StreamFault
 from astra_async.providers.attempt import Attempt
 from astra_async.providers.converse import ConverseReader
 from astra_async.providers.exchange import CONNECT_TIMEOUT_S, WHOLE_ATTEMPT_FACTOR
 from astra_async.providers.failures import Failure, classify
 from astra_async.providers.redaction import one_line
-from astra_async.providers.session import address, certificate_bundle, is_local
+from astra_async.providers.session import certificate_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import aiohttp
 
 from astra_async.errors import PoolUnusable, ProviderError, RequestRejected, TransientError, TruncatedStream
+from astra_async.providers.addresses import proxy_for
 from astra_async.providers.answer import AnswerTooLong, StreamFault, Unreadable
 from astra_async.providers.attempt import Attempt
 from astra_async.providers.failures import Failure, classify, parse_body
 from astra_async.providers.redaction import one_line
-from astra_async.providers.session import proxy_for
 from astra_async.providers.sse import EventTooLarge, SseSplitter
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ class HttpProvider:
             attempt.watch.limits(limits)
         if response.status != HTTPStatus.OK:
             return await self._refused(response, limits, attempt)
+        if response.content_type == "text/html":
+            self._fail(RequestRejected, f"{self._wire.url} is a web page: check base_url", attempt)
         await _read_stream(response.content, attempt)
         finished_s = self._clock()
         answer = attempt.reader.answer()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from astra_async.errors import ConfigError
+from astra_async.providers.addresses import address, without_version
 from astra_async.providers.answer import Answer, Json, StreamFault, Transcript, count, label
 from astra_async.providers.exchange import Call
 from astra_async.providers.openai_chat import encode
-from astra_async.providers.session import address, without_version
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _FINISH: dict[str, FinishReason] = {
     "SPII": "content_filter",
     "LANGUAGE": "content_filter",
 }
+_UNNAMED = frozenset({"OTHER", "ESCALATION"})  # without any text: declined
 _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
 
@@ -122,7 +123,7 @@ class GeminiReader:
             return None
         text = self.transcript.text()
         finish = _FINISH.get(self._finish or "", "stop")
-        if self._blocked or (self._finish == "OTHER" and not text):
+        if self._blocked or (self._finish in _UNNAMED and not text):
             finish = "content_filter"
         return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self._model)
 

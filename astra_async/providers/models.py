@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from astra_async.errors import ConfigError
-from astra_async.providers.session import is_local
+from astra_async.providers.addresses import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.providers.addresses import address
 from astra_async.providers.answer import Answer, Json, StreamFault, Transcript, count, label
 from astra_async.providers.exchange import Call
 from astra_async.providers.limits import openai_limits
-from astra_async.providers.session import address
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+# Behind these addresses are OpenAI's own models, of which the newer ones refuse `max_tokens`.
+_OPENAI_HOSTS = ("api.openai.com", ".openai.azure.com", ".services.ai.azure.com")
 
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
@@ -58,25 +60,28 @@ class OpenAIChat:
         self.secrets: tuple[str, ...] = (key,) if key else ()
         self._settings = settings
         self._official = official
-        self._mistral = (base.host or "").endswith("mistral.ai")
-        self._daily_requests = (base.host or "").endswith("groq.com")
+        host = base.host or ""
+        self._newer_names = official or host.endswith(_OPENAI_HOSTS)
+        self._mistral = host.endswith(".mistral.ai")
+        self._daily_requests = host.endswith(".groq.com")
         self._headers = {"Content-Type": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 
     def call(self, request: ModelRequest) -> Call:
         """The request for one streamed answer."""
-        options: Json = {"include_usage": True}
-        fields = chat_fields(self._settings, request, options)
-        fields["model"] = self._settings.model
+        options: Json | None = {"include_usage": True}
         if self._official:
             # Padding against traffic analysis, half the bytes of a stream of small chunks.
-            options["include_obfuscation"] = False
-            if request.cache:
-                fields["prompt_cache_key"] = request.prompt_sha256[:64]
-        fields["max_completion_tokens" if self._official else "max_tokens"] = self._settings.max_tokens
-        if request.seed is not None:
-            fields["random_seed" if self._mistral else "seed"] = request.seed
+            options = {"include_usage": True, "include_obfuscation": False}
+        elif self._mistral:
+            options = None  # it refuses the field, and sends usage without being asked
+        fields = chat_fields(self._settings, request, options)
+        fields["model"] = self._settings.model
+        fields["max_completion_tokens" if self._newer_names else "max_tokens"] = self._settings.max_tokens
+        fields["random_seed" if self._mistral else "seed"] = request.seed
+        if self._official and request.cache:
+            fields["prompt_cache_key"] = request.prompt_sha256[:64]
         headers = self._headers
         if request.sample_header is not None:
             headers = {**headers, "x-astra-sample": request.sample_header}
@@ -91,7 +96,7 @@ class OpenAIChat:
         return openai_limits(headers, daily_requests=self._daily_requests)
 
 
-def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json) -> Json:
+def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | None) -> Json:
     """The fields that all servers of this format share; only what the user set."""
     fields: Json = {
         "messages": [{"role": "user", "content": request.prompt}],
@@ -144,11 +149,14 @@ class ChatReader:
         return chat_usage(self._usage)
 
     def answer(self) -> Answer | None:
-        """The answer, once its finish_reason has arrived."""
-        if self._finish is None:
-            return None
+        """The answer, once its finish_reason has arrived.
+
+        Some gateways never send one: then usage and `[DONE]` after some text count as an orderly end.
+        """
         text = self.transcript.text()
-        finish = _FINISH.get(self._finish, "stop")
+        if self._finish is None and not (self.done and self._usage and text):
+            return None
+        finish = _FINISH.get(self._finish or "", "stop")
         if self._refusal.begun:
             finish, text = "refusal", text or self._refusal.text()
         elif self._finish == "model_length" and not text:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astra_async.providers.addresses import address
 from astra_async.providers.answer import Answer, Json, StreamFault, Transcript, count, label
 from astra_async.providers.exchange import Call
 from astra_async.providers.limits import openai_limits
 from astra_async.providers.openai_chat import OPENAI_BASE_URL, encode
-from astra_async.providers.session import address
 from astra_async.types import Usage
 
 if TYPE_CHECKING:

@@ -15,11 +15,13 @@ _CODES = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
 )
 
-# In the sentences below <p> is the prompt's tokens, <a> all tokens asked for, <w> the window.
+# In the sentences below <p> is the prompt's tokens, <a> all tokens asked for, <w> the window, <r> what
+# some versions of vLLM call the window: what max_tokens leaves of it, or the window itself.
 _SENTENCES = (
     # OpenAI, vLLM, DeepSeek, SGLang
     r"maximum context length \w\w <w>.{0,60}?requested (?:a total of )?<a> tokens.{0,9}?\W<p> (?:in|tokens)",
-    r"maximum context length \w\w <w>.{0,80}?(?:resulted in|contains|least|has|passed) <p> (?:input )?tokens",
+    r"maximum context length \w\w <w>.{0,120}?(?:resulted in|contains|least|passed) <p> (?:input )?tokens",
+    r"maximum context length \w\w <r>.{0,60}?request has <p> input tokens",
     r"maximum context length \w\w <w>.{0,60}?requested <a> ",
     # Anthropic
     r"prompt is too long: <p> tokens > <w>",
@@ -32,7 +34,7 @@ _SENTENCES = (
     r"maximum prompt length is <w> but the request contains <p>",
     r"request \(<p> tokens\) exceeds the available context size \(<w>",
 )
-_NUMBER = {f"<{name}>": rf"(?P<{name}>\d{{1,9}})" for name in "paw"}
+_NUMBER = {f"<{name}>": rf"(?P<{name}>\d{{1,9}})" for name in "pawr"}
 
 
 _PROMPT_ALONE = (  # no numbers, but the sentence speaks of the input only (Bedrock, Gemini, Anthropic)
@@ -58,7 +60,8 @@ def overflow(
     if found:
         numbers = found.groupdict()
         prompt = numbers.get("p") or int(numbers["a"]) - (max_tokens or 0)
-        return "prompt" if int(prompt) >= int(numbers["w"]) else "max_tokens"
+        window = numbers.get("w") or int(numbers["r"]) + (max_tokens or 0)
+        return "prompt" if int(prompt) >= int(window) else "max_tokens"
     lower = message.lower()
     if codes & _CODES or any(sentence in lower for sentence in _PROMPT_ALONE):
         return "prompt"

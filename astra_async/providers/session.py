@@ -1,4 +1,4 @@
-"""The HTTP session that all models share: connections, TLS, proxies."""
+"""The HTTP session that all models share: connections and certificates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ssl
 from typing import TYPE_CHECKING
 
 import aiohttp
-from yarl import URL
 
 from astra_async.errors import ConfigError
 
@@ -14,12 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Beyond a few connections the limit is the pool's, never the connector's; DNS answers are kept a while
 # because hundreds of new connections would otherwise ask again each.
 _DNS_CACHE_S = 300
 _KEEPALIVE_S = 60.0
 _READ_BUFFER_BYTES = 2**18
+_HEADERS = {
+    "User-Agent": "astra_async",
+    "Accept": "text/event-stream, application/json",
+    # A compressed stream costs time on both sides, may be held back by proxies, and can be a bomb.
+    "Accept-Encoding": "identity",
+}
 
 
 def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
@@ -40,7 +44,7 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
         read_bufsize=_READ_BUFFER_BYTES,
-        headers={"User-Agent": "astra_async", "Accept": "text/event-stream, application/json"},
+        headers=_HEADERS,
         trust_env=False,
     )
 
@@ -50,62 +54,9 @@ def certificate_bundle(environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in _BUNDLE_VARIABLES if environ.get(name)), None)
 
 
-def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
-    """The proxy that HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY name for this address, or None.
-
-    Lower-case names outrank upper-case ones, as in curl. This machine itself never goes through a proxy.
-    """
-    if is_local(url):
-        return None
-    proxies: dict[str, str] = {}
-    for name in sorted(environ):  # upper case sorts first, so that lower case overwrites it
-        if name.lower().endswith("_proxy"):
-            proxies[name.lower().removesuffix("_proxy")] = environ[name]
-    if _bypassed(url, proxies.get("no", "")):
-        return None
-    return proxies.get(url.scheme) or proxies.get("all") or None
-
-
-def is_local(url: URL) -> bool:
-    """Whether the address is this machine's own loopback."""
-    return (url.host or "") in _LOOPBACK
-
-
-def address(text: str, *, where: str) -> URL:
-    """A base URL as a user typed it, without a slash at its end.
-
-    Raises:
-        ConfigError: no http(s) URL, or one that carries credentials.
-    """
-    try:
-        url = URL(text.strip().rstrip("/"))
-    except ValueError as error:
-        raise ConfigError(f"{where}: {text!r} is not a URL") from error
-    if url.scheme not in {"http", "https"} or not url.host:
-        raise ConfigError(f"{where}: {text!r} is not an http:// or https:// URL")
-    if url.user or url.password:
-        raise ConfigError(f"{where}: a URL must not hold credentials; keys come from the environment")
-    return url
-
-
-def without_version(base: URL) -> URL:
-    """The base URL without `/v1` or `/v1beta` at its end: one --base-url may serve several wire formats."""
-    return base.parent if base.name in {"v1", "v1beta"} else base
-
-
 def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
     bundle = certificate_bundle(environ)
     try:
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:  # ssl.SSLError is one
         raise ConfigError(f"the certificates in {bundle} cannot be read: {error}") from error
-
-
-def _bypassed(url: URL, no_proxy: str) -> bool:
-    """NO_PROXY as curl reads it: `*`, or names that match themselves and whatever ends with them."""
-    host = (url.host or "").lower()
-    for entry in no_proxy.lower().replace(" ", ",").split(","):
-        name = entry.lstrip(".")
-        if name and (name in {"*", host, f"{host}:{url.port}"} or host.endswith("." + name)):
-            return True
-    return False

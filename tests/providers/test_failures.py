@@ -228,6 +228,13 @@ TOO_LONG = [
         "(9000 in the messages, 100 in the completion). Please reduce"
     ),
     openai("This model's maximum context length is 8192 tokens. However, you requested 41000 tokens. Please"),
+    openai(
+        "This model's maximum context length is 8192 tokens. However, you requested 4096 output tokens and "
+        "your prompt contains at least 9000 input tokens, for a total of at least 13096 tokens."
+    ),
+    openai(
+        "This model's maximum context length is 8192 tokens. However, your request has 41000 input tokens."
+    ),
     openai("the request exceeds", type="exceed_context_size_error"),
     openai(
         "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it", code=400

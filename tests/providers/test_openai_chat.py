@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import Reply, serving, sse
@@ -17,6 +18,8 @@ from astra_async.errors import (
     TruncatedStream,
 )
 from astra_async.providers import open_provider
+from astra_async.providers.answer import AnswerTooLong, Transcript
+from astra_async.providers.openai_chat import OpenAIChat
 from astra_async.types import Completion, RateLimits, RateWindow, Usage
 
 TEXT = 'const a = "é😀";\n'
@@ -228,6 +231,45 @@ def test_content_in_parts_is_joined_without_the_thinking() -> None:
 def test_an_answer_with_its_finish_reason_is_whole_without_done() -> None:
     assert answered(sse(chunk({"content": "x"}, "stop"))).text == "x"
     assert answered(sse(chunk({"content": "x"}, "stop")), end="cut").text == "x"
+
+
+def test_usage_and_done_are_an_orderly_end_where_a_gateway_sends_no_finish_reason() -> None:
+    completion = answered(sse(chunk({"content": "x"}), usage_only(USAGE), "[DONE]"))
+    assert (completion.text, completion.finish_reason) == ("x", "stop")
+    with pytest.raises(TruncatedStream):
+        answered(sse(chunk({}), usage_only(USAGE), "[DONE]"))
+
+
+def test_a_web_page_instead_of_a_server_is_told_as_such() -> None:
+    with pytest.raises(RequestRejected, match="is a web page: check base_url"):
+        answered(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
+
+
+def test_an_endless_answer_ends() -> None:
+    transcript = Transcript()
+    for _ in range(32):
+        transcript.add("x" * 2**20)
+    with pytest.raises(AnswerTooLong):
+        transcript.add("x")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "sent", "absent"),
+    [
+        ("https://api.mistral.ai/v1", {"max_tokens": 9, "random_seed": 7}, {"stream_options", "seed"}),
+        ("https://api.openai.com/v1", {"max_completion_tokens": 9, "seed": 7}, {"max_tokens"}),
+        ("https://x.openai.azure.com/openai/v1", {"max_completion_tokens": 9}, {"max_tokens"}),
+        ("https://api.deepseek.com", {"max_tokens": 9, "seed": 7}, {"max_completion_tokens"}),
+    ],
+)
+def test_servers_get_the_field_names_that_they_know(
+    base_url: str, sent: dict[str, int], absent: set[str]
+) -> None:
+    wire = OpenAIChat(settings(base_url=base_url, max_tokens=9), "key", official=False)
+    body = orjson.loads(wire.call(request(seed=7, cache=True)).body)
+    assert sent.items() <= body.items()
+    assert not absent & body.keys()
+    assert "prompt_cache_key" not in body
 
 
 @pytest.mark.parametrize("end", ["clean", "cut"])

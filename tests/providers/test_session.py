@@ -17,8 +17,9 @@ from yarl import URL
 
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
 from astra_async.providers import open_provider
+from astra_async.providers.addresses import address, proxy_for
 from astra_async.providers.redaction import mask, one_line
-from astra_async.providers.session import address, open_session, proxy_for
+from astra_async.providers.session import open_session
 
 if TYPE_CHECKING:
     from pathlib import Path
