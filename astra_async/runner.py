@@ -26,6 +26,7 @@ from astra_async.errors import (
     ProviderError,
     SandboxError,
 )
+from astra_async.grading import limits_for
 from astra_async.metrics import problems_csv
 from astra_async.pipeline import ask, grade_sample
 from astra_async.problems import rounds
@@ -207,10 +208,10 @@ class Runner:
             await self._finish(key)
 
     async def _ask(self, key: SampleKey) -> bool:
-        if self.stopping.is_set():
+        if self.stopping.is_set() or self._is_hopeless(key, answered=False):
             return False
         if self._workshop:
-            self._workshop.sandbox.expect(self._workshop.images[key.problem_id], self._workshop.limits)
+            self._expect(key.problem_id, self._workshop)
         try:
             await ask(key, self.plan.prepared[key.problem_id], self.directory, self.asking)
         except PoolUnusable as error:
@@ -224,6 +225,10 @@ class Runner:
             return False
         self.tally.answered += 1
         return True
+
+    def _expect(self, problem_id: str, workshop: Workshop) -> None:
+        limits = limits_for(self.plan.prepared[problem_id], workshop.limits)
+        workshop.sandbox.expect(workshop.images[problem_id], limits)
 
     async def _finish(self, key: SampleKey) -> None:
         self.tally.grading += 1

@@ -60,7 +60,8 @@ class House:
         with closing(RunDirectory.open(self.path, lines.append)) as directory:
             metrics = Metrics({(model, "xml"): dict.fromkeys(PROBLEMS, samples) for model in self.pools})
             for line in lines:
-                metrics.add(line["model"], "xml", line["problem_id"], line["passed"], line["total"])
+                counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
+                metrics.add(*counted, status=line["status"], failure=line["failure"])
             self.runner = Runner(
                 plan, directory, metrics, asking=Asking(pools=self.pools), workshop=self._workshop()
             )

@@ -10,6 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_PLAIN_WIDTH = 140  # where nobody's terminal sets a limit
 _RUN = click.Path(path_type=Path, file_okay=False, exists=True)
 
 
@@ -31,6 +32,8 @@ def write_and_print(directories: Sequence[Path], out: Path, *, full: bool = Fals
     from astra_async.report.write import write_built
 
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PLAIN_WIDTH)
     built = build_report(directories)
     (print_report if full else print_leaderboard)(built, console)
     click.echo(write_built(built, out).index)
