@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from astra_async.types import Limits
 
 PROJECT = "/projects/challenge"
+HOST_NAME = "sandbox"  # the same in every run: some reporters write it into their files
 FALLBACK_HOME = "/tmp/home"  # noqa: S108 - a private tmpfs of the container
 _SHARED_MEMORY_BYTES = 256 * 1024**2  # Chromium crashes with Docker's default of 64 MiB
 
@@ -43,6 +44,7 @@ def hardened(
         "Image": image_id,
         "Entrypoint": ["bash", "-c", SCRIPT],
         "Cmd": [],
+        "Hostname": HOST_NAME,
         "User": user,
         "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()] + home_variable,
         "WorkingDir": PROJECT,

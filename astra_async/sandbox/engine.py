@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
-from astra_async.sandbox.failures import engine_call, one_line
+from astra_async.sandbox.failures import PathUnreachable, engine_call, one_line, path_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import aiodocker
     from aiodocker.stream import Stream
 
+_PING_S = 10.0
 _CALL_S = 60.0  # creating a container took 5 s on a host with 30 others starting; an order above that
 _TRANSFER_S = 120.0
 _PULL_S = 1800.0
@@ -38,7 +39,7 @@ class Engine:
         self.docker = docker
 
     @classmethod
-    async def open(cls, docker_host: str | None = None) -> Self:
+    async def open(cls, docker_host: str | None = None, *, answers_within_s: float = _PING_S) -> Self:
         """Connect to `docker_host`, else DOCKER_HOST, else the usual sockets, and wait for an answer.
 
         Raises:
@@ -46,7 +47,7 @@ class Engine:
         """
         engine = cls(_client(docker_host or os.environ.get("DOCKER_HOST")))
         try:
-            await engine.ping()
+            await engine.ping(answers_within_s)
         except BaseException:
             await engine.close()
             raise
@@ -65,10 +66,15 @@ class Engine:
         if self.docker.connector is not None:
             await self.docker.connector.close()
 
-    async def ping(self) -> Mapping[str, Any]:
-        """The engine's version document; raises EngineUnavailable when no engine answers."""
-        async with engine_call("answer", timeout_s=10.0):
-            return await self.docker.version()
+    async def ping(self, answers_within_s: float = _PING_S) -> Mapping[str, Any]:
+        """The engine's version document; raises EngineUnavailable when it does not answer properly."""
+        try:
+            async with engine_call("answer", timeout_s=answers_within_s):
+                return await self.docker.version()
+        except EngineUnavailable:
+            raise
+        except SandboxError as error:
+            raise EngineUnavailable(str(error)) from error
 
     # --- containers -----------------------------------------------------------------------------
 
@@ -154,7 +160,8 @@ class Engine:
     async def read(self, request: str, params: Mapping[str, str], limit: int) -> bytes | None:
         """At most `limit` bytes of the answer to a GET request; None when there is no such thing.
 
-        For answers whose length the inside of a container decides.
+        For answers whose length the inside of a container decides; raises PathUnreachable when the inside
+        of the container is the reason why there is no answer.
         """
         from aiodocker.exceptions import DockerError
 
@@ -162,8 +169,10 @@ class Engine:
             try:
                 return await self._read(request, params, limit)
             except DockerError as error:
-                if error.status == _NOT_FOUND and "no such container" not in error.message.lower():
+                if error.status == _NOT_FOUND and not error.message.lower().startswith("no such container"):
                     return None
+                if (unreachable := path_error(error.message)) is not None:
+                    raise PathUnreachable(unreachable) from error
                 raise
 
     async def _read(self, request: str, params: Mapping[str, str], limit: int) -> bytes:

@@ -11,9 +11,15 @@ from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, San
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+
+class PathUnreachable(SandboxError):  # noqa: N818 - names what was seen
+    """What the code under test made of a path keeps the engine from following it; the message says how."""
+
+
 _NO_CONNECTION = 900  # aiodocker's own status for "the socket does not answer"
 _NOT_FOUND = 404
 _SHOWN_CHARACTERS = 400
+_PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "file name too long")
 
 
 @asynccontextmanager
@@ -53,7 +59,18 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
 def one_line(text: object) -> str:
     """`text` without line breaks and cut to a length that an error message can carry."""
     line = " ".join(str(text).split())
-    return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + " ..."
+    half = _SHOWN_CHARACTERS // 2
+    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
+
+
+def path_error(message: str) -> str | None:
+    """What is wrong with a path in a container, if that is what the engine complains of.
+
+    Judged by how the message ends or begins: what lies between are names chosen by the code under test.
+    """
+    if "too many links in /" in message.partition("/")[0] + "/":
+        return "too many links"
+    return next((text for text in _PATH_ERRORS if message.endswith(f": {text}")), None)
 
 
 def _refusal(status: int, message: str, action: str) -> SandboxError:

@@ -58,7 +58,10 @@ _QUIET = {
     "npm_config_fund": "false",
     "npm_config_update_notifier": "false",
 }
-_INSTALL = f"bash ./install.sh; status=$?; rm -rf -- ./install.sh ./Dockerfile {_CACHES} {_AUTHORITIES}; exit $status"
+_INSTALL = (
+    f"bash ./install.sh; status=$?; rm -rf -- ./install.sh ./Dockerfile {_CACHES} {_AUTHORITIES}; "
+    "exit $status"
+)
 _INSTALL_LIMITS = Limits(timeout_s=3600.0, disk_bytes=32 * 1024**3, output_bytes=64 * 1024)
 _SHOWN_LINES = 15
 

@@ -7,25 +7,28 @@ import logging
 import secrets
 import time
 from collections import Counter
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from astra_async.errors import ImageError, SandboxError
-from astra_async.sandbox.config import hardened
+from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
+from astra_async.sandbox.config import PROJECT, hardened
 from astra_async.sandbox.engine import Engine
 from astra_async.sandbox.execution import execute
 from astra_async.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look
 from astra_async.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, remove_all, sweep, sweep_own
+from astra_async.sandbox.upload import upload_archive
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from astra_async.types import Execution, Job
 
 _T = TypeVar("_T")
 _IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
 _LOOK_S = 60.0
+_PING_S = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -47,17 +50,26 @@ class _Ahead:
 class DockerSandbox:
     """Runs every job in a fresh container, `slots` of them at once; see `types.Sandbox`.
 
-    Containers made ahead are created and not started; there are at most `slots` of them.
+    Containers made ahead are created and not started; there are at most `slots` of them. `waiting` and
+    `running` count jobs. An engine that does not answer before a job has begun is given `patience_s`
+    seconds to come back (a restart takes a few).
     """
 
     def __init__(
-        self, engine: Engine, *, run_id: str, slots: int, clock: Callable[[], float] = time.monotonic
+        self,
+        engine: Engine,
+        *,
+        run_id: str,
+        slots: int,
+        patience_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.engine = engine
         self.slots = slots
         self.waiting = 0
         self.running = 0
         self._run_id = run_id
+        self._patience_s = patience_s
         self._clock = clock
         self._labels = {RUN_LABEL: run_id, OWNER_LABEL: owner()}
         self._free = asyncio.Semaphore(slots)
@@ -92,6 +104,8 @@ class DockerSandbox:
 
     async def close(self) -> None:
         """Remove every container of this run that this process made, and disconnect."""
+        if self._closed:
+            return
         self._closed = True
         try:
             while self._tasks:
@@ -146,14 +160,40 @@ class DockerSandbox:
             self._free.release()
 
     async def _run(self, job: Job) -> Execution:
-        fitness = await self._fit(job.image)
-        container = self._take(_Kind(job.image, job.limits))
-        if container is None:
-            container = await self._create(job.image, job.limits, fitness.user, fitness.home)
         try:
-            return await execute(self.engine, container, job, (fitness.uid, fitness.gid))
-        finally:
-            await self._finish(self._remove(container))
+            fitness = await self._fit(job.image)
+            return await self._run_as(job, fitness)
+        except EngineUnavailable:
+            # Nothing has run yet: a running command's lost connection is ContainerLost.
+            await self._engine_is_back()
+        return await self._run_as(job, await self._fit(job.image))
+
+    async def _run_as(self, job: Job, fitness: Fitness) -> Execution:
+        archive = upload_archive(job.archive, PROJECT, (fitness.uid, fitness.gid))
+        while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
+            async with self._removing(ahead):
+                try:
+                    await self.engine.upload(ahead, "/", archive)
+                except ContainerLost:
+                    continue  # somebody pruned it while it lay ready
+                return await execute(self.engine, ahead, job)
+        fresh = await self._create(job.image, job.limits, fitness.user, fitness.home)
+        async with self._removing(fresh):
+            await self.engine.upload(fresh, "/", archive)
+            return await execute(self.engine, fresh, job)
+
+    async def _engine_is_back(self) -> None:
+        """Wait for a restarting engine; raises EngineUnavailable when it stays away."""
+        last_try = self._clock() + self._patience_s
+        while True:
+            try:
+                await self.engine.ping()
+            except EngineUnavailable:
+                if self._clock() > last_try:
+                    raise
+                await asyncio.sleep(_PING_S)
+            else:
+                return
 
     # --- containers made ahead --------------------------------------------------------------------
 
@@ -202,10 +242,8 @@ class DockerSandbox:
     async def _look_as(self, image: str, user: str) -> Fitness:
         limits = Limits(timeout_s=_LOOK_S)
         container = await self._create(image, limits, user, "")
-        try:
+        async with self._removing(container):
             return await look(self.engine, container, limits)
-        finally:
-            await self._remove(container)
 
     async def _create(self, image: str, limits: Limits, user: str, home: str) -> str:
         """Create a container; a cancellation waits for the engine's answer and removes it again."""
@@ -223,6 +261,13 @@ class DockerSandbox:
         except SandboxError:
             return  # nothing was made
         await self._remove(container)
+
+    @asynccontextmanager
+    async def _removing(self, container: str) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._finish(self._remove(container))
 
     async def _remove(self, container: str) -> None:
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from astra_async.sandbox.config import PROJECT
+from astra_async.sandbox.failures import PathUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,10 @@ async def _paths(engine: Engine, container: str, patterns: Sequence[str]) -> tup
 
 
 async def _changed(engine: Engine, container: str, globs: list[tuple[str, ...]]) -> tuple[list[str], str]:
-    content = await engine.read(f"containers/{container}/changes", {}, _CHANGES_BYTES)
+    try:
+        content = await engine.read(f"containers/{container}/changes", {}, _CHANGES_BYTES)
+    except PathUnreachable as error:
+        return [], f"result files cannot be searched for ({error})"
     if content is None or len(content) == _CHANGES_BYTES:
         return [], "so many files were written that result files cannot be searched for"
     prefix = f"{PROJECT}/"
@@ -102,7 +106,10 @@ async def _changed(engine: Engine, container: str, globs: list[tuple[str, ...]])
 async def _read(engine: Engine, container: str, path: str, limit: int) -> tuple[bytes | None, str]:
     bound = limit + _HEADERS_BYTES
     request = f"containers/{container}/archive"
-    archive = await engine.read(request, {"path": f"{PROJECT}/{path}"}, bound)
+    try:
+        archive = await engine.read(request, {"path": f"{PROJECT}/{path}"}, bound)
+    except PathUnreachable as error:
+        return None, f"cannot be reached ({error})"
     if archive is None:
         return None, ""
     try:

@@ -1,0 +1,62 @@
+"""Archives and types that the sandbox tests share."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING, Protocol
+
+from astra_async.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.sandbox.engine import Engine
+    from astra_async.types import Execution, Limits
+
+
+def tar(
+    files: Mapping[str, bytes] | None = None,
+    *,
+    links: Mapping[str, str] | None = None,
+    folders: tuple[str, ...] = (),
+    executable: tuple[str, ...] = (),
+) -> bytes:
+    """A project's archive as an integration hands it over."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:") as archive:
+        entries = [(name, tarfile.REGTYPE) for name in files or {}]
+        entries += [(name, tarfile.SYMTYPE) for name in links or {}]
+        entries += [(name, tarfile.DIRTYPE) for name in folders]
+        for name, kind in entries:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.uid, entry.gid = kind, 1000, 1000
+            entry.mode = 0o755 if name in executable or kind == tarfile.DIRTYPE else 0o644
+            entry.linkname = (links or {}).get(name, "")
+            content = (files or {}).get(name, b"")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+class Run(Protocol):
+    """Runs one command in a sandbox of its own."""
+
+    def __call__(
+        self,
+        command: str,
+        *result_files: str,
+        archive: bytes = ...,
+        image: str = ...,
+        limits: Limits = ...,
+        environment: Mapping[str, str] | None = ...,
+    ) -> Execution: ...
+
+
+async def own_containers(engine: Engine) -> list[str]:
+    """Containers on the engine that this process made."""
+    return [
+        str(summary["Id"])
+        for summary in await engine.containers(RUN_LABEL)
+        if summary["Labels"].get(OWNER_LABEL) == owner()
+    ]

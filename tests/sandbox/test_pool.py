@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from sandbox_jobs import own_containers, tar
+
+from astra_async.errors import ContainerLost, EngineUnavailable
+from astra_async.sandbox.engine import Engine
+from astra_async.sandbox.pool import DockerSandbox
+from astra_async.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, sweep
+from astra_async.types import Job, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("leaves_no_container")]
+PROJECT = tar({"a.txt": b"a"})
+
+
+def job(image: str, command: str = "true", **limits: float) -> Job:
+    return Job(image=image, archive=PROJECT, command=command, limits=Limits(**{"timeout_s": 60.0, **limits}))  # type: ignore[arg-type]
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while not await condition():  # noqa: ASYNC110 - what is awaited happens in Docker
+            await asyncio.sleep(0.02)
+
+
+def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="slots", slots=2) as sandbox:
+            jobs = [asyncio.create_task(sandbox.run(job(image, "sleep 1"))) for _ in range(5)]
+            await asyncio.sleep(0.5)
+            assert (sandbox.running, sandbox.waiting) == (2, 3)
+            assert [done.exit_code for done in await asyncio.gather(*jobs)] == [0] * 5
+            assert (sandbox.running, sandbox.waiting) == (0, 0)
+
+    asyncio.run(check())
+
+
+def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="patience", slots=1) as sandbox:
+            jobs = [sandbox.run(job(image, "sleep 1.5", timeout_s=3.0)) for _ in range(3)]
+            assert not any(done.timed_out for done in await asyncio.gather(*jobs))
+
+    asyncio.run(check())
+
+
+def test_a_container_made_ahead_is_taken_and_never_two_jobs_share_one(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="ahead", slots=2) as sandbox:
+            for _ in range(10):
+                sandbox.expect(image, job(image).limits)
+
+            async def ready() -> bool:
+                return len(await own_containers(sandbox.engine)) == 2 and not sandbox._tasks
+
+            await eventually(ready)
+            before = set(await own_containers(sandbox.engine))
+            first = await sandbox.run(job(image, "touch ~/mine mine; ls ~"))
+            second = await sandbox.run(job(image, "ls ~; ls"))
+            assert (first.stdout, second.stdout) == ("mine\n", "a.txt\n")
+            assert await own_containers(sandbox.engine) == []
+            assert len(before) == 2
+
+    asyncio.run(check())
+
+
+def test_containers_made_ahead_fit_only_their_image_and_limits(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="kinds", slots=1) as sandbox:
+            small, large = job(image, "true", processes=50), job(image, "true", processes=60)
+            sandbox.expect(image, small.limits)
+            await sandbox._fit(image)
+            await sandbox.run(large)
+
+            async def kept() -> bool:
+                return [each.kind.limits for each in sandbox._ahead] == [small.limits]
+
+            await eventually(kept)
+
+    asyncio.run(check())
+
+
+def test_a_container_made_ahead_that_idles_gives_way(image: str) -> None:
+    now = 0.0
+
+    async def check() -> None:
+        nonlocal now
+        engine = await Engine.open()
+        async with DockerSandbox(engine, run_id="idle", slots=1, clock=lambda: now) as sandbox:
+            old, new = Limits(processes=50), Limits(processes=60)
+            sandbox.expect(image, old)
+
+            async def made(limits: Limits) -> bool:
+                return [each.kind.limits for each in sandbox._ahead] == [limits]
+
+            await eventually(lambda: made(old))
+            sandbox.expect(image, new)
+            await asyncio.gather(*sandbox._tasks)
+            assert await made(old)
+            now = 61.0
+            sandbox.expect(image, new)
+            await eventually(lambda: made(new))
+            assert len(await own_containers(engine)) == 1
+
+    asyncio.run(check())
+
+
+def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="pruned", slots=1) as sandbox:
+            sandbox.expect(image, job(image).limits)
+
+            async def ready() -> bool:
+                return bool(sandbox._ahead)
+
+            await eventually(ready)
+            await sandbox.engine.remove(sandbox._ahead[0].container)
+            assert (await sandbox.run(job(image))).exit_code == 0
+
+    asyncio.run(check())
+
+
+def test_an_image_that_is_not_there_spoils_neither_expecting_nor_closing(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="absent", slots=1) as sandbox:
+            sandbox.expect("astra-test/nowhere:1", Limits())
+            assert (await sandbox.run(job(image))).exit_code == 0
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int) -> None:
+    moment = random.Random(seed).uniform(0, 0.45)
+
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="cancel", slots=2) as sandbox:
+            await sandbox._fit(image)
+            sandbox.expect(image, job(image).limits)
+            tasks = [asyncio.create_task(sandbox.run(job(image, "sleep 0.1"))) for _ in range(2)]
+            await asyncio.sleep(moment)
+            for task in tasks:
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(end, asyncio.CancelledError) or end.exit_code == 0 for end in ends)  # type: ignore[union-attr]
+            left = await own_containers(sandbox.engine)
+            assert set(left) <= {each.container for each in sandbox._ahead}
+        async with await Engine.open() as engine:
+            assert await own_containers(engine) == []
+
+    asyncio.run(check())
+
+
+def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="cancel-twice", slots=1) as sandbox:
+            await sandbox._fit(image)
+            for pause in (0.0, 0.005, 0.02):
+                task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
+                await asyncio.sleep(0.3)
+                task.cancel()
+                await asyncio.sleep(pause)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+        async with await Engine.open() as engine:
+            assert await own_containers(engine) == []
+
+    asyncio.run(check())
+
+
+def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="killed", slots=1) as sandbox:
+            await sandbox._fit(image)
+            task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
+
+            async def running() -> bool:
+                ids = await own_containers(sandbox.engine)
+                return bool(ids) and bool((await sandbox.engine.inspect(ids[0]))["State"]["Running"])
+
+            await eventually(running)
+            await sandbox.engine.kill((await own_containers(sandbox.engine))[0])
+            with pytest.raises(ContainerLost, match="killed from outside"):
+                await task
+
+    asyncio.run(check())
+
+
+def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
+            await sandbox._fit(image)
+            task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
+            await asyncio.sleep(1.0)
+            await sandbox.engine.remove((await own_containers(sandbox.engine))[0])
+            with pytest.raises(ContainerLost):
+                await task
+
+    asyncio.run(check())
+
+
+def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
+    async def check() -> None:
+        async with (
+            await DockerSandbox.open(run_id="one", slots=1) as one,
+            await DockerSandbox.open(run_id="two", slots=1) as two,
+        ):
+            mine = asyncio.create_task(one.run(job(image, "sleep 1; echo one")))
+            await asyncio.sleep(0.5)
+            assert await sweep(two.engine, "two") == 0
+            assert (await two.run(job(image, "echo two"))).stdout == "two\n"
+            await two.close()
+            assert (await mine).stdout == "one\n"
+
+    asyncio.run(check())
+
+
+# --- sweeping ---------------------------------------------------------------------------------------
+
+_KILLED_RUN = """
+import asyncio, os, signal, sys
+sys.path.insert(0, {tests!r})
+from sandbox_jobs import tar
+from astra_async.sandbox.pool import DockerSandbox
+from astra_async.types import Job, Limits
+
+async def main():
+    sandbox = await DockerSandbox.open(run_id={run_id!r}, slots=2)
+    asyncio.create_task(sandbox.run(Job(image={image!r}, archive=tar({{}}), command="echo up; sleep 300")))
+    sandbox.expect({image!r}, Limits(timeout_s=5.0))
+    await asyncio.sleep(1.5)
+    print("ready", flush=True)
+    {end}
+
+asyncio.run(main())
+"""
+
+
+def started_run(image: str, run_id: str, tests: Path, end: str) -> subprocess.Popen[str]:
+    code = _KILLED_RUN.format(tests=str(tests), run_id=run_id, image=image, end=end)
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.stdout.close()
+    return process
+
+
+async def of_run(run_id: str) -> int:
+    async with await Engine.open() as engine:
+        return len(await engine.containers(f"{RUN_LABEL}={run_id}"))
+
+
+def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
+    image: str, request: pytest.FixtureRequest
+) -> None:
+    async def swept() -> int:
+        async with await Engine.open() as engine:
+            return await sweep(engine, "another run")
+
+    tests = request.path.parent
+    alive = started_run(image, "alive", tests, "await asyncio.sleep(300)")
+    try:
+        dead = started_run(image, "dead", tests, "os.kill(os.getpid(), signal.SIGKILL)")
+        assert dead.wait() == -9
+        assert asyncio.run(of_run("dead")) == 2
+        assert asyncio.run(of_run("alive")) == 2
+        assert asyncio.run(swept()) >= 2
+        assert asyncio.run(of_run("dead")) == 0
+        assert asyncio.run(of_run("alive")) == 2
+    finally:
+        alive.kill()
+        alive.wait()
+    assert asyncio.run(swept()) >= 2
+    assert asyncio.run(of_run("alive")) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "of_this_run", "swept"),
+    [
+        ("other-boot:4026531836:1:1", False, False),
+        ("other-boot:4026531836:1:1", True, True),
+        ("", False, False),
+        (owner(), False, False),
+        (owner(), True, False),
+        (f"{owner()}1", False, True),  # its pid is in use again, by a process that started later
+    ],
+)
+def test_only_an_owner_known_to_be_dead_loses_its_containers(
+    image: str,
+    name: str,
+    of_this_run: bool,  # noqa: FBT001 - parametrised
+    swept: bool,  # noqa: FBT001 - parametrised
+) -> None:
+    async def check() -> None:
+        labels = {RUN_LABEL: "mine" if of_this_run else "theirs", OWNER_LABEL: name}
+        config = {"Image": image, "Cmd": ["true"], "Labels": labels}
+        async with await Engine.open() as engine:
+            container = await engine.create(config, f"astra-test-{random.getrandbits(48):x}")
+            try:
+                await sweep(engine, "mine")
+                listed = await engine.containers(f"{RUN_LABEL}={labels[RUN_LABEL]}")
+                assert (container not in {each["Id"] for each in listed}) == swept
+            finally:
+                await engine.remove(container)
+
+    asyncio.run(check())
+
+
+# --- engines ----------------------------------------------------------------------------------------
+
+
+def test_no_engine_at_the_socket_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(EngineUnavailable, match=r"No Docker Engine answers.*scripts/engine"):
+        asyncio.run(DockerSandbox.open(run_id="x", slots=1, docker_host=f"unix://{tmp_path}/no.sock"))
+
+
+@pytest.mark.parametrize("address", ["nonsense", "carrier://pigeon"])
+def test_a_docker_host_that_is_no_address_is_named(address: str) -> None:
+    with pytest.raises(EngineUnavailable, match=f"{address} is no address"):
+        asyncio.run(DockerSandbox.open(run_id="x", slots=1, docker_host=address))
+
+
+def test_an_engine_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
+    async def check() -> None:
+        gone = asyncio.Event()
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()  # until the client gives up
+            writer.close()
+            await writer.wait_closed()
+            gone.set()
+
+        async with await asyncio.start_unix_server(listen, tmp_path / "s"):
+            with pytest.raises(EngineUnavailable, match="took too long to answer"):
+                await Engine.open(f"unix://{tmp_path}/s", answers_within_s=0.1)
+            await gone.wait()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\nbusy",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{nope",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"",
+    ],
+)
+def test_something_else_behind_the_socket_is_no_engine(tmp_path: Path, answer: bytes) -> None:
+    async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        writer.close()
+        await writer.wait_closed()
+
+    async def check() -> None:
+        async with await asyncio.start_unix_server(speak, tmp_path / "s"):
+            with pytest.raises(EngineUnavailable):
+                await Engine.open(f"unix://{tmp_path}/s", answers_within_s=5.0)
+
+    asyncio.run(check())
+
+
+def test_labels_say_who_owns_a_container(image: str) -> None:
+    async def check() -> None:
+        async with await DockerSandbox.open(run_id="labelled", slots=1) as sandbox:
+            sandbox.expect(image, Limits())
+            await eventually(lambda: asyncio.sleep(0, bool(sandbox._ahead)))
+            found = (await sandbox.engine.containers(f"{RUN_LABEL}=labelled"))[0]
+            assert found["Labels"][OWNER_LABEL] == owner()
+
+    asyncio.run(check())
