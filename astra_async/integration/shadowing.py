@@ -1,0 +1,62 @@
+"""New modules that would be loaded in place of an installed or a standard one."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+_HARMLESS_STDLIB = frozenset(
+    {"profile", "statistics", "sched", "cmd", "this", "turtle", "colorsys", "mailbox", "shelve"}
+)
+_PYTHON_MODULES = (sys.stdlib_module_names - _HARMLESS_STDLIB) | {
+    "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "xmlrunner", "nose", "nose2",
+    "coverage", "xdist", "pytest_django", "pytest_flask", "pytest_asyncio", "django",
+    "rest_framework", "flask", "fastapi", "starlette", "werkzeug", "sqlalchemy", "pydantic",
+    "requests", "httpx", "mock", "hypothesis", "freezegun", "factory", "faker", "parameterized",
+    "selenium", "tomli", "exceptiongroup", "colorama", "six", "attr", "attrs", "lxml", "yaml",
+    "numpy", "pandas", "anyio", "sniffio", "junitxml", "junit_xml", "testtools", "assertpy",
+    "jinja2", "click",
+}  # fmt: skip
+_JS_MODULES = frozenset({
+    "jest", "expect", "chai", "mocha", "vitest", "jasmine", "jasmine-core", "karma", "ava", "tape",
+    "tap", "sinon", "supertest", "superagent", "should", "enzyme", "cypress", "playwright", "nock",
+    "assert", "jsdom", "power-assert", "@testing-library", "@jest", "@babel", "@vue", "@angular",
+    "babel-jest", "ts-jest", "jest-junit", "jest-circus", "mocha-junit-reporter",
+    "react-test-renderer", "chai-http", "react", "react-dom", "express",
+})  # fmt: skip
+_RUBY_MODULES = frozenset({
+    "minitest", "rspec", "rspec-core", "rspec_junit_formatter", "test-unit", "json", "set", "time",
+    "date", "optparse", "rexml", "erb", "pp", "stringio", "tempfile", "fileutils", "ostruct",
+    "securerandom", "delegate", "singleton", "forwardable", "bundler", "rubygems", "rake", "rails",
+    "logger", "yaml", "psych", "uri", "net", "socket", "open3", "benchmark", "tsort", "monitor",
+    "timeout", "weakref", "shellwords", "English", "rack", "capybara", "active_support",
+})  # fmt: skip
+_RUBY_RUNNER_FOLDERS = frozenset({"minitest", "rspec", "test-unit", "rubygems", "bundler", "rubygems_plugin"})
+_JVM_PACKAGE = re.compile(
+    r"(?:^|/)(?:src/main/(?:java|kotlin|groovy|scala)|src)/"
+    r"(?:org/(?:junit|hamcrest|mockito|assertj|opentest4j|apiguardian|testng|springframework|gradle|apache|xmlunit)"
+    r"|junit|java|javax|jakarta|jdk|sun|com/sun|kotlin|scala|groovy)/"
+)
+
+
+def shadows_python(module: str) -> bool:
+    """Whether a module at an import root of this name would be taken for an installed one."""
+    return module in _PYTHON_MODULES
+
+
+def shadows_javascript(module: str) -> bool:
+    """Whether a module of this name at a module root could be taken for a test library."""
+    return module.lower() in _JS_MODULES
+
+
+def shadows_ruby(folders: list[str], module: str) -> bool:
+    """Whether a Ruby file could be required in place of a library, or be loaded as a runner's plugin."""
+    if _RUBY_RUNNER_FOLDERS.intersection(folders) or module in {"minitest", "rspec", "rubygems_plugin"}:
+        return True
+    at_root = not folders or folders == ["lib"]
+    return (at_root and module in _RUBY_MODULES) or (folders[:1] == ["lib"] and folders[1:2] == ["rexml"])
+
+
+def shadows_jvm(path: str) -> bool:
+    """Whether a source lies in a package of the platform or of a test library."""
+    return _JVM_PACKAGE.search(path) is not None

@@ -1,0 +1,102 @@
+"""What test runners take for tests, by name, place or content; and what serves the tests.
+
+Names are matched on the base name. Case counts where it tells a test from a word (`LoginTest` from
+`latest`). `policy` combines these rules with the project at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+ALWAYS_TEST_FOLDERS = frozenset({"__tests__", "__mocks__", "__snapshots__", "__fixtures__", "__test__"})
+TOP_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "e2e", "cypress", "features", "playwright"})
+TEST_FOLDERS = TOP_TEST_FOLDERS | ALWAYS_TEST_FOLDERS | {"fixtures", "testing"}
+
+_JS = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
+_CERTAIN_TEST_NAME = re.compile(
+    rf"[.](?:tests?|specs?|cy|e2e|e2e-spec){_JS}$"
+    r"|^test_.*\.py$|_tests?\.py$|^tests?\.py$|^conftest\.py$"
+    r"|_(?:test|spec)\.(?:rb|go|exs|ex|dart)$|^test_.*\.rb$|^(?:spec|rails|test)_helper\.rb$"
+    r"|\.feature$|\.snap$|[a-z0-9]Tests?\.(?:php|cs)$|[a-z0-9]Cest\.php$"
+)
+_ANGULAR_ENTRY = re.compile(r"(?:^|/)src/test\.[jt]s$")  # loads every spec file for karma
+_JAVA_TEST_NAME = re.compile(
+    r"(?:Tests?|TestCase|IT|Spec)\.(?:java|kt|groovy|scala)$|^Test[A-Z]\w*\.(?:java|kt)$"
+)
+_LIKELY_TEST_NAME = re.compile(rf"(?:^|[-_.])(?:tests?|specs?)(?:[-_.].*)?{_JS}$|Tests?{_JS}$", re.IGNORECASE)
+_TEST_SUPPORT_NAME = re.compile(
+    r"^(?:tests?|spec|mocks?)[-_.]?(?:utils?|helpers?|setup|support|data|server|fixtures?|render(?:er)?|env)\b",
+    re.IGNORECASE,
+)
+_DOTNET_TEST_PROJECT = re.compile(r"[.](?:Unit|Integration|Api)?Tests?$")
+
+# Content that only a test has; searched in pristine files alone.
+_TEST_CONTENT = {
+    "js": re.compile(r"(?<![.\w$])(?:it|test|specify)(?:\.(?:only|skip|each|concurrent))?\(\s{0,50}[\"'`]"),
+    "js_assertion": re.compile(r"\bexpect\s?\(|\bassert\b|\bshould\b|\.expect\(|\bt\.(?:is|equal|ok|same)\("),
+    "py": re.compile(
+        r"^\s{0,40}(?:async )?def test_\w+\(|^import pytest|^from pytest|^import unittest", re.MULTILINE
+    ),
+    "java": re.compile(
+        r"@(?:Test|ParameterizedTest|RepeatedTest)\b|import (?:static )?org\.(?:junit|testng)"
+    ),
+    "rb": re.compile(
+        r"\bRSpec\.describe\b|\bMinitest::|\bActiveSupport::TestCase\b|\bIntegrationTest\b|\bTest::Unit\b"
+    ),
+    "cs": re.compile(r"\[(?:Fact|Theory|Test|TestMethod|TestFixture)\b"),
+    "php": re.compile(r"extends\s+(?:\w+\\)*TestCase\b"),
+}
+_LANGUAGES = {
+    "mjs": "js",
+    "cjs": "js",
+    "jsx": "js",
+    "ts": "js",
+    "tsx": "js",
+    "mts": "js",
+    "kt": "java",
+    "groovy": "java",
+}
+
+
+def is_test_by_name(path: str) -> bool:
+    """Whether a runner takes any file of this name for a test, wherever its project keeps tests."""
+    *folders, name = path.split("/")
+    if ALWAYS_TEST_FOLDERS.intersection(folders) or any(
+        _DOTNET_TEST_PROJECT.search(folder) for folder in folders
+    ):
+        return True
+    if folders and (folders[0] in TOP_TEST_FOLDERS or is_source_test_folder(folders)):
+        return True
+    if _CERTAIN_TEST_NAME.search(name) or _ANGULAR_ENTRY.search(path):
+        return True
+    in_java_sources = "main" in folders and "src" in folders
+    return not in_java_sources and _JAVA_TEST_NAME.search(name) is not None
+
+
+def is_source_test_folder(folders: list[str]) -> bool:
+    """`src/test` and its relatives: the test tree of Maven, Angular's and React's projects."""
+    return any(
+        above in {"src", "app"} and below in {"test", "tests", "spec"} for above, below in pairwise(folders)
+    ) and (folders[0] in {"src", "app"} or "src" in folders)
+
+
+def is_test_by_likely_name(path: str) -> bool:
+    """Whether the name hints at a test or its support, so that an existing file's content or use decides."""
+    name = path.rpartition("/")[2]
+    return _LIKELY_TEST_NAME.search(name) is not None
+
+
+def is_test_support(path: str) -> bool:
+    """Whether an existing file of this name serves the tests (`test-utils.js`)."""
+    return _TEST_SUPPORT_NAME.search(path.rpartition("/")[2]) is not None
+
+
+def is_test_by_content(path: str, text: str) -> bool:
+    """Whether a pristine file holds test cases."""
+    suffix = path.rpartition(".")[2].lower()
+    language = _LANGUAGES.get(suffix, suffix)
+    pattern = _TEST_CONTENT.get(language)
+    if pattern is None or not pattern.search(text):
+        return False
+    return language != "js" or _TEST_CONTENT["js_assertion"].search(text) is not None
