@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from astra_async.report.table import Cell
     from astra_async.types import Failure
 
-TITLES: dict[Failure, str] = {
-    "tests_failed": "Tests failed",
+_KINDS: dict[Failure, str] = {
     "no_report": "No report",
     "build_failure": "Build failed",
     "timeout": "Time-out",
@@ -34,19 +33,20 @@ TITLES: dict[Failure, str] = {
 
 def automatic_kinds(entries: Sequence[Entry]) -> Table:
     """Samples of each entry by what the program recorded; kinds that never occurred are left out."""
-    seen = [kind for kind in TITLES if any(entry.summary.failures.get(kind) for entry in entries)]
+    seen = [kind for kind in _KINDS if any(entry.summary.failures.get(kind) for entry in entries)]
     return Table(
         name="failures",
         title="Outcome of samples, as recorded",
         columns=(
             *WHO,
             Column(name="valid", title="Valid", kind="count", help="samples"),
-            Column(name="perfect", title="All passed", kind="count"),
-            Column(name="partial", title="Some passed", kind="count", help="of the tests that failed"),
-            *(Column(name=kind, title=TITLES[kind], kind="count") for kind in seen),
+            Column(name="perfect", title="All tests passed", kind="count", help="samples"),
+            Column(name="partial", title="Some", kind="count", help="samples that passed some tests"),
+            Column(name="none_passed", title="None", kind="count", help="tests ran and all of them failed"),
+            *(Column(name=kind, title=_KINDS[kind], kind="count") for kind in seen),
         ),
         rows=tuple(_row(entry, seen) for entry in entries),
-        notes=("Every kind but `all passed` and `tests failed` scores 0 of T.",),
+        notes=("Each sample is counted once; only the first two kinds score above 0.",),
     )
 
 
@@ -91,5 +91,6 @@ def _row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
         entry.summary.valid,
         int(entry.perfect.sum()),
         partial,
+        failures.get("tests_failed", 0) - partial,
         *(failures.get(kind, 0) for kind in seen),
     )

@@ -148,9 +148,9 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
         Column(name="p_equivalence_holm", title="Equivalence, Holm", kind="p", help="two one-sided tests"),
         Column(
             name="smallest_effect",
-            title="Smallest effect seen",
+            title="Detectable effect",
             kind=size,
-            help="difference found with 80 % power at alpha 5 %, unadjusted",
+            help="smallest difference found with 80 % power at alpha 5 %, unadjusted",
         ),
         Column(name="verdict", title="Verdict", help="after Holm"),
     )

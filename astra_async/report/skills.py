@@ -135,7 +135,7 @@ def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -
             ),
         ),
         rows=tuple(rows),
-        notes=("Only entries with all samples of a skill's problems; few problems mean wide intervals.",),
+        notes=("Only models with all samples of a skill's problems; few problems mean wide intervals.",),
     )
 
 

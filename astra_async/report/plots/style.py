@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, GRID = "#20242a", "#68707b", "#d9dde3"
+INK, MUTED, GRID, PAPER = "#20242a", "#68707b", "#d9dde3", "#ffffff"
 # Okabe and Ito (2008): distinguishable with any kind of colour vision; yellow is left out (too pale)
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "D", "^", "v", "P")
-COLOURS = {INK: "ink", MUTED: "muted", GRID: "grid"} | {
+COLOURS = {INK: "ink", MUTED: "muted", GRID: "grid", PAPER: "paper"} | {
     colour: f"series-{number}" for number, colour in enumerate(SERIES, 1)
 }
 WIDTH_IN = 7.6
@@ -41,7 +41,7 @@ RC: dict[Any, Any] = {  # the type stubs know the keys of one matplotlib version
     "ytick.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 8,
-    "figure.facecolor": "white",
+    "figure.facecolor": PAPER,
     "axes.facecolor": "none",
     "svg.fonttype": "none",
 }

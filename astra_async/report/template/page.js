@@ -63,7 +63,7 @@
   }
 
   function drawMap(entry) {
-    const { problems, totals, passed, left_out: leftOut } = data.entries[entry];
+    const { name: model, problems, totals, passed, left_out: leftOut } = data.entries[entry];
     const columns = passed.reduce((most, row) => Math.max(most, row.length), 0);
     const head = document.createElement("thead").insertRow();
     head.append(element("th"), ...Array.from({ length: columns }, (_, sample) => element("th", sample)));
@@ -76,7 +76,7 @@
       row.append(header);
       passed[problem].forEach((_, sample) => row.insertCell().append(cell(entry, problem, sample)));
     });
-    document.getElementById("map").replaceChildren(head.parentElement, body);
+    document.getElementById("map").replaceChildren(element("caption", model), head.parentElement, body);
     document.getElementById("map-cut").textContent = leftOut > 0 ? `${leftOut} more samples are not drawn.` : "";
   }
 
