@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from astra_async.report.compare import RunComparison
+    from astra_async.report.plan import RunPlan
     from astra_async.report.tables import Report
 
 _FOR_LOOKING_UP = ("problems", "inputs", "fingerprints")
@@ -52,12 +54,56 @@ def print_leaderboard(report: Report, console: Console) -> None:
     """Print the leaderboard, and what is incomplete: the end of a run."""
     from astra_async.report.text import render_terminal
 
-    leaderboard = report.sections[0]
-    render_terminal(leaderboard.tables[:2], console)
+    _print_head(report, console)
+    render_terminal(report.sections[0].tables[:2], console)
 
 
 def print_report(report: Report, console: Console) -> None:
     """Print the tables that people read; those for looking things up are on the page and in the files."""
     from astra_async.report.text import render_terminal
 
+    _print_head(report, console)
     render_terminal([table for table in report.tables() if table.name not in _FOR_LOOKING_UP], console)
+
+
+def compare_runs(a: Path, b: Path) -> RunComparison:
+    """Compare run B against run A, paired; raises UsageError or ConflictError."""
+    from astra_async.report import compare
+
+    return compare.compare_runs(a, b)
+
+
+def print_comparison(comparison: RunComparison, console: Console) -> None:
+    """Print what got better, what got worse and which of it is real."""
+    from astra_async.report.text import render_terminal
+
+    _print_warnings(comparison.warnings, console)
+    render_terminal(comparison.tables(), console)
+
+
+def plan_run(directory: Path, target_se_points: float) -> RunPlan:
+    """From a pilot, what a wanted precision takes; raises UsageError or ConflictError."""
+    from astra_async.report import plan
+
+    return plan.plan_run(directory, target_se_points)
+
+
+def print_plan(plan: RunPlan, console: Console) -> None:
+    """Print the pilot's variances and the sizes that reach the target."""
+    from astra_async.report.text import render_terminal
+
+    _print_warnings(plan.warnings, console)
+    render_terminal(plan.tables(), console)
+
+
+def _print_head(report: Report, console: Console) -> None:
+    _print_warnings(report.warnings, console)
+    if report.simulated:
+        console.print(
+            "These models are simulated: the numbers say nothing about any real model.", style="bold"
+        )
+
+
+def _print_warnings(warnings: Sequence[str], console: Console) -> None:
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.report.load import FAILURES
-from astra_async.report.pairwise import METRICS, compare_entries, said
+from astra_async.report.pairwise import METRICS, adjusted, compare_entries, said
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import clustered_wilson
-from astra_async.stats.several import holm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,10 +119,6 @@ def _both(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
 
 
 def _family(pairs: Sequence[tuple[Entry, Entry]], compared: Sequence[Comparison]) -> list[tuple[Cell, ...]]:
-    tested = [place for place, comparison in enumerate(compared) if comparison.p_t is not None]
-    t_holm = dict(zip(tested, holm([compared[place].p_t or 0.0 for place in tested]).tolist(), strict=True))
-    same = [compared[place].p_equivalence or 0.0 for place in tested]
-    same_holm = dict(zip(tested, holm(same).tolist(), strict=True))
     return [
         (
             METRICS[c.metric],
@@ -134,12 +129,12 @@ def _family(pairs: Sequence[tuple[Entry, Entry]], compared: Sequence[Comparison]
             c.difference,
             c.interval,
             c.p_t,
-            t_holm.get(place),
+            holm_p["p_t"],
             c.p_wilcoxon,
             c.p_permutation,
-            said(c, t_holm.get(place), same_holm.get(place), ("XML", "JSON")),
+            said(c, holm_p, ("XML", "JSON")),
         )
-        for place, ((xml, _), c) in enumerate(zip(pairs, compared, strict=True))
+        for (xml, _), c, holm_p in zip(pairs, compared, adjusted(compared), strict=True)
     ]
 
 

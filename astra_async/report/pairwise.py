@@ -7,7 +7,7 @@ the paper itself doubts for SDs. Only problems with all their samples under both
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -17,12 +17,13 @@ from astra_async.stats.power import minimum_detectable_effect
 from astra_async.stats.several import holm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.table import Cell, Kind
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
+_P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
 
 
@@ -156,19 +157,23 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
     )
 
 
-def _family(pairs: Sequence[tuple[Entry, Entry]], compared: Sequence[Comparison]) -> list[tuple[Cell, ...]]:
-    """The rows of one metric; pairs without enough problems take no part in the adjustment."""
+def adjusted(compared: Sequence[Comparison]) -> list[dict[str, float | None]]:
+    """Holm-adjusted p-values of one family of comparisons, by field name; None where there is no test.
+
+    Comparisons without enough problems take no part in the adjustment.
+    """
     tested = [place for place, comparison in enumerate(compared) if comparison.p_t is not None]
-    adjusted = {
-        name: dict(
-            zip(tested, holm([getattr(compared[place], name) for place in tested]).tolist(), strict=True)
-        )
-        for name in ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
-    }
-    return [
-        _row(a, b, comparison, {name: values.get(place) for name, values in adjusted.items()})
-        for place, ((a, b), comparison) in enumerate(zip(pairs, compared, strict=True))
-    ]
+    found: list[dict[str, float | None]] = [dict.fromkeys(_P_VALUES) for _ in compared]
+    for name in _P_VALUES:
+        values = holm([getattr(compared[place], name) for place in tested]).tolist()
+        for place, value in zip(tested, values, strict=True):
+            found[place][name] = value
+    return found
+
+
+def _family(pairs: Sequence[tuple[Entry, Entry]], compared: Sequence[Comparison]) -> list[tuple[Cell, ...]]:
+    """The rows of one metric and format."""
+    return [_row(*pair, c, p) for pair, c, p in zip(pairs, compared, adjusted(compared), strict=True)]
 
 
 def _row(a: Entry, b: Entry, c: Comparison, holm_p: dict[str, float | None]) -> tuple[Cell, ...]:
@@ -192,12 +197,13 @@ def _row(a: Entry, b: Entry, c: Comparison, holm_p: dict[str, float | None]) -> 
         holm_p["p_permutation"],
         holm_p["p_equivalence"],
         c.smallest_effect,
-        said(c, holm_p["p_t"], holm_p["p_equivalence"], (a.label, b.label)),
+        said(c, holm_p, (a.label, b.label)),
     )
 
 
-def said(comparison: Comparison, p: float | None, p_equivalence: float | None, names: tuple[str, str]) -> str:
-    """The verdict in words; a lower SD is the better one."""
+def said(comparison: Comparison, holm_p: Mapping[str, float | None], names: tuple[str, str]) -> str:
+    """The verdict in words, from adjusted p-values; a lower SD is the better one."""
+    p, p_equivalence = holm_p["p_t"], holm_p["p_equivalence"]
     if comparison.difference is None or p is None or p_equivalence is None:
         return "too few problems"
     found = verdict(comparison.difference, p, p_equivalence)
@@ -229,11 +235,3 @@ def _notes(margin: float) -> Iterator[str]:
         f"adjusted p-values: equivalent when a difference of {100 * margin:g} points or more (for SD: "
         f"{margin:g}) can be excluded, better or worse when no difference can be, else inconclusive."
     )
-
-
-def with_formats_hidden(table: Table) -> Table:
-    """The table without its format column where all rows have the same one."""
-    if len(set(table.column("format"))) > 1:
-        return table
-    kept = table.only(*(column.name for column in table.columns if column.name != "format"))
-    return replace(kept, name=table.name)
