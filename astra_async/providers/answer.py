@@ -11,6 +11,7 @@ import orjson
 if TYPE_CHECKING:
     from astra_async.types import FinishReason, Usage
 
+_MOST_TOKENS = 10**12
 MAX_CHARACTERS = 32 * 1024 * 1024
 
 Json = dict[str, Any]
@@ -33,7 +34,15 @@ class AnswerTooLong(ValueError):  # noqa: N818 - names what was seen
 
 
 class Unreadable(ValueError):  # noqa: N818 - names what was seen
-    """An event is not JSON, or not an object."""
+    """An event is not JSON, or not an object.
+
+    Attributes:
+        excerpt: how it begins; kept out of the message, for a server may echo a key.
+    """
+
+    def __init__(self, what: str, data: bytes) -> None:
+        super().__init__(f"an event of {len(data)} bytes is {what}")
+        self.excerpt = data[:80].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +125,11 @@ def decode_event(data: bytes) -> Json | None:
         try:
             event = json.loads(data.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise Unreadable(f"an event is not JSON: {data[:80]!r}") from error
+            raise Unreadable("not JSON", data) from error
     if isinstance(event, list) and len(event) == 1:
         event = event[0]
     if not isinstance(event, dict):
-        raise Unreadable(f"an event is not a JSON object: {data[:80]!r}")
+        raise Unreadable("not a JSON object", data)
     return event
 
 
@@ -137,8 +146,8 @@ def mend(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def count(value: object) -> int | None:
-    """A token count as providers should send it: a whole number, not negative; anything else is None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A token count as providers should send it: a whole number that can be one; anything else is None."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def label(value: object) -> str:

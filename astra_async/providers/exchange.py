@@ -112,7 +112,9 @@ class HttpProvider:
                 return await self._receive(response, attempt)
         except StreamFault as fault:
             return self._verdict(Failure(body=fault.body, secrets=self._wire.secrets), attempt, fault)
-        except (EventTooLarge, AnswerTooLong, Unreadable) as error:
+        except Unreadable as error:
+            self._fail(TransientError, f"{error}: {error.excerpt}", attempt, error)
+        except (EventTooLarge, AnswerTooLong) as error:
             self._fail(TransientError, str(error), attempt, error)
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             # The one place where a foreign event of a wrong shape ends up: readers index freely.
@@ -146,7 +148,7 @@ class HttpProvider:
         if response.status != HTTPStatus.OK:
             return await self._refused(response, limits, attempt)
         if response.content_type == "text/html":
-            self._fail(RequestRejected, f"{self._wire.url} is a web page: check base_url", attempt)
+            self._fail(PoolUnusable, f"{self._wire.url} is a web page: check base_url", attempt)
         await _read_stream(response.content, attempt)
         finished_s = self._clock()
         answer = attempt.reader.answer()
@@ -202,8 +204,8 @@ async def _read_stream(content: aiohttp.StreamReader, attempt: Attempt) -> None:
             attempt.take(splitter.feed(chunk))
             if attempt.reader.done:
                 return
-    except aiohttp.ClientPayloadError:
-        # The connection broke; an answer whose end mark had arrived is whole, and was paid for.
+    except aiohttp.ClientError:
+        # The connection broke or fell silent; an answer whose end mark had arrived is whole and paid for.
         if attempt.reader.answer() is None:
             raise
     with suppress(Unreadable):  # half an event at the end: the stream was cut there
@@ -239,6 +241,6 @@ def _transport(error: aiohttp.ClientError, *, streaming: bool) -> tuple[type[Pro
         return kind, f"the proxy answered {error.status} {error.message}"
     if isinstance(error, aiohttp.InvalidURL):
         return RequestRejected, f"the address cannot be used ({error})"
-    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError) and streaming:
+    if streaming:
         return TruncatedStream, "the connection was cut in mid-stream"
     return TransientError, f"the connection failed ({type(error).__name__}: {error})"

@@ -8,12 +8,11 @@ Never decided by text alone where a code exists; sentences are read only for wha
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal
-
-import orjson
 
 from astra_async.errors import (
     Overloaded,
@@ -53,6 +52,8 @@ _KIND_OF_STATUS: dict[int, Kind] = {
     503: "overload",
     529: "overload",
 }
+# Redirects are not followed, and like a wrong method they meet every request.
+_STATUS_OF_ADDRESS = frozenset({301, 302, 303, 307, 308, 405})
 # No request of the pool can succeed: quota, spend, key, model; whatever the status that carries it.
 _POOL_CODES = frozenset(
     {
@@ -139,10 +140,11 @@ def classify(
 
 def parse_body(body: bytes) -> Any:
     """An error's body: JSON where it is, else its text."""
+    text = body.decode("utf-8", "replace")
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return body.decode("utf-8", "replace")
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 _STATUS_OF_OVERFLOW = frozenset({400, 413, 422, 500})  # 500: llama.cpp and older servers
@@ -156,10 +158,13 @@ def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     if _unusable(said, message):
         return "pool"
     again = headers.get("x-should-retry")
+    if status in _STATUS_OF_ADDRESS:
+        return "pool"
     kind = _KIND_OF_STATUS.get(status) or (
         "transient" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "request"
     )
     if status == HTTPStatus.NOT_FOUND and said.codes & {
+        "NotFoundError",
         "not_found_error",
         "NOT_FOUND",
         "ResourceNotFoundException",
@@ -205,7 +210,7 @@ def _remedy(kind: Kind, said: ErrorBody, status: int, settings: ModelSettings) -
         named = said.param in theirs or any(f in said.message[:2000] for t in theirs for f in _quoted(t))
         if named:
             return _parameter_remedy(ours, settings)
-    return "check base_url and the model's name" if status in {301, 302, 307, 308, 404, 405} else ""
+    return "check base_url and the model's name" if status == HTTPStatus.NOT_FOUND else ""
 
 
 def _quoted(name: str) -> tuple[str, ...]:
@@ -223,6 +228,8 @@ def _parameter_remedy(name: str, settings: ModelSettings) -> str:
 
 
 def _pool_remedy(said: ErrorBody, status: int) -> str:
+    if status in _STATUS_OF_ADDRESS:
+        return "check base_url"
     if said.daily:
         return "the quota of the day is used up: resume tomorrow, or raise it"
     if status == HTTPStatus.UNAUTHORIZED or said.codes & {

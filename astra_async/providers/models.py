@@ -53,6 +53,8 @@ _LONGEST_OUTPUT = (
     (r"nova-(micro|lite|pro)", 10_000),
     (r"nova-premier", 32_000),
     (r"titan-text", 4_096),
+    (r"meta\.llama3-\d+b", 2_048),
+    (r"meta\.llama", 8_192),
     (r"deepseek-chat", 8_192),
 )
 
@@ -84,16 +86,15 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
 def resolve(settings: ModelSettings) -> ModelSettings:
     """The settings with `max_tokens` and, where known, `context_length` filled in.
 
-    max_tokens = min(the model's longest output, 32,768); where only the context window is known, at most
-    half of it, for prompt and answer share it.
+    max_tokens = min(the model's longest output, 32,768), and at most half of a known context window, for
+    prompt and answer share it.
     """
     context = settings.context_length or _context_window(settings)
-    if settings.max_tokens is not None:
-        return replace(settings, context_length=context)
-    longest = _longest_output(settings.model)
-    if longest is None:
-        longest = context // 2 if context else DEFAULT_MAX_TOKENS
-    return replace(settings, context_length=context, max_tokens=min(longest, DEFAULT_MAX_TOKENS))
+    most = settings.max_tokens
+    if most is None:
+        most = min(_longest_output(settings.model) or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
+        most = min(most, context // 2) if context else most
+    return replace(settings, context_length=context, max_tokens=most)
 
 
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:

@@ -16,7 +16,7 @@ _BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 # Beyond a few connections the limit is the pool's, never the connector's; DNS answers are kept a while
 # because hundreds of new connections would otherwise ask again each.
 _DNS_CACHE_S = 300
-_KEEPALIVE_S = 60.0
+_KEEPALIVE_S = 30.0
 _READ_BUFFER_BYTES = 2**18
 _HEADERS = {
     "User-Agent": "astra_async",

@@ -109,7 +109,7 @@ def test_an_empty_stream_is_truncated(recorded: Recorded) -> None:
 def test_a_redirect_is_not_followed_with_the_key(recorded: Recorded) -> None:
     async def run() -> list[str]:
         async with serving(Reply(status=302, headers={"Location": "/elsewhere"})) as server:
-            with pytest.raises(Exception, match="base_url"):
+            with pytest.raises(PoolUnusable, match="base_url"):
                 await call(settings(recorded.spec, base_url=server.base_url))
             return [asked.path for asked in server.asked]
 

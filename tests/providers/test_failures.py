@@ -71,6 +71,8 @@ def google(code: int, status: str, message: str = "no", details: list[Any] | Non
         (403, "unsupported_country_region_territory", PoolUnusable),
         (404, "model_not_found", PoolUnusable),
         (404, None, RequestRejected),
+        (302, None, PoolUnusable),
+        (405, None, PoolUnusable),
         (404, "DeploymentNotFound", PoolUnusable),
         (422, None, RequestRejected),
         (402, None, PoolUnusable),
@@ -166,6 +168,7 @@ def test_every_error_of_gemini(status: int | None, body: Any, expected: type[Exc
         (500, {"detail": "no"}, TransientError),
         (503, {"error": "server busy, please try again. maximum pending requests exceeded"}, Overloaded),
         (404, {"error": "model 'x' not found"}, RequestRejected),
+        (404, {"object": "error", "message": "no", "type": "NotFoundError", "code": 404}, PoolUnusable),
         (502, "<html>Bad gateway</html>", TransientError),
         (500, "", TransientError),
         (429, None, RateLimited),
@@ -379,7 +382,8 @@ def test_a_message_is_one_short_line_without_control_characters_or_keys() -> Non
 
 def test_a_body_that_is_no_json_is_text() -> None:
     assert parse_body(b"<html>\xff") == "<html>\ufffd"
-    assert parse_body(b'{"a": 1}') == {"a": 1}
+    assert parse_body(b"[" * 99_999) == "[" * 99_999
+    assert parse_body(b'{"a": "\\ud800"}') == {"a": "\ud800"}
 
 
 JSON = st.recursive(

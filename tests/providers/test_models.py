@@ -70,6 +70,7 @@ def test_a_key_that_is_missing_or_broken_is_named_without_its_value(
     [
         ("openai/gpt-4o", {}, 16_384, 128_000),
         ("openai/gpt-4o-2024-05-13", {}, 4_096, 128_000),
+        ("openai/gpt-4", {}, 4_096, 8_192),
         ("openai/gpt-5", {}, 32_768, 400_000),
         ("openai/o3-mini", {}, 32_768, 200_000),
         ("openai/gpt-4.1", {}, 32_768, 1_000_000),
@@ -79,7 +80,9 @@ def test_a_key_that_is_missing_or_broken_is_named_without_its_value(
         ("anthropic/claude-opus-4-5", {}, 32_768, 200_000),
         ("anthropic/claude-3-5-sonnet-20241022", {}, 8_192, 200_000),
         ("gemini/gemini-2.0-flash", {}, 8_192, 1_000_000),
-        ("bedrock/us.amazon.nova-pro-v1:0", {}, 10_000, None),
+        ("bedrock/us.amazon.nova-pro-v1:0", {}, 10_000, 300_000),
+        ("bedrock/meta.llama3-3-70b-instruct-v1:0", {}, 8_192, 128_000),
+        ("bedrock/meta.llama3-70b-instruct-v1:0", {}, 2_048, 8_192),
         ("openai/gpt-5", {"max_tokens": 100_000}, 100_000, 400_000),
         ("openai/gpt-5", {"context_length": 9}, 4, 9),
         ("openai-compatible/mine", {"base_url": "http://127.0.0.1:1"}, 32_768, None),
@@ -93,8 +96,7 @@ def test_max_tokens_and_context_are_filled_in_where_known(
 ) -> None:
     found = resolve(settings(spec, **fields))
     assert found.max_tokens == max_tokens
-    if context is not None or "nova" not in spec:
-        assert found.context_length == context
+    assert found.context_length == context
 
 
 def test_listed_prices_know_the_cache() -> None:

@@ -241,7 +241,7 @@ def test_usage_and_done_are_an_orderly_end_where_a_gateway_sends_no_finish_reaso
 
 
 def test_a_web_page_instead_of_a_server_is_told_as_such() -> None:
-    with pytest.raises(RequestRejected, match="is a web page: check base_url"):
+    with pytest.raises(PoolUnusable, match="is a web page: check base_url"):
         answered(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
 
 
@@ -270,6 +270,15 @@ def test_servers_get_the_field_names_that_they_know(
     assert sent.items() <= body.items()
     assert not absent & body.keys()
     assert "prompt_cache_key" not in body
+
+
+def test_silence_after_the_finish_reason_loses_nothing() -> None:
+    async def run() -> Completion:
+        reply = Reply(pieces=[sse(chunk({"content": "x"}, "stop"))], end="stall")
+        async with serving(reply) as server:
+            return await call(settings(base_url=server.base_url, timeout_s=0.2))
+
+    assert asyncio.run(run()).text == "x"
 
 
 @pytest.mark.parametrize("end", ["clean", "cut"])
