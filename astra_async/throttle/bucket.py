@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
 
-# We aim 2 % below a limit and forgive 20 ms of our own lateness: then no window of a second or longer
-# holds more than the limit, since (1 s + 20 ms) x 0.98 < 1 s, and timers cost no throughput.
-AIM = 0.98
-LATENESS_S = 0.02
+# We aim 1.5 % below a limit and make up for 5 ms of our own lateness, so that timers cost no throughput:
+# (1 s + 5 ms) x 0.985 leaves 10 ms of a window of one second to the jitter of the network.
+AIM = 0.985
+LATENESS_S = 0.005
 # Unused reservations may pile up to ten seconds' worth of the limit (rule 2's capacity).
 CAPACITY_S = 10.0
 _LONGEST_WINDOW_S = 3600.0
@@ -70,17 +70,21 @@ class Spacing:
     def give_back(self, amount: float, now: float) -> None:
         """Return what was taken and not used (negative: more was used); keeps `CAPACITY_S` worth."""
         level = self.level(now)
-        most = max(level, CAPACITY_S * self._per_second) if amount > 0 else level
+        most = max(level, CAPACITY_S * self._per_second)
         self._level = min(most, level + amount)
 
 
 @dataclass(slots=True)
 class Hold:
-    """A reservation in one bucket. `mark` is what the bucket had handed out when it was made."""
+    """A reservation in one bucket.
+
+    `mark` is what the bucket had handed out when it was made; `guessed`: nothing was counted yet.
+    """
 
     bucket: Bucket
     amount: float
     mark: float
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,20 +124,24 @@ class Bucket:
             ready = max(ready, self._room.ready_at(amount, now))
         return ready
 
-    def reserve(self, amount: float, now: float) -> Hold:
+    def reserve(self, amount: float, now: float, *, guessed: bool = False) -> Hold:
         """Set an amount aside for a request that is sent now."""
         self._spacing.take(amount, now)
         if self._room is not None:
             self._room.take(amount, now)
         self._given += amount
-        return Hold(self, amount, self._given)
+        return Hold(self, amount, self._given, guessed)
 
     def settle(self, hold: Hold, actual: float, now: float) -> None:
         """The request used `actual`: the level moves by reserved - actual (rule 4).
 
-        The announced room stays: whether a provider returns unused tokens its next headers tell.
+        What was reserved and not used may be sent later, unless it was the margin of a first guess: that
+        had its use, and sending it later would be a burst. The announced room stays: whether a provider
+        returns unused tokens its next headers tell.
         """
-        self._spacing.give_back(hold.amount - actual, now)
+        unused = hold.amount - actual
+        if unused < 0 or not hold.guessed:
+            self._spacing.give_back(unused, now)
 
     def cancel(self, hold: Hold, now: float) -> None:
         """The request was never sent."""

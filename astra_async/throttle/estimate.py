@@ -18,7 +18,7 @@ DEFAULT_MAX_TOKENS = 32_768  # what the configuration sets where the model allow
 # Before the first exact count: too much in hand is returned, too little is a violation.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
-_FIRST_OUTPUT_GUESS = 4_096
+_FIRST_OUTPUT_GUESS = 1_000
 _OUTPUTS_KEPT = 200
 _PERCENTILE = 0.9
 _PROMPTS_KEPT = 4_096
@@ -26,10 +26,11 @@ _PROMPTS_KEPT = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one request is expected to take from each bucket."""
+    """What one request is expected to take from each bucket; `guessed`: before anything was counted."""
 
     input_tokens: float
     output_tokens: float
+    guessed: bool = False
 
     def of(self, dimension: Dimension) -> float:
         """The amount in one dimension."""
@@ -63,7 +64,8 @@ class Estimator:
         tokens = self._input(prompt)
         if warm and self._exempt:
             tokens -= tokens if prompt.cached is None else min(tokens, prompt.cached)
-        return Demand(tokens, self._output())
+        guessed = not self._charges_max_tokens and not (self._counted_tokens and self._sorted)
+        return Demand(tokens, self._output(), guessed)
 
     def worst(self, request: ModelRequest) -> Usage:
         """An upper bound for what the request can be billed, nothing cached."""

@@ -57,16 +57,19 @@ class Gate:
             charges_max_tokens=provider.charges_max_tokens,
             cached_input_is_exempt=provider.cached_input_is_exempt,
         )
+        self._buckets = _configured(settings, now)
         self._concurrency = Concurrency(settings.max_in_flight)
         self._smoothing = Smoothing()
         self._opening = Opening(now)
+        if self._buckets:
+            self._opening.alive()  # there is nothing to wait for: the limits are known
         self._pause = Pause(rng)
         self._send_rate = SendRate()
-        self._buckets = _configured(settings, now)
         self._emit = emit
         self._epoch = 0
         self._sends = 0
         self._paused = False
+        self._latest: Attempt | None = None
         self._signals: deque[float] = deque(maxlen=_SIGNALS_DESPITE_LIMITS)
 
     # --- admission ----------------------------------------------------------------------------------
@@ -95,7 +98,11 @@ class Gate:
         self._send_rate.sent(attempt.number, now)
         if self._buckets:
             demand = self.estimator.demand(request, warm=warm)
-            attempt.holds = [b.reserve(demand.of(b.dimension), now) for b in self._buckets.values()]
+            attempt.holds = [
+                bucket.reserve(demand.of(dimension), now, guessed=demand.guessed)
+                for dimension, bucket in self._buckets.items()
+            ]
+        self._latest = attempt
         return attempt
 
     def resume(self, now: float) -> None:
@@ -109,7 +116,8 @@ class Gate:
                 self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
             else:
                 self._cut(RATE_CUT)
-        self._opening.reopen(now)
+        if self._send_rate.per_second is None:
+            self._opening.reopen(now)
 
     # --- what a request brings back -----------------------------------------------------------------
 
@@ -228,24 +236,28 @@ class Gate:
         return at, reason
 
     def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
-        bucket = self._buckets.get(dimension)
+        bucket = self._buckets.get(dimension) or self._new_bucket(dimension, window)
         if bucket is None:
-            bucket = announced_bucket(dimension, window, now)
-            if bucket is None:
-                return
-            self._buckets[dimension] = bucket
+            return
         hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
         bucket.announce(window, attempt.sent_at, hold, now)
+
+    def _new_bucket(self, dimension: Dimension, window: RateWindow) -> Bucket | None:
+        """A bucket that begins with the latest request: the next one keeps its distance from that."""
+        latest = self._latest
+        bucket = announced_bucket(dimension, window, latest.sent_at) if latest else None
+        if latest is not None and bucket is not None:
+            self._buckets[dimension] = bucket
+            demand = self.estimator.demand(latest.request, warm=False)
+            latest.holds.append(bucket.reserve(demand.of(dimension), latest.sent_at, guessed=demand.guessed))
+        return bucket
 
     def _slow_down(self, error: RateLimited, now: float) -> None:
         self._signals.append(now)
         if self._buckets and self._send_rate.per_second is None and not self._limits_mislead(now):
             self._cut(RATE_CUT)
             return
-        self._concurrency.throttled()
         self._send_rate.signal(error.hint_s, now)
-        if self._send_rate.per_second is not None:
-            self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
 
     def _limits_mislead(self, now: float) -> bool:
         return len(self._signals) == _SIGNALS_DESPITE_LIMITS and now - self._signals[0] <= _SIGNALS_WINDOW_S
