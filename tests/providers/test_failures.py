@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from provider_calls import settings
 
@@ -404,6 +405,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from([None, 200, 302, 400, 403, 404, 413, 429, 500, 503, 999]))
+@hypothesis_settings(deadline=None)
 def test_no_body_breaks_the_classifier(body: Any, status: int | None) -> None:
     error = meant(status, body)
     assert isinstance(error, ProviderError) or error in {"content_filter", "context_exceeded"}

@@ -4,7 +4,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_async.providers.sse import EventTooLarge, SseSplitter
@@ -91,6 +91,7 @@ STREAM = (
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=40))
+@settings(deadline=None)
 def test_any_chunks_give_the_same_events(cuts: list[int]) -> None:
     marks = [0, *sorted(cuts), len(STREAM)]
     assert events(*(STREAM[a:b] for a, b in pairwise(marks))) == events(STREAM)
