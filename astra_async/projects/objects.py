@@ -108,7 +108,7 @@ def _library(settings: S3Settings) -> tuple[Any, Any]:
         signature_version=UNSIGNED if settings.anonymous else None,
         connect_timeout=30,
         read_timeout=60,
-        retries={"max_attempts": 1},  # attempts are counted in one place, for every source alike
+        retries={"total_max_attempts": 1},  # attempts are counted in one place, for every source alike
         s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
     )
     return aioboto3, config
