@@ -3,6 +3,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from astra_async.manifest import MAX_MANIFEST_BYTES, find_manifest, read_manifest
 from astra_async.types import Manifest, Project, ProjectFile
@@ -261,3 +263,35 @@ def test_of_several_manifests_the_exact_name_is_taken() -> None:
     found = find_manifest(project("HACKERRANK.YAML", "hackerrank.yml"))
     assert found is not None
     assert found.path == "hackerrank.yml"
+
+
+LINES = [
+    "configuration:",
+    "  scoring:",
+    "    command: npm test",
+    "    files:",
+    "      - unit.xml",
+    "      - *.xml",
+    "    testcase_weights:",
+    "      {a}: 0.5",
+    "  readonly_paths: [a, [b]]",
+    "  readonly_paths:",
+    "    - **/x",
+    "\t- y",
+    "---",
+    "...",
+    "? [a]",
+    "&a [*a]",
+    "<<: *a",
+    "'",
+    '"',
+    "|",
+    "",
+]
+
+
+@given(st.lists(st.sampled_from(LINES) | st.text(max_size=12), max_size=12), st.binary(max_size=20))
+@settings(max_examples=400, deadline=None)
+def test_no_file_raises(lines: list[str], tail: bytes) -> None:
+    data = "\n".join(lines).encode("utf-8", "surrogatepass") + tail
+    assert isinstance(read_manifest(data), Manifest)

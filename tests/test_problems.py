@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from astra_async.errors import ProblemsError, UsageError
 from astra_async.problems import ProblemSet, complete, load_problems, rounds, select, weighted
@@ -217,6 +219,46 @@ def test_hooks_among_the_expected_tests_are_a_warning(tmp_path: Path) -> None:
     csv.writer(text).writerows([["id", "statement", "project", "tests"], ["1", "s", "p", f"{hook};real"]])
     (warning,) = load(tmp_path, text.getvalue()).warnings
     assert "problem 1: 1 of 2 expected tests are failed hooks" in warning
+
+
+CELLS = [
+    "a",
+    "s",
+    "p.zip",
+    "",
+    '"',
+    '""',
+    "[",
+    "[]",
+    '["a"]',
+    "{}",
+    ";",
+    ",",
+    "\n",
+    "\r",
+    "\x00",
+    "1",
+    "é",
+    "s3://b",
+]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(CELLS) | st.text(max_size=5), max_size=7), max_size=5),
+    st.binary(max_size=9),
+)
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_file_loads_or_names_its_mistake_in_one_line(
+    tmp_path: Path, rows: list[list[str]], tail: bytes
+) -> None:
+    text = "\n".join(",".join(cells) for cells in [["id", "statement", "project", "tests", "timeout"], *rows])
+    said = ""
+    try:
+        found = load(tmp_path, text.encode("utf-8", "surrogatepass") + tail).problems
+    except ProblemsError as error:
+        found, said = (), str(error)
+    assert found or "problems.csv" in said
+    assert "\n" not in said
 
 
 # --- cells -------------------------------------------------------------------------------------------

@@ -20,18 +20,8 @@ _JUNK_FILES = {".DS_Store", "Thumbs.db"}
 _HISTORY = ".git"
 # A lone folder of such a name is a part of a project and no wrapper round one.
 _PARTS = {
-    "src",
-    "app",
-    "lib",
-    "public",
-    "test",
-    "tests",
-    "spec",
-    "config",
-    "server",
-    "client",
-    "output",
-    "data",
+    *("src", "app", "lib", "public", "test", "tests", "spec", "config", "output", "data"),
+    *("server", "client", "backend", "frontend", "api", "web", "packages", "services"),
 }
 _MAX_PATH = 4_000
 _MAX_DEPTH = 100
