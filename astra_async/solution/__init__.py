@@ -69,7 +69,9 @@ _THOUGHT = re.compile(r"\s{0,200}<(think|thinking|thought|reasoning)>", re.IGNOR
 
 
 def parse_strictly(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
-    """Read an answer in linear time (about 20 ms for 1 MB); None: only `parse_leniently` may help.
+    """Read an answer in linear time; None: only `parse_leniently` may help.
+
+    Measured: 1 ms for an honest answer of 16 KB, at most 0.5 s for a hostile one of 1 MB.
 
     A refusal, a content filter and an exceeded context are unusable whatever the text says; an answer cut
     by its length limit is `truncated` unless its root element or object is closed; a text without any file

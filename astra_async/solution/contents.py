@@ -61,10 +61,12 @@ def _unescaped(content: str) -> str | None:
 
 def _evidence(body: str) -> tuple[int, bool, bool]:
     r"""How surely some `\n` is a line end; whether quotes and backslashes are escaped as well."""
-    evidence = 0
+    # A leading line comment must end somewhere; a leading block comment may hold apostrophes.
+    evidence = _CERTAIN if body.startswith(("//", "#")) else 0
+    start = body.find("*/") + 2 if body.startswith("/*") and "*/" in body else 0
     quote = ""
     escaped_quote = escaped_backslash = False
-    for token in _TOKEN.finditer(body):
+    for token in _TOKEN.finditer(body, start):
         text = token.group()
         if not quote and text == "\\n":
             evidence += _certainty(body, token.start())
@@ -100,11 +102,12 @@ def _certainty(body: str, at: int) -> int:
         return _CERTAIN
     if after[0] == "/":
         return _CERTAIN if after in {"//", "/*"} else 0
-    if after[0] == "\\":
-        return int(after in {"\\n", "\\t", "\\r"})
+    ends_a_statement = not before or before in ";{},>:"
+    if after[0] == "\\" and after not in {"\\n", "\\t", "\\r"}:
+        return 0
     if after[0] in ")]|+*?\"'`":
         return 0
-    return _CERTAIN if not before or before in ";{},>:" else 1
+    return _CERTAIN if ends_a_statement else 1
 
 
 def _unescape(escape: re.Match[str]) -> str:
