@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from astra_async.report.table import shown
@@ -12,17 +13,20 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from astra_async.report.table import Table
+    from astra_async.report.table import Column, Table
 
 
 _MOST_ROWS = 40
+_TEXT_FOLDS = 14
+_GAP = 2  # columns between two cells
 
 
 def render_terminal(tables: Sequence[Table], console: Console) -> None:
     """Print tables with their notes, at most 40 rows of each; one without rows is left out."""
     for table in tables:
         if table.rows:
-            console.print(_rich_table(table))
+            # wider than the terminal rather than cropped: a verdict must not fall off the edge
+            console.print(_rich_table(table, console.width), crop=False, soft_wrap=True)
             for note in (*_cut_note(table), *table.notes):
                 console.print(note, style="dim", markup=False, highlight=False)
             console.print()
@@ -33,18 +37,42 @@ def markdown(table: Table) -> str:
     return "\n".join([f"## {_escaped(table.title)}", "", *_markdown_rows(table), "", *_markdown_notes(table)])
 
 
-def _rich_table(table: Table) -> RichTable:
+def _rich_table(table: Table, terminal: int) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    drawn = RichTable(title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    for column in table.columns:
-        drawn.add_column(Text(column.title), justify="right" if column.numeric else "left")
+    least = [_least_width(table, column) for column in table.columns]
+    needed = sum(least) + _GAP * (len(least) + 1)
+    drawn = RichTable(
+        title=Text(table.title),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        collapse_padding=True,
+        width=needed if needed > terminal else None,
+    )
+    for column, width in zip(table.columns, least, strict=True):
+        # a cut number would be a wrong one: where the terminal is narrow, texts are folded instead
+        drawn.add_column(
+            Text("\n".join(textwrap.wrap(column.title, width)) if column.numeric else column.title),
+            justify="right" if column.numeric else "left",
+            no_wrap=column.numeric,
+            overflow="fold",
+            min_width=width,
+        )
     for row in table.rows[:_MOST_ROWS]:
         # Text, not str: a model's name must not be read as console markup
         drawn.add_row(*(Text(shown(*pair)) for pair in zip(row, table.columns, strict=True)))
     return drawn
+
+
+def _least_width(table: Table, column: Column) -> int:
+    """A number needs its longest cell and its title's longest word; a text folds at 14 characters."""
+    cells = max((len(shown(cell, column)) for cell in table.column(column.name)[:_MOST_ROWS]), default=0)
+    title = max(map(len, column.title.split()), default=1)
+    return max(cells, title) if column.numeric else max(min(cells, _TEXT_FOLDS), title)
 
 
 def _cut_note(table: Table) -> Iterator[str]:
