@@ -61,8 +61,8 @@ class ObjectStore:
         from aiohttp import ClientError as HttpError
         from botocore.exceptions import BotoCoreError, ClientError
 
-        client = await self._client(where.region)
         try:
+            client = await self._client(where.region)
             answer = await client.get_object(**_request(where, known))
             return await _store(answer, cache)
         except ClientError as error:

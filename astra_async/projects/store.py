@@ -79,7 +79,7 @@ class Store:
         return await self._once("reference", location, self._reference)
 
     async def close(self) -> None:
-        """Ends loads that nobody waits for, and closes all connections of its own."""
+        """Ends what is still loading and closes all connections of its own."""
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -94,7 +94,14 @@ class Store:
             task = asyncio.create_task(load(location), name=f"load {kind} {shown(location)}")
             self._running[key] = task
             task.add_done_callback(lambda done: self._finished(key, done))
-        result: T = await asyncio.shield(task)
+        try:
+            result: T = await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            caller = asyncio.current_task()
+            if task.cancelled() and (caller is None or not caller.cancelling()):
+                # Not this caller was cancelled: a task that ends so would vanish from its group unseen.
+                raise SourceError(f"{shown(location)}: the store was closed during the load") from error
+            raise
         return result
 
     def _finished(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:

@@ -416,6 +416,22 @@ def test_closing_ends_a_load_that_nobody_waits_for(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_caller_of_a_store_that_closes_is_told_and_not_cancelled(tmp_path: Path) -> None:
+    async def never(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async def test() -> None:
+        async with serving(never) as server:
+            async with storing(tmp_path) as store:
+                waiting = asyncio.create_task(store.load(f"{server.url}/p.zip"))
+                await server.asked.wait()
+            with pytest.raises(SourceError, match="store was closed"):
+                await waiting
+
+    run(test())
+
+
 def test_stores_of_several_processes_share_a_cache(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(slow(ONE)) as server, storing(tmp_path) as one, storing(tmp_path) as two:
@@ -651,6 +667,11 @@ def test_an_unreachable_endpoint_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         async with storing(tmp_path, s3=S3Settings(endpoint_url="http://127.0.0.1:1")) as store:
             with pytest.raises(SourceError, match="cannot be reached"):
                 await store.load("s3://bucket/p.zip")
+        monkeypatch.setenv("AWS_PROFILE", "nobody")
+        async with storing(tmp_path, s3=S3Settings(endpoint_url="http://127.0.0.1:1")) as store:
+            with pytest.raises(SourceError, match=r"profile \(nobody\) could not be found"):
+                await store.load("s3://bucket/p.zip")
+        monkeypatch.delenv("AWS_PROFILE")
         async with storing(tmp_path, s3=S3Settings(endpoint_url="not a url")) as store:
             with pytest.raises(SourceError, match="endpoint_url = 'not a url'"):
                 await store.load("s3://bucket/p.zip")
