@@ -300,6 +300,8 @@ def test_tests_may_be_one_object_of_weights(tmp_path: Path) -> None:
         '[{"name": "a", "weight": -1}]',
         '[["a"]]',
         "[a, b]",
+        '["a", "b"',
+        '{"a": 1',
         "[" * 100_000 + "]" * 100_000,
     ],
 )

@@ -10,6 +10,7 @@ import warnings
 
 from astra_async.types import ExpectedTest
 
+_OPENINGS = ('["', "['", "[{", '{"', "{'")  # begun as a list: never read as a name, even if cut off
 _MAX_LITERAL = 1024**2  # the reader of Python literals needs about 100 times the text's memory
 
 
@@ -68,7 +69,7 @@ def read_id(cell: str) -> str:
 
 def _entries(cell: str) -> list[object]:
     text = cell.strip()
-    if text[:1] + text[-1:] in {"[]", "{}"}:
+    if text[:1] + text[-1:] in {"[]", "{}"} or text.startswith(_OPENINGS):
         value = _bracketed(text)
         if isinstance(value, dict):
             return [value] if "name" in value else [{"name": k, "weight": v} for k, v in value.items()]
