@@ -17,20 +17,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.errors import (
-    Overloaded,
-    PoolUnusable,
-    ProviderError,
-    RateLimited,
-    RequestRejected,
-    TransientError,
-)
+from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.throttle.cachewarm import Warmth
 from astra_async.throttle.estimate import Demand
 from astra_async.throttle.gate import Gate
 from astra_async.throttle.ledger import Ledger
-from astra_async.throttle.retries import GIVE_UP_S, Losses, Retry, RetryBudget
+from astra_async.throttle.retries import Retry
 from astra_async.throttle.state import PoolEvent, PoolState
+from astra_async.throttle.verdicts import Judge
 from astra_async.throttle.waiting import Line, Ticket
 
 if TYPE_CHECKING:
@@ -76,14 +70,13 @@ class Pool:
         self._provider = provider
         self._on_event = on_event
         self._clock = clock
-        self._rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
-        self._gate = Gate(settings, provider, self._rng, self._emit, clock())
+        rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
+        self._gate = Gate(settings, provider, rng, self._emit, clock())
         self._line = Line()
         self._warmth: Warmth[Ticket] = Warmth()
-        self._retry_budget = RetryBudget()
-        self._losses = Losses()
         self._ledger = Ledger(settings, self._gate.estimator, price, budget, clock())
         self._tally = self._ledger.tally
+        self._judge = Judge(settings.name, self._gate, self._tally, self._emit, rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
         self._dead: PoolUnusable | None = None
@@ -123,7 +116,8 @@ class Pool:
 
     def stop(self) -> None:
         """Send nothing more: calls that wait are told at once, those in flight come to their end."""
-        self._die(PoolUnusable(f"{self._settings.name}: stopped by the user; the same command resumes"))
+        name = self._settings.name
+        self._die(PoolUnusable(f"{name}: stopped by the user; the same command resumes"), "stopped")
 
     @property
     def state(self) -> PoolState:
@@ -280,7 +274,7 @@ class Pool:
             self._held_by = "budget"
             self._ledger.wake_on_settlement(self._pump)
         elif fit == "never":
-            self._die(self._ledger.exhausted(worst_usd))
+            self._die(self._ledger.exhausted(worst_usd), "pool_failed")
         return fit == "now"
 
     # --- how a request ends -----------------------------------------------------------------------------
@@ -298,8 +292,7 @@ class Pool:
         cost_usd = self._ledger.bill(attempt, completion.usage, characters, now)
         ticket.effort.spend(cost_usd)
         self._tally.calls_ok += 1
-        self._retry_budget.earn()
-        self._losses.answered()
+        self._judge.answered()
         self._end(attempt, cost_usd)
         return replace(completion, attempts=ticket.effort.attempts, cost_usd=ticket.effort.cost_usd)
 
@@ -312,66 +305,14 @@ class Pool:
         if not began and not isinstance(error, TransientError):
             # Nothing was processed: the request itself stays counted, as OpenAI documents.
             self._gate.settle(attempt, _NOTHING, now)
-        retry = self._verdict(ticket, attempt, error, now)
-        if retry is None:
+        verdict = self._judge.failed(ticket.effort, attempt, error, now)
+        if verdict.dead is not None:
+            self._die(verdict.dead, "pool_failed")
+        if verdict.retry is None:
             ticket.effort.sign(error)
-            self._tally.calls_lost += 1
         self._lose_leader(attempt)
         self._end(attempt, cost_usd)
-        return retry
-
-    def _verdict(self, ticket: Ticket, attempt: Attempt, error: ProviderError, now: float) -> Retry | None:
-        """What the failure means for the pool, and for the call."""
-        match error:
-            case RateLimited():
-                self._tally.rate_limited += 1
-                self._emit("rate_limited", attempt, str(error), error.hint_s)
-                self._gate.rate_limited(attempt, error, now)
-                self._refuse_long_pauses(now)
-                retry = ticket.effort.rejected(error, now, self._rng)
-            case Overloaded():
-                self._tally.overloaded += 1
-                self._emit("overloaded", attempt, str(error), error.hint_s)
-                self._gate.overloaded(attempt, error, now)
-                self._refuse_long_pauses(now)
-                retry = ticket.effort.rejected(error, now, self._rng)
-            case TransientError():
-                self._gate.failed()
-                billed = attempt.accepted or bool(error.usage and error.usage.output_tokens)
-                retry = ticket.effort.failed(error, self._retry_budget, billed=billed, rng=self._rng)
-                if retry is not None:
-                    self._emit("retry", attempt, str(error), retry.delay_s)
-            case PoolUnusable():
-                self._die(error)
-                return None
-            case RequestRejected() | _:
-                self._gate.answered()
-                return None
-        return self._again(retry, attempt, error)
-
-    def _again(self, retry: Retry | None, attempt: Attempt, error: ProviderError) -> Retry | None:
-        if retry is not None:
-            self._tally.retries += 1
-            return retry
-        self._emit("gave_up", attempt, str(error))
-        if self._losses.given_up(attempt.request.prompt_sha256):
-            self._die(
-                PoolUnusable(
-                    f"{self._settings.name}: nothing but failures for the last calls, the latest: {error};"
-                    " check base_url and the network, then run the same command again"
-                )
-            )
-        return None
-
-    def _refuse_long_pauses(self, now: float) -> None:
-        wait_s = self._gate.paused_for_s(now)
-        if wait_s > GIVE_UP_S:
-            self._die(
-                PoolUnusable(
-                    f"{self._settings.name}: the provider asks to wait {wait_s / 3600:.1f} hours"
-                    f" ({self._gate.pause_reason}); run the same command again then"
-                )
-            )
+        return verdict.retry
 
     def _abandoned(self, attempt: Attempt) -> None:
         """The task was cancelled in flight, or the provider is broken: what had streamed is paid for."""
@@ -404,12 +345,12 @@ class Pool:
 
     # --- the end of the pool (rule 12) ----------------------------------------------------------------------
 
-    def _die(self, error: PoolUnusable) -> None:
-        """No request of this pool can succeed: everyone who waits is told at once."""
+    def _die(self, error: PoolUnusable, kind: EventKind) -> None:
+        """Nothing is sent any more: everyone who waits is told at once."""
         if self._dead is not None:
             return
         self._dead = error
-        self._emit("pool_failed", None, str(error))
+        self._emit(kind, None, str(error))
         for ticket in self._waiting:
             ticket.dismissed = True
             if ticket.turn is not None and not ticket.turn.done():

@@ -13,7 +13,7 @@ EventKind = Literal[
     "rate_limited",  # a request was rejected; `seconds` is the provider's hint
     "overloaded",  # the provider is short of capacity; `seconds` is its hint
     "retry",  # a connection, a time-out or a 5xx; `seconds` is the back-off
-    "gave_up",  # a call has used up its attempts, or its time
+    "gave_up",  # a call was rejected for what it is, or has used up its attempts or its time
     "paused",  # the whole pool waits; `seconds` is how long
     "parked",  # the same for over ten minutes
     "resumed",  # it opens again
@@ -21,6 +21,7 @@ EventKind = Literal[
     "paced",  # a rate of sending was learned or lowered
     "leader_failed",  # the request that was to warm the cache got no answer
     "pool_failed",  # no request of this pool can succeed
+    "stopped",  # the user ends the run
 ]
 
 
