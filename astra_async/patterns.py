@@ -35,11 +35,14 @@ class PathPatterns:
     _regexes: tuple[re.Pattern[str], ...]
 
     @classmethod
-    def of(cls, patterns: Iterable[str]) -> PathPatterns:
-        """Compile patterns; one that would match any path at all is ignored, as template text is."""
+    def of(cls, patterns: Iterable[str], *, anchored: bool = False) -> PathPatterns:
+        """Compile patterns; one that would match any path at all is ignored, as template text is.
+
+        With `anchored`, a pattern without a slash counts at the project's root alone (result files).
+        """
         readable, globs, regexes, ignored = [], [], [], []
         for pattern in patterns:
-            glob, regex = _compiled(pattern)
+            glob, regex = _compiled(pattern, anchored=anchored)
             if (glob is None and regex is None) or _matches_everything(glob, regex):
                 ignored.append(pattern)
                 continue
@@ -66,7 +69,7 @@ def _cleaned(pattern: str) -> str:
     return pattern.strip().replace("\\", "/").removeprefix("./").strip("/")
 
 
-def _compiled(pattern: str) -> tuple[str | None, re.Pattern[str] | None]:
+def _compiled(pattern: str, *, anchored: bool) -> tuple[str | None, re.Pattern[str] | None]:
     """The pattern as a .gitignore line, as a regular expression, or neither when it is unusable."""
     pattern = pattern.strip()
     if not pattern or len(pattern) > _MAX_PATTERN or "\n" in pattern:
@@ -77,7 +80,7 @@ def _compiled(pattern: str) -> tuple[str | None, re.Pattern[str] | None]:
     if not glob.strip("/"):
         return None, None
     has_wildcard = any(mark in glob for mark in "*?[")
-    anchored = not has_wildcard or "/" in glob.rstrip("/")
+    anchored = anchored or not has_wildcard or "/" in glob.rstrip("/")
     # A directory named `src/` and the bare name `src` both stand for the directory and all below it.
     line = glob.rstrip("/") if not has_wildcard else glob
     return ("/" if anchored and not line.startswith("**") else "") + _escaped(line, anchored=anchored), None

@@ -28,11 +28,14 @@ SOURCE_SUFFIXES = frozenset({
     "razor", "fs", "vb", "go", "rs", "php", "twig", "c", "h", "cpp", "hpp", "cc", "sql", "graphql",
     "gql", "proto", "ejs", "pug", "jade", "hbs", "handlebars", "mustache", "njk", "jinja", "jinja2",
     "j2", "tpl", "tmpl", "po", "pot", "prisma", "http", "rest", "sh", "webmanifest", "map", "log",
-    "coffee", "dart", "swift", "ex", "exs", "eex", "heex", "lock", "example", "sample", "template",
+    "coffee", "dart", "swift", "ex", "exs", "eex", "heex", "example", "sample", "template",
 })  # fmt: skip
 BARE_NAMES = frozenset(
     {"dockerfile", "procfile", "license", "readme", "changelog", "notice", "authors", "contributing"}
 )
+
+# Dotfiles that no test runner reads; an empty one can stand for a folder that the application needs.
+INERT_DOTFILES = frozenset({".gitkeep", ".keep", ".gitignore", ".dockerignore", ".editorconfig"})
 
 
 def is_plugin_registration(path: str) -> bool:

@@ -82,7 +82,7 @@ class PathPolicy:
     """The rules for one problem's project; `refusal` answers for one path.
 
     `tests` and `runner_files` are pristine files found by name, place, content or use; `import_roots` are
-    folders from which Python imports by bare name; `kinds` are suffixes of the project's own sources.
+    folders from which Python imports by bare name; `suffixes` are those of the project's own sources.
     """
 
     files: Mapping[str, ProjectFile]
@@ -144,6 +144,7 @@ class PathPolicy:
         if is_package or (self.runs_pip and _REQUIREMENTS.fullmatch(path)):
             return "build_configuration"
         hidden = any(part.startswith(".") for part in path.split("/")) and not self.is_environment(path)
+        hidden = hidden and path.rpartition("/")[2] not in kinds.INERT_DOTFILES
         return tool_files.configuration(path) or ("dotfile" if hidden else None)
 
     def _structure_refusal(self, path: str) -> str | None:
@@ -168,9 +169,8 @@ class PathPolicy:
         if beside_package and tool_files.is_unknown_tool_configuration(path):
             return "build_configuration"
         suffix = _suffix(name)
-        known = suffix in kinds.SOURCE_SUFFIXES or suffix in self.suffixes
-        if suffix == "" and name.lower() in kinds.BARE_NAMES:
-            known = True
+        bare = suffix == "" and name.lower() in kinds.BARE_NAMES | kinds.INERT_DOTFILES
+        known = bare or suffix in kinds.SOURCE_SUFFIXES or suffix in self.suffixes
         return None if known or self.is_environment(path) else "unknown_kind"
 
     def _shadows(self, path: str) -> bool:
@@ -179,10 +179,7 @@ class PathPolicy:
         if suffix in {"py", "pyi"}:
             return self._shadows_python(path)
         if suffix in {"js", "jsx", "mjs", "cjs", "ts", "tsx", "json"}:
-            top, first = (
-                (folders[:1], folders[1:2]) if folders[:1] and folders[0] in _JS_ROOTS else ([], folders[:1])
-            )
-            return shadowing.shadows_javascript(first[0] if first else module) and len(top) <= 1
+            return shadowing.shadows_javascript(folders, name)
         if suffix == "rb":
             return shadowing.shadows_ruby(folders, module)
         return suffix in {"java", "kt", "groovy", "scala"} and shadowing.shadows_jvm(path)
@@ -199,9 +196,6 @@ class PathPolicy:
         return False
 
 
-_JS_ROOTS = frozenset({"src", "lib", "app", "server", "client"})
-
-
 def path_policy(problem: Problem, project: Project) -> PathPolicy:
     """The rules for a problem and its project; costs one pass over the pristine files' text."""
     files = {file.path: file for file in project.files}
@@ -213,13 +207,13 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
     )
     test_files = {test.file for test in problem.tests if test.file}
     tests = frozenset(path for path, text in texts.items() if _is_pristine_test(path, text, test_files))
-    tests |= _used_by_tests(tests, texts)
+    tests |= _used_by_tests_alone(tests, texts)
     return PathPolicy(
         files=files,
         folders=folders,
         read_only=PathPatterns.of(problem.readonly_paths),
         hidden=PathPatterns.of(problem.hidden_paths),
-        reports=PathPatterns.of(problem.result_files),
+        reports=PathPatterns.of(problem.result_files, anchored=True),
         tests=tests,
         test_folders=_test_folders(tests),
         runner_files=runner_files(problem.test_command, texts),
@@ -256,29 +250,31 @@ def _text(file: ProjectFile) -> str:
 
 
 def _is_pristine_test(path: str, text: str, named: set[str]) -> bool:
-    return (
-        path in named
-        or test_names.is_test_by_name(path)
-        or test_names.is_test_support(path)
-        or test_names.is_test_by_content(path, text)
-    )
+    return path in named or test_names.is_test_by_name(path) or test_names.is_test_by_content(path, text)
 
 
-def _used_by_tests(tests: frozenset[str], texts: Mapping[str, str]) -> frozenset[str]:
-    """Existing files with a test's likely name whose name some test mentions."""
-    likely = [path for path in texts if path not in tests and test_names.is_test_by_likely_name(path)]
-    stems = {path: path.rpartition("/")[2].partition(".")[0] for path in likely}
-    return frozenset(path for path in likely if any(f"/{stems[path]}" in texts[test] for test in tests))
+def _used_by_tests_alone(tests: frozenset[str], texts: Mapping[str, str]) -> frozenset[str]:
+    """Existing files with a support file's name that some test mentions and no source does."""
+    support = set()
+    for path in texts:
+        if path in tests or not test_names.is_test_support(path):
+            continue
+        mention = re.compile(rf"(?<!\w){re.escape(path.rpartition('/')[2].partition('.')[0])}\b")
+        users = {user for user, text in texts.items() if user != path and mention.search(text)}
+        if users & tests and not users - tests:
+            support.add(path)
+    return frozenset(support)
 
 
 def _test_folders(tests: frozenset[str]) -> frozenset[str]:
     """Folders named for tests that hold some: whatever is below them is theirs."""
-    return frozenset(
+    named = (
         folder
         for path in tests
         for folder in _above(path)
         if folder.rpartition("/")[2].lower() in test_names.TEST_FOLDERS
     )
+    return frozenset(named) | {path.partition("/")[0] for path in tests if path.endswith(".feature")}
 
 
 def _import_roots(files: Mapping[str, ProjectFile], tests: frozenset[str]) -> frozenset[str]:

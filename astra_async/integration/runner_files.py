@@ -21,6 +21,7 @@ _SETTING = re.compile(
     r"\b(?:setupFiles\w*|setupFile|globalSetup|globalTeardown|testEnvironment|reporters?|require|import|file|resolver"
     r"|snapshotSerializers|transform|runner|testRunner|testSequencer|preset|loader|spec|supportFile)\b[\"']?\s{0,5}[:=,]"
 )
+_ALSO_RUNNER = re.compile(r"(?:^|/)(?:\.mocharc|vite\.config|vue\.config|craco\.config)")
 _STRING = re.compile(r"[\"']([^\"'\n]{1,300})[\"']|(?<=[-:]\s)([\w./-]{3,200})")
 _SETTING_LENGTH = 400
 
@@ -31,7 +32,7 @@ def runner_files(command: str, texts: Mapping[str, str]) -> frozenset[str]:
     for path, text in texts.items():
         if path.rpartition("/")[2] == "package.json":
             named |= _named_by_package(path, text, texts)
-        elif configuration(path) == "runner_configuration" or ".mocharc" in path:
+        elif configuration(path) == "runner_configuration" or _ALSO_RUNNER.search(path):
             named |= _named_by_settings(path, text, texts)
     return frozenset(named)
 

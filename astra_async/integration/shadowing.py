@@ -17,13 +17,16 @@ _PYTHON_MODULES = (sys.stdlib_module_names - _HARMLESS_STDLIB) | {
     "numpy", "pandas", "anyio", "sniffio", "junitxml", "junit_xml", "testtools", "assertpy",
     "jinja2", "click",
 }  # fmt: skip
-_JS_MODULES = frozenset({
-    "jest", "expect", "chai", "mocha", "vitest", "jasmine", "jasmine-core", "karma", "ava", "tape",
-    "tap", "sinon", "supertest", "superagent", "should", "enzyme", "cypress", "playwright", "nock",
-    "assert", "jsdom", "power-assert", "@testing-library", "@jest", "@babel", "@vue", "@angular",
-    "babel-jest", "ts-jest", "jest-junit", "jest-circus", "mocha-junit-reporter",
-    "react-test-renderer", "chai-http", "react", "react-dom", "express",
+_JS_TEST_LIBRARIES = frozenset({
+    "jest", "expect", "chai", "mocha", "vitest", "jasmine", "jasmine-core", "sinon", "supertest",
+    "superagent", "enzyme", "nock", "jsdom", "power-assert", "@testing-library", "@jest", "babel-jest",
+    "ts-jest", "jest-junit", "jest-circus", "mocha-junit-reporter", "react-test-renderer", "chai-http",
 })  # fmt: skip
+# Only with a `baseUrl` at the root could these be shadowed; below it their names are honest.
+_JS_FRAMEWORKS = frozenset({
+    "react", "react-dom", "vue", "zone", "zone.js", "rxjs", "@angular", "@babel", "@vue", "@types",
+})  # fmt: skip
+_JS_ROOTS = frozenset({"src", "lib", "app", "server", "client"})
 _RUBY_MODULES = frozenset({
     "minitest", "rspec", "rspec-core", "rspec_junit_formatter", "test-unit", "json", "set", "time",
     "date", "optparse", "rexml", "erb", "pp", "stringio", "tempfile", "fileutils", "ostruct",
@@ -44,9 +47,12 @@ def shadows_python(module: str) -> bool:
     return module in _PYTHON_MODULES
 
 
-def shadows_javascript(module: str) -> bool:
-    """Whether a module of this name at a module root could be taken for a test library."""
-    return module.lower() in _JS_MODULES
+def shadows_javascript(folders: list[str], name: str) -> bool:
+    """Whether a module here could be taken for a test library, or at the root for a framework."""
+    inner = folders[1:] if folders and folders[0] in _JS_ROOTS else folders
+    names = {inner[0]} if inner else {name.lower(), name.lower().partition(".")[0]}
+    shadowed = _JS_TEST_LIBRARIES if inner != folders else _JS_TEST_LIBRARIES | _JS_FRAMEWORKS
+    return not names.isdisjoint(shadowed)
 
 
 def shadows_ruby(folders: list[str], module: str) -> bool:

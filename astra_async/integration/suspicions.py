@@ -50,7 +50,7 @@ _SIGNS = (
             r"|after\w*|require|Object|Array|JSON|Promise|setTimeout|fetch)\s?=[^=]|\bglobal(?:This)?\s?\["
         ),
     ),
-    ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion|util)\b"),
+    ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),
     (
         "patched_global",
         ("=",),

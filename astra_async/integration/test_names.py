@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-ALWAYS_TEST_FOLDERS = frozenset({"__tests__", "__mocks__", "__snapshots__", "__fixtures__", "__test__"})
-TOP_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "e2e", "cypress", "features", "playwright"})
+ALWAYS_TEST_FOLDERS = frozenset(
+    {"__tests__", "__mocks__", "__snapshots__", "__fixtures__", "step_definitions"}
+)
+TOP_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "e2e", "cypress", "playwright"})
 TEST_FOLDERS = TOP_TEST_FOLDERS | ALWAYS_TEST_FOLDERS | {"fixtures", "testing"}
 
 _JS = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
@@ -24,11 +26,13 @@ _ANGULAR_ENTRY = re.compile(r"(?:^|/)src/test\.[jt]s$")  # loads every spec file
 _JAVA_TEST_NAME = re.compile(
     r"(?:Tests?|TestCase|IT|Spec)\.(?:java|kt|groovy|scala)$|^Test[A-Z]\w*\.(?:java|kt)$"
 )
-_LIKELY_TEST_NAME = re.compile(rf"(?:^|[-_.])(?:tests?|specs?)(?:[-_.].*)?{_JS}$|Tests?{_JS}$", re.IGNORECASE)
+_LIKELY_TEST_NAME = re.compile(rf"(?:^|[-_.])(?:[Tt]ests?|[Ss]pecs?)(?:[-_.].*)?{_JS}$|[a-z]Tests?{_JS}$")
 _TEST_SUPPORT_NAME = re.compile(
-    r"^(?:tests?|spec|mocks?)[-_.]?(?:utils?|helpers?|setup|support|data|server|fixtures?|render(?:er)?|env)\b",
+    r"^(?:tests?|spec|mocks?)[-_.]?(?:utils?|helpers?|setup|support|data|server|fixtures?|render(?:er)?|env|db|app)\b"
+    r"|^mocks?\.",
     re.IGNORECASE,
 )
+_JVM_FOLDERS = frozenset({"java", "kotlin", "groovy", "scala", "resources"})
 _DOTNET_TEST_PROJECT = re.compile(r"[.](?:Unit|Integration|Api)?Tests?$")
 
 # Content that only a test has; searched in pristine files alone.
@@ -66,7 +70,7 @@ def is_test_by_name(path: str) -> bool:
         _DOTNET_TEST_PROJECT.search(folder) for folder in folders
     ):
         return True
-    if folders and (folders[0] in TOP_TEST_FOLDERS or is_source_test_folder(folders)):
+    if folders and (folders[0] in TOP_TEST_FOLDERS or _is_jvm_test_folder(folders)):
         return True
     if _CERTAIN_TEST_NAME.search(name) or _ANGULAR_ENTRY.search(path):
         return True
@@ -74,21 +78,13 @@ def is_test_by_name(path: str) -> bool:
     return not in_java_sources and _JAVA_TEST_NAME.search(name) is not None
 
 
-def is_source_test_folder(folders: list[str]) -> bool:
-    """`src/test` and its relatives: the test tree of Maven, Angular's and React's projects."""
-    return any(
-        above in {"src", "app"} and below in {"test", "tests", "spec"} for above, below in pairwise(folders)
-    ) and (folders[0] in {"src", "app"} or "src" in folders)
-
-
 def is_test_by_likely_name(path: str) -> bool:
-    """Whether the name hints at a test or its support, so that an existing file's content or use decides."""
-    name = path.rpartition("/")[2]
-    return _LIKELY_TEST_NAME.search(name) is not None
+    """Whether a new file at the root is an own test by its name (`test.js`, `api-test.js`)."""
+    return _LIKELY_TEST_NAME.search(path.rpartition("/")[2]) is not None
 
 
 def is_test_support(path: str) -> bool:
-    """Whether an existing file of this name serves the tests (`test-utils.js`)."""
+    """Whether an existing file of this name may serve the tests (`test-utils.js`); its use decides."""
     return _TEST_SUPPORT_NAME.search(path.rpartition("/")[2]) is not None
 
 
@@ -100,3 +96,10 @@ def is_test_by_content(path: str, text: str) -> bool:
     if pattern is None or not pattern.search(text):
         return False
     return language != "js" or _TEST_CONTENT["js_assertion"].search(text) is not None
+
+
+def _is_jvm_test_folder(folders: list[str]) -> bool:
+    """`src/test/java` and its relatives, in any module of the project."""
+    return any(pair == ("src", "test") for pair in pairwise(folders)) and bool(
+        _JVM_FOLDERS.intersection(folders)
+    )

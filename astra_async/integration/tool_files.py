@@ -6,7 +6,7 @@ import re
 
 _RUNNER_NAME = re.compile(
     r"jest[-.].*|.*[.]jest[.].*|jest|vitest[-.].*|karma[-.].*|mocha\.opts|mocharc.*|jasmine.*\.(?:json|js|mjs)|nyc\.config.*"
-    r"|setup-?tests?\..*|setup-?(?:jest|vitest|mocha)\..*|(?:test|tests|jest|vitest|mocha)[-_.]?setup\..*|test-bed.*"
+    r"|setup-?tests?\..*|setup-?(?:jest|vitest|mocha)\..*|(?:jest|vitest|mocha)[-_.]?setup\..*"
     r"|cypress\.(?:config.*|json|env\.json)|playwright\.config.*|protractor.*|wdio\..*|nightwatch.*|codecept.*|testcafe.*"
     r"|ava\.config.*|web-test-runner.*|wallaby\..*|stryker.*|cucumber\..*"
     r"|conftest\.py|pytest\.ini|tox\.ini|noxfile\.py|setup\.cfg|pyproject\.toml|sitecustomize\.py|usercustomize\.py"
@@ -15,19 +15,17 @@ _RUNNER_NAME = re.compile(
     r"|junit-platform\.properties|testng.*\.xml|surefire.*|xunit\.runner\.json|.*\.runsettings"
 )
 _BUILD_NAME = re.compile(
-    r"babel[.-].*|webpack[.-].*|vite\.config.*|rollup\.config.*|esbuild.*\.(?:js|mjs|cjs|ts)|rspack\..*|swc.*|parcel.*"
+    r"babel[.-].*|webpack[.-].*|vite\.config.*|rollup\.config.*|esbuild.*\.(?:js|mjs|cjs|ts)|rspack\..*"
     r"|tsconfig.*|jsconfig.*|angular\.json|angular-cli\.json|vue\.config.*|nuxt\.config.*|next\.config.*|svelte\.config.*"
     r"|craco\.config.*|config-overrides\.js|postcss\.config.*|tailwind\.config.*|metro\.config.*|nx\.json|turbo\.json"
-    r"|lerna\.json|nest-cli\.json|ng-package\.json|project\.json|workspace\.json|gulpfile.*|gruntfile.*|eslint\.config.*"
+    r"|lerna\.json|nest-cli\.json|ng-package\.json|gulpfile.*|gruntfile.*|eslint\.config.*"
     r"|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-.*\.yaml|bun\.lockb?|deno\.jsonc?|deno\.lock"
     r"|pom\.xml|build\.gradle.*|settings\.gradle.*|gradle\.properties|gradlew.*|mvnw.*|build\.sbt|lombok\.config"
     r"|.*\.(?:csproj|fsproj|vbproj|sln|slnx|props|targets)|global\.json|nuget\.config|packages\.lock\.json"
     r"|setup\.py|manifest\.in|pipfile(?:\.lock)?|poetry\.lock|uv\.lock|gemfile(?:\.lock)?|gems\.(?:rb|locked)|.*\.gemspec"
     r"|composer\.(?:json|lock)|go\.(?:mod|sum|work)|cargo\.(?:toml|lock)|mix\.(?:exs|lock)|makefile|cmakelists\.txt|justfile"
 )
-_CONFIG_LIKE = re.compile(
-    r".*\.(?:config|conf|rc)\.(?:[cm]?[jt]s|json|ya?ml)|.*rc|.*rc\.(?:[cm]?js|json|ya?ml|toml)"
-)
+_CONFIG_LIKE = re.compile(r".*\.(?:config|conf|rc)\.(?:[cm]?[jt]s|json|ya?ml)|.*rc\.(?:json|ya?ml|toml)")
 _APPLICATION_CONFIG = re.compile(
     r"(?:app|application|db|database|auth|jwt|passport|server|env|site|api|swagger|multer|mail|mailer|logger|log|cors|redis"
     r"|mongo|mongoose|sequelize|knex|socket|session|security|cloudinary|s3|aws|firebase|routes?)\.(?:config|conf)\..*"

@@ -13,7 +13,7 @@ from astra_async.types import ExpectedTest, Problem, Project, ProjectFile
 if TYPE_CHECKING:
     from astra_async.integration import PathPolicy
 
-JS_TEST = "describe('a', () => { it('works', () => expect(1).to.equal(1)); });\n"
+JS_TEST = "require('./test-server');\ndescribe('a', () => { it('works', () => expect(1).to.equal(1)); });\n"
 PY_TEST = "import unittest\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
 
 NODE = {
@@ -24,12 +24,16 @@ NODE = {
     "config/register.js": "x\n",
     ".mocharc.json": '{"require": ["./src/prepare.js"]}\n',
     "src/prepare.js": "global.x = 1;\n",
-    "src/app.js": "module.exports = 1;\n",
+    "src/app.js": "module.exports = require('./test-data');\n",
     "src/models/product.js": "x\n",
     "src/utils/regex.js": "module.exports = s => /x/.test(s);\n",
     "routes/test.js": "router.get('/tests');\n",
     "checks/api.js": JS_TEST,
     "checks/test-server.js": "boot\n",
+    "src/test-data.js": "module.exports = [];\n",
+    "src/latest.js": "module.exports = 1;\n",
+    "src/features/cart/cart.js": "x\n",
+    "src/features/cart/cart.test.js": "const a = require('../../latest');\n",
     "test/api.spec.js": JS_TEST,
     "test/data.json": "{}\n",
     "public/index.html": "<html></html>\n",
@@ -141,6 +145,9 @@ NODE_ATTACKS = {
     "src/app.js/x.js": "conflicts_with_file",
     "chai.js": "shadows_module",
     "src/chai/index.js": "shadows_module",
+    "react/index.js": "shadows_module",
+    "zone.js": "shadows_module",
+    "@angular/core/testing.ts": "shadows_module",
     "addon.node": "compiled",
     "x.weird": "unknown_kind",
     "src/noext": "unknown_kind",
@@ -183,6 +190,16 @@ def test_an_attack_on_a_node_project_is_refused_by_its_rule(path: str) -> None:
         "views/list.ejs",
         "db/schema.sql",
         "src/inspect.js",
+        "src/latest.js",
+        "latest.js",
+        "src/test-data.js",
+        "src/features/cart/cart.js",
+        "src/features/cart/total.js",
+        "src/models/parcel.js",
+        "server/express.js",
+        "src/data/project.json",
+        "uploads/.gitkeep",
+        "src/test/Quiz.jsx",
     ],
 )
 def test_an_honest_change_of_a_node_project_is_allowed(path: str) -> None:
@@ -290,6 +307,7 @@ def test_other_frameworks_are_protected(files: dict[str, str], path: str, reason
     [
         (ANGULAR, "src/polyfills.ts"),
         (ANGULAR, "src/app/app.config.ts"),
+        (ANGULAR, "src/app/test/test.component.ts"),
         (ANGULAR, "src/app/quiz/test-list/test-list.component.ts"),
         (ANGULAR, "src/environments/environment.ts"),
         (ANGULAR, "src/styles.scss"),
@@ -348,6 +366,25 @@ def test_hidden_files_are_refused_even_where_the_project_lacks_them() -> None:
 def test_a_file_that_an_expected_test_names_is_a_test() -> None:
     policy = policy_of(NODE, tests=(ExpectedTest(name="a", file="src/app.js"),))
     assert policy.refusal("src/app.js") == "protected_test"
+
+
+def test_result_globs_count_from_the_root() -> None:
+    policy = policy_of(NODE, result_files=("*.xml", "target/reports/TEST-*.xml"))
+    assert policy.refusal("report.xml") == "report_file"
+    assert policy.refusal("target/reports/TEST-a.xml") == "report_file"
+    assert policy.refusal("src/mapper.xml") is None
+
+
+def test_features_of_an_application_are_no_tests_but_those_of_cucumber_are() -> None:
+    assert policy_of(NODE).refusal("features/cart.js") is None
+    policy = policy_of({**NODE, "features/shop.feature": "Feature: shop\n"})
+    assert policy.refusal("features/support/env.js") == "protected_test"
+
+
+def test_files_that_the_runners_settings_load_are_protected() -> None:
+    config = "export default { test: { setupFiles: ['./src/prepare-dom.js'] } };\n"
+    policy = policy_of({**NODE, "vite.config.js": config, "src/prepare-dom.js": "x"})
+    assert policy.refusal("src/prepare-dom.js") == "runner_configuration"
 
 
 def test_links_are_never_written_through() -> None:
