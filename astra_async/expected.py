@@ -16,6 +16,7 @@ import orjson
 from astra_async.errors import ExpectationError
 from astra_async.grading import run_tests, tail
 from astra_async.integration import integrate
+from astra_async.problems import weighted
 from astra_async.reports import learn, mismatch
 from astra_async.rundir import fingerprint
 from astra_async.runlog import write_atomically
@@ -94,7 +95,13 @@ class Expectations:
                 f" check test_command, result_files, limits and the image. Output ends: {_last_line(tested)}"
             )
         if not problem.tests:
-            return Expected(tests=learn(tested.report), source=source)
+            learned = weighted(learn(tested.report), prepared.weights)
+            if not learned:
+                raise ExpectationError(
+                    f"problem {problem.id}: every test that its own tests report was skipped or is a failed"
+                    " set-up; mend the project, or name the tests in a column `tests`"
+                )
+            return Expected(tests=learned, source=source)
         wrong = mismatch(tested.report, problem.tests)
         if wrong:
             raise ExpectationError(f"problem {problem.id}: {wrong}")

@@ -48,6 +48,7 @@ class Prepared:
     prompts: Mapping[Format, Prompt]
     reference: Solution | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
     warnings: tuple[str, ...] = ()
 
 
@@ -107,6 +108,7 @@ async def prepare(
         prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules) for fmt in formats},
         reference=reference,
         environment=_environment(project),
+        weights=manifest.weights,
         warnings=(*project.warnings, *(manifest.warnings if manifest_file else ())),
     )
 

@@ -7,8 +7,11 @@ Exit codes (INTERFACE.md): 0 complete, 1 finished with samples missing or a fail
 from __future__ import annotations
 
 import importlib
+import os
+import re
 import sys
-from typing import NoReturn
+import traceback
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -20,6 +23,12 @@ from astra_async.errors import (
     StorageError,
     UsageError,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SHORT = 7  # a value this short is no key, and might be a common word
 
 EXIT_INCOMPLETE = 1
 EXIT_USAGE = 2
@@ -94,11 +103,26 @@ def main() -> NoReturn:
         error.show()
         sys.exit(EXIT_USAGE)
     except AstraError as error:
-        if debug:
-            raise
-        click.echo(f"astra: {one_line(error)}", err=True)
+        _tell(error, debug=debug)
         sys.exit(exit_code(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(error: AstraError, *, debug: bool) -> None:
+    """One line on stderr, a line for each further mistake, and the traceback if asked for."""
+    if debug:
+        click.echo(masked("".join(traceback.format_exception(error)), os.environ), err=True)
+    click.echo(f"astra: {one_line(error)}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        click.echo(f"       {note}", err=True)
+
+
+def masked(text: str, environ: Mapping[str, str]) -> str:
+    """The text without the values of variables that hold keys: foreign errors may quote them."""
+    secrets = [value for name, value in environ.items() if _SECRET.search(name) and len(value) > _SHORT]
+    for value in sorted(secrets, key=len, reverse=True):
+        text = text.replace(value, "***")
+    return text
 
 
 def exit_code(error: AstraError) -> int:

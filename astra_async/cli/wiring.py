@@ -34,7 +34,7 @@ SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAM
 _DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
 _PULL_STARTS_S = 60.0
 _NO_MODEL = "simulated/steady"  # never called
-_VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair", "junitparser")
+_VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
 
 
 def cache_root() -> Path:
