@@ -44,11 +44,12 @@ class Warmth(Generic[T]):
         """Set a request aside until the leader has warmed the cache."""
         self._groups[prompt_sha256].followers.append(follower)
 
-    def warmed(self, prompt_sha256: str, now: float) -> list[T]:
-        """An answer to this prompt has begun to stream: the cache is readable."""
+    def warmed(self, prompt_sha256: str, sent_at: float) -> list[T]:
+        """An answer to a request sent at `sent_at` has begun to stream: the cache is readable."""
         while len(self._warm_until) >= _PROMPTS_KEPT:
             del self._warm_until[next(iter(self._warm_until))]
-        self._warm_until[prompt_sha256] = now + CACHE_LIFETIME_S
+        until = self._warm_until.get(prompt_sha256, 0.0)
+        self._warm_until[prompt_sha256] = max(until, sent_at + CACHE_LIFETIME_S)
         return self._dissolve(prompt_sha256)
 
     def failed(self, prompt_sha256: str) -> list[T]:

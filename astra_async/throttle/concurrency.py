@@ -42,13 +42,9 @@ class Concurrency:
 
     def accepted(self, in_flight: int) -> None:
         """A request sent since the last cut was let in, with so many in flight (itself among them)."""
-        if in_flight >= _SATURATED * self.limit:
+        if in_flight >= _SATURATED * int(self.limit):
             step = 1.0 if self._steep else max(1.0, _GROWTH * self.limit) / self.limit
             self.limit = min(float(self.maximum), self.limit + step)
-
-    def throttled(self) -> None:
-        """A rate signal that is answered elsewhere: only the doubling ends."""
-        self._steep = False
 
     def cut(self, factor: float) -> None:
         """Lower L, to 1 at the least."""

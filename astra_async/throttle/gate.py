@@ -7,7 +7,6 @@ round (6), the learned rate (17), the buckets (2, 5). The first that is not open
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from astra_async.errors import ConfigError, RateLimited
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from astra_async.throttle.estimate import Demand
     from astra_async.throttle.state import EventKind
     from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
-
-# An announced limit that lets so many bursts of rejections pass in a minute is not the whole truth.
-_SIGNALS_DESPITE_LIMITS, _SIGNALS_WINDOW_S = 3, 60.0
 
 
 class Emit(Protocol):
@@ -70,7 +66,6 @@ class Gate:
         self._sends = 0
         self._paused = False
         self._latest: Attempt | None = None
-        self._signals: deque[float] = deque(maxlen=_SIGNALS_DESPITE_LIMITS)
 
     # --- admission ----------------------------------------------------------------------------------
 
@@ -106,18 +101,23 @@ class Gate:
         return attempt
 
     def resume(self, now: float) -> None:
-        """End the pause if its time has come."""
+        """End the pause if its time has come, and act on the rate signal that began it.
+
+        A pace that could be measured takes the place of a cut, under announced limits too: a rejection
+        in spite of them says that they are not the whole truth, and a cut costs several times as long
+        where answers take long (5 at once and 20 s each are 0.25 a second, whatever the limit is).
+        """
         if not self._paused or self._pause.until > now:
             return
         self._paused = False
         self._emit("resumed", None, self._pause.reason)
-        if self._send_rate.measuring:
-            if self._send_rate.reopened(self._pause.told_until):
-                self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
-            else:
-                self._cut(RATE_CUT)
+        if self._send_rate.measuring and not self._send_rate.reopened(self._pause.told_until):
+            self._concurrency.cut(RATE_CUT)
+            self._report_cut()
         if self._send_rate.per_second is None:
             self._opening.reopen(now)
+        else:
+            self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
 
     # --- what a request brings back -----------------------------------------------------------------
 
@@ -154,13 +154,13 @@ class Gate:
         self._concurrency.ended(well=True)
 
     def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
-        """A rate signal (rules 7, 8, 17): one cut or one new pace for a burst, one pause for all."""
+        """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
         self._opening.alive()
         self._send_rate.rejected(attempt.number)
         if fresh := attempt.epoch == self._epoch:
             self._epoch += 1
             self._pause.begin_episode()
-            self._slow_down(error, now)
+            self._send_rate.signal(error.hint_s, now)
         if fresh or error.hint_s is not None:
             self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
 
@@ -251,20 +251,6 @@ class Gate:
             demand = self.estimator.demand(latest.request, warm=False)
             latest.holds.append(bucket.reserve(demand.of(dimension), latest.sent_at, guessed=demand.guessed))
         return bucket
-
-    def _slow_down(self, error: RateLimited, now: float) -> None:
-        self._signals.append(now)
-        if self._buckets and self._send_rate.per_second is None and not self._limits_mislead(now):
-            self._cut(RATE_CUT)
-            return
-        self._send_rate.signal(error.hint_s, now)
-
-    def _limits_mislead(self, now: float) -> bool:
-        return len(self._signals) == _SIGNALS_DESPITE_LIMITS and now - self._signals[0] <= _SIGNALS_WINDOW_S
-
-    def _cut(self, factor: float) -> None:
-        self._concurrency.cut(factor)
-        self._report_cut()
 
     def _report_cut(self) -> None:
         self._emit("cut", None, f"at most {self.limit} in flight")

@@ -164,9 +164,8 @@ class Pool:
 
     def heard_first_token(self, attempt: Attempt) -> None:
         """The answer has begun: the request was let in, and its prompt is in the cache."""
-        now = self._clock()
-        self._gate.accepted(attempt, now)
-        self._warm(attempt, now)
+        self._gate.accepted(attempt, self._clock())
+        self._warm(attempt)
         self._pump()
 
     # --- the line -------------------------------------------------------------------------------------
@@ -285,7 +284,7 @@ class Pool:
         self._gate.succeeded()
         self._gate.settle(attempt, estimator.actual(completion.usage), now)
         estimator.learn(attempt.request, completion.usage)
-        self._warm(attempt, now)
+        self._warm(attempt)
         if attempt.led:
             self._warmth.learn(attempt.request.prompt_sha256, completion.usage)
         characters = max(attempt.characters, len(completion.text))
@@ -328,9 +327,9 @@ class Pool:
 
     # --- the prompt cache (rule 13) -----------------------------------------------------------------------
 
-    def _warm(self, attempt: Attempt, now: float) -> None:
+    def _warm(self, attempt: Attempt) -> None:
         if attempt.request.cache:
-            self._put_back(self._warmth.warmed(attempt.request.prompt_sha256, now))
+            self._put_back(self._warmth.warmed(attempt.request.prompt_sha256, attempt.sent_at))
             attempt.leads = False
 
     def _lose_leader(self, attempt: Attempt) -> None:

@@ -128,7 +128,7 @@ def test_an_idle_time_before_does_not_blur_the_measure() -> None:
 
 def test_rejections_at_the_very_start_teach_no_rate() -> None:
     assert learned([], 0.0, 30.0, 30.0).per_second is None
-    assert learned([0.0, 0.0], 0.0, 30.0, 30.0).per_second is None
+    assert learned([0.0], 0.0, 30.0, 30.0).per_second is None
 
 
 def test_a_further_signal_lowers_the_rate_by_seven_percent() -> None:
