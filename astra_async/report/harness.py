@@ -185,9 +185,8 @@ def _by_problem(rows: NDArray[np.void]) -> Iterator[tuple[int, NDArray[np.void]]
     order = np.argsort(rows["problem"], kind="stable")
     ordered = rows[order]
     problems, starts = np.unique(ordered["problem"], return_index=True)
-    ends = [*starts[1:].tolist(), len(ordered)]
-    for problem, start, end in zip(problems.tolist(), starts.tolist(), ends, strict=True):
-        yield problem, ordered[start:end]
+    # without any row, split gives one empty part and there is no problem: hence not strict
+    yield from zip(problems.tolist(), np.split(ordered, starts[1:]), strict=False)
 
 
 def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[tuple[Cell, ...]]:

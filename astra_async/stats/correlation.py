@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_DIGITS = 9  # quotients that are equal must also tie: values are rounded to so many before ranking
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
@@ -40,7 +42,7 @@ def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Correlation 
     r = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
     t, p = t_of(r, n)
     low, high = fisher_interval(r, n, level)
-    rank = spearmanr(a, b)
+    rank = spearmanr(np.round(a, _DIGITS), np.round(b, _DIGITS))
     return Correlation(
         n=n, r=r, t=t, p=p, low=low, high=high, rho=float(rank.statistic), rho_p=float(rank.pvalue)
     )

@@ -51,7 +51,7 @@ def made_problems(n: int, *, families: bool = False) -> list[MadeProblem]:
             id=f"p{i:02}",
             total=3 + i % 5,
             main_skill=skills[i % len(skills)],
-            sub_skills=SKILLS[skills[i % len(skills)]][: 1 + i % 2],
+            sub_skills=SKILLS[skills[i % len(skills)]][: 1 + i // 2 % 2],
             family=f"family{i // 2}" if families else "",
         )
         for i in range(n)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from made_runs import Made, made_problems, made_results, run_json, write_run
+from scipy import stats
+
+from astra_async.errors import UsageError
+from astra_async.report import compare_runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROBLEMS = made_problems(8)
+
+
+def test_a_run_compared_with_itself_is_equivalent(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "one", Made(problems=PROBLEMS))
+    found = compare_runs(one, one)
+    assert set(found.overall.column("verdict")) == {"equivalent"}
+    assert set(found.problems.column("verdict")) == {"not shown to differ"}
+    assert found.changed.rows == ()
+
+
+def test_a_difference_is_b_minus_a_over_the_same_problems(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "a", Made(skill={"m": 0.4}, problems=PROBLEMS, samples=16))
+    after = write_run(tmp_path / "b", Made(skill={"m": 0.95}, problems=PROBLEMS, samples=16))
+    found = compare_runs(before, after)
+    names = [column.name for column in found.overall.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in found.overall.rows]
+    assert [row["verdict"] for row in rows][:2] == ["B better", "B better"]
+    assert rows[0]["b_value"] == pytest.approx(rows[0]["a_value"] + rows[0]["difference"])  # type: ignore[operator]
+    verdicts = found.problems.column("verdict")
+    assert "better" in verdicts
+    assert "worse" not in verdicts
+    assert verdicts == sorted(verdicts, key=lambda verdict: verdict == "not shown to differ")
+
+
+def test_a_problem_is_compared_by_its_samples(tmp_path: Path) -> None:
+    made = Made(skill={"m": 0.5}, problems=PROBLEMS[:3], samples=8)
+    directories = []
+    for name, passed in (("a", [0, 0, 0, 0, 3, 3, 3, 3]), ("b", [3] * 8)):
+        directories.append(tmp_path / name)
+        directories[-1].mkdir()
+        (directories[-1] / "run.json").write_bytes(orjson.dumps(run_json(made)))
+        lines = [
+            orjson.loads(orjson.dumps(result)) | {"passed": passed[result.sample], "total": 3}
+            for result, _ in made_results(made)
+        ]
+        (directories[-1] / "results.jsonl").write_bytes(
+            b"".join(orjson.dumps(line) + b"\n" for line in lines)
+        )
+    found = compare_runs(*directories)
+    expected = stats.fisher_exact([[4, 4], [8, 0]]).pvalue
+    assert found.problems.column("p") == pytest.approx([expected] * 3)
+
+
+def test_one_model_each_is_compared_whatever_it_is_called(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "a", Made(skill={"old": 0.6}, problems=PROBLEMS))
+    after = write_run(tmp_path / "b", Made(skill={"new": 0.6}, problems=PROBLEMS))
+    assert compare_runs(before, after).overall.rows[0][1:3] == ("old", "new")
+
+
+def test_runs_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "a", Made(skill={"x": 0.6, "y": 0.5}))
+    after = write_run(tmp_path / "b", Made(skill={"z": 0.6}, formats=("json",)))
+    with pytest.raises(UsageError, match=r"x \(xml\), y \(xml\).*z \(json\).*no model and format in common"):
+        compare_runs(before, after)
+
+
+def test_verdicts_that_changed_on_equal_files_are_listed(tmp_path: Path) -> None:
+    made = Made(skill={"m": 0.6}, problems=PROBLEMS)
+    before = write_run(tmp_path / "a", made)
+    after = write_run(tmp_path / "b", made)
+    path = after / "results.jsonl"
+    lines: list[dict[str, Any]] = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    changed = next(line for line in lines if line["passed"] == line["total"])
+    changed["passed"] -= 1
+    changed["failure"] = "tests_failed"
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    assert compare_runs(before, after).changed.rows == (
+        ("m", "xml", changed["problem_id"], changed["sample"], changed["total"], changed["passed"]),
+    )

@@ -1,0 +1,321 @@
+"""A whole made run, and every number of its report recomputed from runs.csv with pandas and scipy."""
+
+from __future__ import annotations
+
+import csv
+import math
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_runs import Made, made_problems, write_run
+from scipy import stats
+
+from astra_async.report import build_report, write_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.report.tables import Report
+
+K, N = 8, 10
+MADE = Made(
+    skill={"alpha": 0.9, "beta": 0.75, "gamma": 0.5},
+    formats=("xml", "json"),
+    problems=made_problems(N, families=True),
+    samples=K,
+    seed=11,
+)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("golden") / "run", MADE)
+
+
+@pytest.fixture(scope="module")
+def out(directory: Path) -> Path:
+    write_report([directory], directory / "report")
+    return directory / "report"
+
+
+@pytest.fixture(scope="module")
+def report(directory: Path) -> Report:
+    return build_report([directory])
+
+
+@pytest.fixture(scope="module")
+def runs(out: Path) -> pd.DataFrame:
+    return pd.read_csv(out / "runs.csv")
+
+
+@pytest.fixture(scope="module")
+def by_problem(runs: pd.DataFrame) -> pd.DataFrame:
+    runs = runs.assign(square=runs.score**2)
+    groups = runs.groupby(["model", "format", "problem_id"], sort=True)
+    table = groups.agg(
+        mean=("score", "mean"), passed=("perfect", "mean"), perfect=("perfect", "sum"), n=("score", "size")
+    )
+    table["sd"] = groups["score"].std(ddof=0)
+    table["variance"] = groups["score"].var(ddof=1)
+    table["pass_variance"] = groups["perfect"].var(ddof=1)
+    return table
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path)
+
+
+def one(frame: pd.DataFrame, **where: Any) -> pd.Series[Any]:
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
+    assert len(frame) == 1
+    return frame.iloc[0]
+
+
+def test_the_headline_is_the_papers_equations(out: Path, by_problem: pd.DataFrame) -> None:
+    board = read(out / "leaderboard.csv")
+    assert len(board) == 6
+    for (model, answer_format), rows in by_problem.groupby(["model", "format"]):
+        row = one(board, model=model, format=answer_format)
+        assert row.mean_score == pytest.approx(rows["mean"].mean(), abs=1e-12)
+        assert row.pass_at_1 == pytest.approx(rows.passed.mean(), abs=1e-12)
+        assert row.median_sd == pytest.approx(rows.sd.median(), abs=1e-12)
+        assert (row.n, row.k, row.valid, row.missing, row.complete) == (N, K, N * K, 0, True)
+
+
+def test_the_leaderboard_is_ordered_by_mean_score(out: Path) -> None:
+    scores = read(out / "leaderboard.csv").mean_score.tolist()
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_intervals_are_those_of_scipy(out: Path, by_problem: pd.DataFrame) -> None:
+    board = read(out / "leaderboard.csv")
+    for (model, answer_format), rows in by_problem.groupby(["model", "format"]):
+        row = one(board, model=model, format=answer_format)
+        for name, values, variances in (
+            ("mean_score", rows["mean"], rows.variance),
+            ("pass_at_1", rows.passed, rows.pass_variance),
+        ):
+            expected = stats.t.interval(0.95, N - 1, values.mean(), stats.sem(values))
+            assert_interval(row, f"{name}_total", expected)
+            a = variances / K
+            df = a.sum() ** 2 / (a**2 / (K - 1)).sum()
+            expected = stats.t.interval(0.95, df, values.mean(), math.sqrt(a.sum()) / N)
+            assert_interval(row, f"{name}_run_only", expected)
+
+
+def assert_interval(row: pd.Series[Any], name: str, expected: tuple[float, float]) -> None:
+    clipped = np.clip(expected, 0, 1)
+    assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(tuple(clipped), abs=1e-9)
+
+
+def test_families_are_clusters(out: Path, by_problem: pd.DataFrame) -> None:
+    board = read(out / "leaderboard.csv")
+    rows = by_problem.loc["alpha", "xml"]
+    residuals = rows["mean"] - rows["mean"].mean()
+    families = [f"family{int(problem[1:]) // 2}" for problem in rows.index]
+    se = math.sqrt((residuals.groupby(families).sum() ** 2).sum()) / N
+    expected = stats.t.interval(0.95, N // 2 - 1, rows["mean"].mean(), se)
+    assert_interval(one(board, model="alpha", format="xml"), "mean_score_clustered", expected)
+
+
+def test_the_spread_is_an_analysis_of_variance(
+    out: Path, runs: pd.DataFrame, by_problem: pd.DataFrame
+) -> None:
+    board = read(out / "leaderboard.csv")
+    for (model, answer_format), rows in by_problem.groupby(["model", "format"]):
+        row = one(board, model=model, format=answer_format)
+        mine = runs[(runs.model == model) & (runs.format == answer_format)]
+        f = stats.f_oneway(*[group.score for _, group in mine.groupby("problem_id")]).statistic
+        within = rows.variance.mean()
+        assert row.rms_within_sd == pytest.approx(math.sqrt(within), abs=1e-12)
+        assert row.between_sd == pytest.approx(math.sqrt(max(0, (f - 1) * within / K)), abs=1e-9)
+        assert row.icc == pytest.approx((f - 1) / (f + K - 1), abs=1e-9)
+        assert row.median_sd_interval_low <= row.median_sd <= row.median_sd_interval_high
+
+
+def test_several_samples_are_counted_by_combinations(out: Path, by_problem: pd.DataFrame) -> None:
+    board = read(out / "leaderboard.csv")
+    for (model, answer_format), rows in by_problem.groupby(["model", "format"]):
+        row = one(board, model=model, format=answer_format)
+        for m in (2, 4, 8):
+            at_least_one = [1 - comb(K - c, m) / comb(K, m) for c in rows.perfect]
+            all_of_them = [comb(c, m) / comb(K, m) for c in rows.perfect]
+            assert row[f"pass_at_{m}"] == pytest.approx(np.mean(at_least_one), abs=1e-12)
+            assert row[f"pass_hat_{m}"] == pytest.approx(np.mean(all_of_them), abs=1e-12)
+        tails = [np.mean([c >= i for i in range(5, 9)]) for c in rows.perfect]  # k = m: all or nothing
+        assert row.mg_pass_at_8 == pytest.approx(np.mean(tails), abs=1e-12)
+
+
+def test_problems_csv_is_a_group_by(out: Path, by_problem: pd.DataFrame) -> None:
+    table = read(out / "problems.csv")
+    assert len(table) == len(by_problem)
+    for _, row in table.iterrows():
+        expected = by_problem.loc[row.model, row.format, row.problem_id]
+        assert row.mean_score == pytest.approx(expected["mean"], abs=1e-12)
+        assert row.pass_at_1 == pytest.approx(expected.passed, abs=1e-12)
+        assert row.sd == pytest.approx(expected.sd, abs=1e-12)
+        assert (row.valid, row.perfect) == (expected.n, expected.perfect)
+
+
+@pytest.mark.parametrize("metric", ["mean_score", "pass_at_1", "sd"])
+def test_pairs_are_paired_over_problems(out: Path, by_problem: pd.DataFrame, metric: str) -> None:
+    column = {"mean_score": "mean", "pass_at_1": "passed", "sd": "sd"}[metric]
+    table = read(out / "pairwise.csv")
+    for answer_format in ("xml", "json"):
+        rows = table[(table.metric == metric) & (table.format == answer_format)]
+        assert {frozenset((a, b)) for a, b in zip(rows.a, rows.b, strict=True)} == {
+            frozenset(pair) for pair in combinations(("alpha", "beta", "gamma"), 2)
+        }
+        for _, row in rows.iterrows():
+            a = by_problem.loc[row.a, answer_format][column]
+            b = by_problem.loc[row.b, answer_format][column]
+            test = stats.ttest_rel(a, b)
+            interval = test.confidence_interval()
+            assert row.n == N
+            assert row.difference == pytest.approx((a - b).mean(), abs=1e-12)
+            assert row.p_t == pytest.approx(test.pvalue, rel=1e-6)
+            assert row.difference_interval_low == pytest.approx(interval.low, abs=1e-9)
+            assert row.difference_interval_high == pytest.approx(interval.high, abs=1e-9)
+            d = (a - b).round(12)
+            flips = stats.permutation_test(
+                (d,), np.mean, permutation_type="samples", n_resamples=np.inf
+            ).pvalue
+            assert row.p_permutation == pytest.approx(flips, abs=1e-9)
+            ranks = stats.wilcoxon(
+                d, zero_method="pratt", method=stats.PermutationMethod(n_resamples=2**N)
+            ).pvalue
+            assert row.p_wilcoxon == pytest.approx(ranks, abs=1e-9)
+        for name in ("p_t", "p_wilcoxon", "p_permutation"):
+            assert rows[f"{name}_holm"].tolist() == pytest.approx(
+                holm_by_hand(rows[name].tolist()), abs=1e-12
+            )
+
+
+def holm_by_hand(values: list[float]) -> list[float]:
+    ordered = sorted(values)
+    m = len(values)
+    return [min(1.0, max((m - j) * ordered[j] for j in range(ordered.index(value) + 1))) for value in values]
+
+
+def test_formats_are_compared_within_each_model(out: Path, by_problem: pd.DataFrame) -> None:
+    table = read(out / "formats.csv")
+    for title, column in (("Mean score", "mean"), ("Pass@1", "passed"), ("SD", "sd")):
+        for model in ("alpha", "beta", "gamma"):
+            row = one(table, metric=title, model=model)
+            xml, json = by_problem.loc[model, "xml"][column], by_problem.loc[model, "json"][column]
+            assert row.xml == pytest.approx(xml.mean(), abs=1e-12)
+            assert row.json == pytest.approx(json.mean(), abs=1e-12)
+            assert row.p_t == pytest.approx(stats.ttest_rel(xml, json).pvalue, rel=1e-6)
+
+
+def test_skills_are_means_over_their_problems(out: Path, by_problem: pd.DataFrame) -> None:
+    table = read(out / "skills.csv")
+    for _, row in table.iterrows():
+        problems = [
+            problem.id
+            for problem in MADE.problems
+            if row.skill in (problem.sub_skills if row.kind == "sub" else (problem.main_skill,))
+        ]
+        means = by_problem.loc[row.model, row.format].loc[problems]
+        assert row.n == len(problems)
+        assert row.mean_score == pytest.approx(means["mean"].mean(), abs=1e-12)
+        assert row.pass_at_1 == pytest.approx(means.passed.mean(), abs=1e-12)
+
+
+def test_winners_are_the_highest_means(report: Report, by_problem: pd.DataFrame) -> None:
+    table = report.table("main_skill_winners")
+    assert len(table.rows) == 4
+    for skill, n, answer_format, winners, mean, _ in table.rows:
+        problems = [problem.id for problem in MADE.problems if problem.main_skill == skill]
+        assert n == len(problems)
+        means = {
+            model: by_problem.loc[model, answer_format].loc[problems]["mean"].mean() for model in MADE.skill
+        }
+        assert mean == pytest.approx(max(means.values()))
+        assert set(str(winners).split(", ")) == {
+            model for model, value in means.items() if max(means.values()) - value < 0.0005
+        }
+
+
+def test_rates_and_outcomes_are_counts(report: Report, runs: pd.DataFrame) -> None:
+    rates, failures = report.table("answer_rates"), report.table("failures")
+    names = [column.name for column in failures.columns]
+    for row, counted in zip(rates.rows, failures.rows, strict=True):
+        mine = runs[(runs.model == row[0]) & (runs.format == row[1])]
+        assert row[3] == (mine.failure == "format_error").sum()
+        assert row[4] == pytest.approx((mine.failure == "format_error").mean())
+        assert row[6] == (mine.failure == "refusal").sum()
+        values = dict(zip(names, counted, strict=True))
+        assert values["perfect"] == mine.perfect.sum()
+        assert values["partial"] == ((mine.passed > 0) & (mine.passed < mine.total)).sum()
+        assert values["format_error"] == (mine.failure == "format_error").sum()
+        kinds = [values[name] for name in names[3:]]
+        assert sum(value for value in kinds if isinstance(value, int)) == len(mine)
+
+
+def test_lengths_correlate_over_problems(report: Report, runs: pd.DataFrame) -> None:
+    table = report.table("lengths")
+    names = [column.name for column in table.columns]
+    overall = None
+    for cells in table.rows:
+        row = dict(zip(names, cells, strict=True))
+        column = "output_characters" if row["length"] == "Answer" else "input_characters"
+        if row["model"] == "mean of all":
+            each = runs.groupby(["model", "format", "problem_id"])[[column, "score"]].mean()
+            means = each.groupby("problem_id").mean()
+            overall = means
+        else:
+            mine = runs[(runs.model == row["model"]) & (runs.format == row["format"])]
+            means = mine.groupby("problem_id")[[column, "score"]].mean()
+        expected = stats.pearsonr(means[column], means.score)
+        interval = expected.confidence_interval()
+        assert row["r"] == pytest.approx(expected.statistic, abs=1e-9)
+        assert row["p"] == pytest.approx(expected.pvalue, abs=1e-9)
+        assert row["r_interval"] == pytest.approx((interval.low, interval.high), abs=1e-9)
+        assert row["rho"] == pytest.approx(stats.spearmanr(means.round(9)).statistic, abs=1e-9)
+    assert overall is not None
+
+
+def test_costs_are_sums(report: Report, runs: pd.DataFrame) -> None:
+    costs, times = report.table("costs"), report.table("times")
+    for cost, time in zip(costs.rows, times.rows, strict=True):
+        mine = runs[(runs.model == cost[0]) & (runs.format == cost[1])]
+        assert cost[3] == mine.attempts.sum()
+        assert cost[4] == mine.input_tokens.sum()
+        assert cost[5] == pytest.approx(mine.cached_tokens.sum() / mine.input_tokens.sum())
+        assert cost[8] == pytest.approx(mine.cost_usd.sum())
+        assert cost[10] == pytest.approx(mine.cost_usd.sum() / mine.perfect.sum())
+        assert time[2] == pytest.approx(mine.ttft_s.median())
+        assert time[4] == pytest.approx(mine.latency_s.quantile(0.9))
+
+
+def test_table_1_averages_over_problems(report: Report, runs: pd.DataFrame) -> None:
+    values = {row[0]: row[1] for row in report.table("table_1").rows}
+    assert values["Project questions"] == N
+    assert values["Sub-skill categories"] == 3
+    assert values["Average number of test cases"] == pytest.approx(
+        runs.groupby("problem_id").total.first().mean()
+    )
+    solved = runs[runs.perfect == 1].groupby("problem_id")
+    assert values["Average output characters"] == pytest.approx(solved.output_characters.mean().mean())
+    assert values["Average modified files"] == pytest.approx(solved.files_changed.mean().mean())
+
+
+def test_a_csv_holds_every_digit(out: Path, report: Report) -> None:
+    with (out / "leaderboard.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [float(row["mean_score"]) for row in rows] == report.leaderboard.column("mean_score")
+
+
+def test_all_files_that_are_promised_are_written(out: Path) -> None:
+    names = {path.name for path in out.iterdir()}
+    assert names == {
+        *("index.html", "report.md", "plots", "leaderboard.csv", "problems.csv"),
+        *("runs.csv", "pairwise.csv", "skills.csv", "formats.csv"),
+    }
+    assert {path.suffix for path in (out / "plots").iterdir()} == {".svg", ".png"}

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from made_runs import Made, MadeProblem, made_problems, made_results, write_run
+
+from astra_async.errors import UsageError
+from astra_async.report import plan_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.report.table import Cell, Table
+
+
+def records(table: Table) -> list[dict[str, Cell]]:
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in table.rows]
+
+
+@pytest.fixture
+def pilot(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "pilot", Made(skill={"m": 0.6}, problems=made_problems(10), samples=8))
+
+
+def test_every_offered_size_reaches_the_target(pilot: Path) -> None:
+    plan = plan_run(pilot, 2.0)
+    now = records(plan.now)[0]
+    between, within = float(str(now["between_sd"])) ** 2, float(str(now["within_sd"])) ** 2
+    for row in records(plan.options):
+        n, k = int(str(row["n_needed"])), int(str(row["k"]))
+        assert math.sqrt((between + within / k) / n) <= 0.02 + 1e-12
+        assert n == 1 or math.sqrt((between + within / k) / (n - 1)) > 0.02
+        assert row["calls"] == n * k
+
+
+def test_costs_are_those_of_the_pilots_calls(pilot: Path) -> None:
+    made = Made(skill={"m": 0.6}, problems=made_problems(10), samples=8)
+    costs = [result.cost_usd or 0 for result, _ in made_results(made)]
+    row = records(plan_run(pilot, 2.0).options)[0]
+    assert row["cost_usd"] == pytest.approx(sum(costs) / len(costs) * int(str(row["calls"])))
+
+
+def test_more_samples_alone_may_never_reach_the_target(tmp_path: Path) -> None:
+    spread = write_run(tmp_path / "spread", Made(skill={"m": 0.9}, problems=made_problems(12), samples=16))
+    now = records(plan_run(spread, 0.1).now)[0]
+    assert now["k_total"] == math.inf
+    assert math.isfinite(float(str(now["k_run_only"])))
+
+
+@pytest.mark.parametrize("target", [0.0, -1.0, math.nan])
+def test_a_target_that_cannot_be_is_refused(pilot: Path, target: float) -> None:
+    with pytest.raises(UsageError, match="--target-se"):
+        plan_run(pilot, target)
+
+
+def test_a_pilot_of_single_samples_is_refused(tmp_path: Path) -> None:
+    pilot = write_run(tmp_path / "run", Made(samples=1, problems=[MadeProblem(id="a"), MadeProblem(id="b")]))
+    with pytest.raises(UsageError, match="two samples each"):
+        plan_run(pilot, 1.0)
