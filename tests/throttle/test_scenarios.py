@@ -1,0 +1,194 @@
+"""Whole runs against servers that limit for real, in virtual time.
+
+130 calls at 5 requests (or 5,000 tokens) a second, answers after 2 s: at best 28 s.
+"""
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+import pytest
+from limited_provider import Kind, Limit, LimitedProvider, request, settings
+from virtual_time import VirtualLoop, run
+
+from astra_async.errors import PoolUnusable, RateLimited
+from astra_async.throttle import Pool, PoolEvent, PoolState
+from astra_async.types import CallWatch, Completion, ModelRequest
+
+IDEAL_S = 28.0
+ANNOUNCED = {
+    "requests": {"requests_per_minute": 300.0},
+    "tokens": {"input_tokens_per_minute": 240_000.0, "output_tokens_per_minute": 60_000.0},
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    took_s: float
+    rejections: int
+    state: PoolState
+    events: list[PoolEvent]
+
+
+def play(
+    kind: Kind,
+    *,
+    dimension: str = "requests",
+    headers: bool = False,
+    configured: bool = False,
+    phase_s: float = 0.0,
+    hint_s: float | None = 1.0,
+    count: int = 130,
+    seed: int = 0,
+) -> Outcome:
+    async def main(loop: VirtualLoop) -> Outcome:
+        limit = Limit(kind, 5 if dimension == "requests" else 5000, phase_s=phase_s)
+        provider = LimitedProvider(
+            loop.time,
+            limit,
+            dimension="requests" if dimension == "requests" else "tokens",
+            announces=headers,
+            hint_s=hint_s,
+        )
+        events: list[PoolEvent] = []
+        pool = Pool(
+            settings(**(ANNOUNCED[dimension] if configured else {})),
+            provider,
+            price=lambda _: None,
+            on_event=events.append,
+            clock=loop.time,
+            rng=random.Random(seed),
+        )
+        begun_at = loop.time()
+        await asyncio.gather(*(pool.call(request(i, f"p{i % 10}")) for i in range(count)))
+        return Outcome(loop.time() - begun_at, len(provider.rejections), pool.state, events)
+
+    return run(main)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dimension", ["requests", "tokens"])
+@pytest.mark.parametrize(
+    ("kind", "phase_s"),
+    [
+        ("bucket", 0.0),
+        ("sliding window", 0.0),
+        ("fixed window", 0.2),
+        ("fixed window", 0.5),
+        ("fixed window", 0.8),
+    ],
+)
+def test_an_unknown_limit_is_found_with_few_rejections(
+    kind: Kind, phase_s: float, dimension: str, seed: int
+) -> None:
+    outcome = play(kind, dimension=dimension, phase_s=phase_s, seed=seed)
+    assert outcome.took_s <= 1.1 * IDEAL_S
+    assert outcome.rejections <= 5
+
+
+def test_a_window_that_ends_in_the_middle_of_the_first_burst_costs_little_more() -> None:
+    outcome = play("fixed window", phase_s=0.05)
+    assert outcome.took_s <= 1.13 * IDEAL_S
+    assert outcome.rejections <= 5
+
+
+@pytest.mark.parametrize("dimension", ["requests", "tokens"])
+@pytest.mark.parametrize("kind", ["bucket", "sliding window", "fixed window"])
+def test_a_limit_announced_in_headers_is_never_violated(kind: Kind, dimension: str) -> None:
+    outcome = play(kind, dimension=dimension, headers=True)
+    assert outcome.rejections == 0
+    assert outcome.took_s <= 1.1 * IDEAL_S
+
+
+@pytest.mark.parametrize("dimension", ["requests", "tokens"])
+@pytest.mark.parametrize("kind", ["bucket", "sliding window", "fixed window"])
+def test_a_limit_in_the_settings_is_never_violated(kind: Kind, dimension: str) -> None:
+    outcome = play(kind, dimension=dimension, configured=True)
+    assert outcome.rejections == 0
+    assert outcome.took_s <= 1.1 * IDEAL_S
+
+
+def test_a_hint_that_only_reaches_to_the_next_request_does_as_well() -> None:
+    outcome = play("bucket", hint_s=0.2)
+    assert outcome.took_s <= 1.1 * IDEAL_S
+    assert outcome.rejections <= 5
+
+
+def test_a_limit_without_any_hint_is_found_too() -> None:
+    outcome = play("bucket", hint_s=None, count=600)
+    assert outcome.took_s <= 1.3 * (600 / 5 + 2)
+    assert outcome.rejections <= 15
+
+
+def test_a_long_run_stays_near_the_limit() -> None:
+    outcome = play("sliding window", count=3000)
+    assert outcome.took_s <= 1.1 * (3000 / 5 + 2)
+    assert outcome.rejections <= 25
+    assert outcome.state.send_rate == pytest.approx(5, rel=0.1)
+
+
+def test_without_any_limit_concurrency_reaches_the_maximum() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = LimitedProvider(loop.time, latency_s=5.0, network_s=0.0)
+        pool = Pool(settings(max_in_flight=256), provider, price=lambda _: None, clock=loop.time)
+        begun_at = loop.time()
+        await asyncio.gather(*(pool.call(request(i)) for i in range(4000)))
+        assert provider.most_in_flight == 256
+        assert loop.time() - begun_at < 4000 / 256 * 5 + 45
+
+    run(main)
+
+
+def test_a_quick_server_is_not_slowed_down_by_the_opening() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = LimitedProvider(loop.time, latency_s=0.003, network_s=0.001)
+        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time)
+        begun_at = loop.time()
+        await asyncio.gather(*(pool.call(request(i)) for i in range(2080)))
+        assert loop.time() - begun_at < 1.0
+
+    run(main)
+
+
+def test_a_storm_of_rejections_holds_no_slot_and_ends_well() -> None:
+    class Storm(LimitedProvider):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            if self._clock() < 1030:
+                await asyncio.sleep(0.05)
+                raise RateLimited("429", hint_s=2.0)
+            return await super().complete(request, watch)
+
+    async def main(loop: VirtualLoop) -> None:
+        provider = Storm(loop.time, latency_s=0.5)
+        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time)
+        outcomes = await asyncio.gather(*(pool.call(request(i)) for i in range(512)))
+        assert len(outcomes) == 512
+        assert pool.state.rate_limited < 100
+        assert loop.time() < 1120
+
+    run(main)
+
+
+def test_a_refused_pool_and_a_limited_one_leave_a_healthy_one_alone() -> None:
+    class Refused(LimitedProvider):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            raise PoolUnusable("401: the key is refused", status=401)
+
+    async def main(loop: VirtualLoop) -> None:
+        def pool_of(provider: LimitedProvider) -> Pool:
+            return Pool(settings(), provider, price=lambda _: None, clock=loop.time)
+
+        refused, limited, healthy = (
+            pool_of(Refused(loop.time)),
+            pool_of(LimitedProvider(loop.time, Limit("bucket", 1))),
+            pool_of(LimitedProvider(loop.time)),
+        )
+        slow = asyncio.gather(*(limited.call(request(i)) for i in range(100)))
+        lost = await asyncio.gather(*(refused.call(request(i)) for i in range(50)), return_exceptions=True)
+        assert all(isinstance(o, PoolUnusable) for o in lost)
+        await asyncio.gather(*(healthy.call(request(i)) for i in range(200)))
+        assert loop.time() < 1020
+        await slow
+        assert loop.time() < 1130
+
+    run(main)
