@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from astra_async.cli.console import open_console
 from astra_async.cli.wiring import chosen_problems, ready_problems, resolved_models
 from astra_async.progress import duration
 from astra_async.types import Usage
@@ -40,13 +41,12 @@ class Estimate:
 
 def dry_run(config: RunConfig) -> int:
     """Print the plan; returns the exit code."""
-    from rich.console import Console
     from rich.table import Table
 
     problems = chosen_problems(config)
     prepared, failed = asyncio.run(ready_problems(config, problems))
     config = resolved_models(config)
-    console = Console()
+    console = open_console()
     table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "at least")
     for settings in config.models:
         table.add_row(*_cells(estimate(settings, prepared, config.formats, config.samples)))

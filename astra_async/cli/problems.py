@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.console import open_console
 from astra_async.cli.options import config_options
 from astra_async.cli.wiring import data_config, load_problem_set, ready_problems
 from astra_async.integration import integrate
@@ -33,7 +34,6 @@ def problems(*, config_file: Path | None, **given: Any) -> int:
 
 
 async def _show(config: RunConfig, found: ProblemSet) -> int:
-    from rich.console import Console
     from rich.table import Table
 
     from astra_async.report.dataset import table_1
@@ -41,7 +41,7 @@ async def _show(config: RunConfig, found: ProblemSet) -> int:
 
     chosen = select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
     ready, failed = await ready_problems(config, chosen)
-    console = Console()
+    console = open_console()
     columns = ", ".join(
         field if field == header else f"{field} = {header!r}" for field, header in found.columns.items()
     )

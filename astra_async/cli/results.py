@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from astra_async.cli.console import open_console
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PLAIN_WIDTH = 140  # where nobody's terminal sets a limit
 _RUN = click.Path(path_type=Path, file_okay=False, exists=True)
 
 
@@ -26,14 +27,10 @@ def report(directories: tuple[Path, ...], *, out: Path | None) -> None:
 
 def write_and_print(directories: Sequence[Path], out: Path, *, full: bool = False) -> None:
     """Write the report and print its leaderboard (or all tables), the page's path last."""
-    from rich.console import Console
-
     from astra_async.report import build_report, print_leaderboard, print_report
     from astra_async.report.write import write_built
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_PLAIN_WIDTH)
+    console = open_console()
     built = build_report(directories)
     (print_report if full else print_leaderboard)(built, console)
     click.echo(write_built(built, out).index)

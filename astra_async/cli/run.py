@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE, one_line
+from astra_async.cli.console import open_console
 from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewing import view_of
@@ -84,9 +85,8 @@ def demo(*, full: bool, log_json: bool, **given: Any) -> int:
 def start(config: RunConfig, *, log_json: bool = False, generate_only: bool = False) -> int:
     """Run a configuration to its end on a uvloop; returns the exit code."""
     import uvloop
-    from rich.console import Console
 
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
     call = Call(config=config, console=console, style=style, generate_only=generate_only)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop_runner:

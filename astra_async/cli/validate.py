@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from astra_async.cli.console import open_console
 from astra_async.cli.options import config_options
 from astra_async.cli.wiring import cache_root, chosen_problems, data_config, ready_problems, resolve_images
 from astra_async.config import BUNDLED
@@ -36,13 +37,11 @@ if TYPE_CHECKING:
 )
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
     """Run each problem's untouched project, its reference and known faulty answers; exit 1 on any unfit."""
-    from rich.console import Console
-
     config = data_config(given, config_file)
     found = asyncio.run(_validate(config, repeat))
     records = [asdict(fitness) | {"verdict": fitness.verdict} for fitness in found]
     write_atomically(json_path, orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
-    _print(found, Console())
+    _print(found, open_console())
     click.echo(json_path)
     return 1 if any(fitness.reasons for fitness in found) else 0
 
