@@ -35,6 +35,7 @@ REPAIRS = {
     "several_blocks": "the files came in more than one root element or object; they were merged",
     "duplicate_path": "a path was given more than once; the last content was taken",
     "unescaped": "a file's line ends were written as the two characters \\n",
+    "backspace": "a backspace character was meant as the two characters \\b",
     # XML
     "not_well_formed": "no well-formed XML; the file elements were found by searching",
     "no_root": "file elements without a root element",
@@ -52,6 +53,7 @@ REPAIRS = {
     "invalid_escape": "backslashes that escape nothing were doubled",
     "trailing_comma": "a comma before a closing bracket was dropped",
     "unescaped_quotes": "quotation marks in contents were not escaped; files were found by their paths",
+    "backticks": "contents were given in backticks, as JavaScript's template literals",
     "json_repair": "the JSON was repaired by guessing (json-repair)",
     "wrapped": "not one object of paths: a wrapper, a list, or objects with path and content",
     "nested_folders": "folders were given as nested objects",

@@ -1,21 +1,23 @@
 r"""Mends the content of single files: a markdown fence round it, `\n` and `\t` written as two characters.
 
+A backspace, which no source holds, was the `\b` of a regular expression that JSON took for its own escape.
+
 A file is taken for wrongly escaped only if it has no real line break and at least one `\n` that must
 be a line end, because it stands outside of every string literal and not where a regular expression
 would have it. So `console.log("a\nb")` and `s.split(/\r?\n/)` stay as they are, while
 `import os\nprint("a\nb")\n` becomes two lines and keeps the escape in its string. Where quotes or
-backslashes are escaped as well (`\"`, `\\n`), the whole text was escaped once too often and is
-unescaped as a whole.
+backslashes are escaped as well, and nothing is not (`\"`, `\\n`), the whole text was escaped once too
+often and is unescaped as a whole.
 """
 
 from __future__ import annotations
 
+import json
 import re
 
 _MARKDOWN = (".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc")
 _FENCED = re.compile(r"\A\s{0,200}(`{3,}|~{3,})[^\n`]{0,40}\n")
 _TOKEN = re.compile(r"""\\.|\"\"\"|'''|["'`]""", re.DOTALL)
-_ESCAPE = re.compile(r"""\\(u[0-9a-fA-F]{4}|[ntr"'\\/])""")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
 _CERTAIN = 2  # one certain line end, or two likely ones
 
@@ -27,6 +29,9 @@ def mended(path: str, content: str) -> tuple[str, tuple[str, ...]]:
     if without_fence is not None:
         content = without_fence
         repairs.append("fence")
+    if "\b" in content:
+        content = content.replace("\b", "\\b")
+        repairs.append("backspace")
     unescaped = _unescaped(content)
     if unescaped is not None:
         content = unescaped
@@ -49,40 +54,32 @@ def _unfenced(path: str, content: str) -> str | None:
 
 def _unescaped(content: str) -> str | None:
     body = content.strip()
-    if "\n" in body or "\\n" not in body:
+    if "\n" in body or "\\n" not in body or _evidence(body) < _CERTAIN:
         return None
-    evidence, escaped_quote, escaped_backslash = _evidence(body)
-    if evidence < _CERTAIN:
-        return None
-    if escaped_quote or escaped_backslash:
-        return _ESCAPE.sub(_unescape, content)
+    if '\\"' in body or "\\\\" in body:
+        # Escaped as a whole if it is the inside of a JSON string: no bare quotation mark, no other escape.
+        try:
+            return str(json.loads(f'"{content}"', strict=False))
+        except ValueError:
+            pass
     return _unescaped_outside_strings(content)
 
 
-def _evidence(body: str) -> tuple[int, bool, bool]:
-    r"""How surely some `\n` is a line end; whether quotes and backslashes are escaped as well."""
+def _evidence(body: str) -> int:
+    r"""How surely some `\n` outside of string literals is a line end: from two on it is certain."""
     # A leading line comment must end somewhere; a leading block comment may hold apostrophes.
     evidence = _CERTAIN if body.startswith(("//", "#")) else 0
     start = body.find("*/") + 2 if body.startswith("/*") and "*/" in body else 0
     quote = ""
-    escaped_quote = escaped_backslash = False
     for token in _TOKEN.finditer(body, start):
         text = token.group()
         if not quote and text == "\\n":
             evidence += _certainty(body, token.start())
-        elif text == "\\\\":
-            escaped_backslash = escaped_backslash or body[token.end() : token.end() + 1] in {
-                "n",
-                "t",
-                "r",
-                "\\",
-            }
         elif text in {'\\"', "\\'"} and quote in {"", text}:
-            escaped_quote = True
             quote = "" if quote else text
         elif not text.startswith("\\"):
             quote = _next_quote(quote, text)
-    return evidence, escaped_quote, escaped_backslash
+    return evidence
 
 
 def _next_quote(quote: str, token: str) -> str:
@@ -110,13 +107,6 @@ def _certainty(body: str, at: int) -> int:
     return _CERTAIN if ends_a_statement else 1
 
 
-def _unescape(escape: re.Match[str]) -> str:
-    letter = escape.group(1)
-    if letter[0] == "u" and len(letter) > 1:
-        return chr(int(letter[1:], 16))
-    return _PLAIN.get(letter, letter)
-
-
 def _unescaped_outside_strings(content: str) -> str:
     r"""Line ends and tabs for `\n` and `\t` that stand outside of string literals."""
     pieces = []
@@ -124,6 +114,8 @@ def _unescaped_outside_strings(content: str) -> str:
     last = 0
     for token in _TOKEN.finditer(content):
         text = token.group()
+        if text == "\\n" and _ends_a_statement(content, token.start(), quote):
+            quote = ""  # a quotation mark in a regular expression or a comment had opened no string
         if not quote and text in {"\\n", "\\t", "\\r"}:
             pieces += [content[last : token.start()], _PLAIN[text[1]]]
             last = token.end()
@@ -137,3 +129,10 @@ def _is_apostrophe(content: str, at: int) -> bool:
     """Whether this mark stands inside a word of a comment or a text (don't)."""
     around = content[max(0, at - 1) : at + 2]
     return len(around) == 3 and around[1] == "'" and around[0].isalpha() and around[2].isalpha()  # noqa: PLR2004 - the mark and its neighbours
+
+
+def _ends_a_statement(content: str, at: int, quote: str) -> bool:
+    r"""Whether the `\n` at this index ends a statement, although a string seems to be open."""
+    if quote not in {"'", '"'} or not content.startswith((";", "{", "}"), max(0, at - 1)):
+        return False
+    return not content.startswith(quote, at + 2)

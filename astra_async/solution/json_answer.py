@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from astra_async.solution.json_places import read_by_places
 from astra_async.solution.json_shapes import ShapedFiles, begins_an_answer, is_path, shape
 from astra_async.solution.reading import Reading, surroundings
 
@@ -24,8 +25,6 @@ _FIRST_KEY = re.compile(r"[\[{\s]{1,400}\"([^\"\\\n]{1,300})\"\s{0,50}:")
 _TOKEN = re.compile(r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?|,(?=\s{0,200}[}\]])", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[^u]|(?=u)|\Z)", re.DOTALL)
 _VALID_ESCAPES = frozenset('"\\/bfnrt')
-_LENIENT_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WORD = re.compile(r"\w")
 _MAX_STARTS = 8  # failed attempts, each linear
 
@@ -35,7 +34,7 @@ def read_json(text: str) -> Reading | None:
     try:
         whole = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _read_objects(text, ()) or _read_mended(text) or _read_by_places(text)
+        return _read_objects(text, ()) or _read_mended(text) or _read_unclosed(text) or read_by_places(text)
     found = ShapedFiles()
     _shape(whole, text, found)
     return Reading(files=found.files, repairs=tuple(found.repairs), closed=True) if found.files else None
@@ -63,7 +62,8 @@ def slow_repair(text: str) -> Reading | None:
     start = _START.search(text)
     if start is None:
         return None
-    region = text[start.start() : max(text.rfind("}"), text.rfind("]")) + 1] or text[start.start() :]
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    region = text[start.start() : end if '"' not in text[end:] else len(text)]
     try:
         value = json_repair.loads(region, skip_json_loads=True)
     except (ValueError, RecursionError):
@@ -181,70 +181,19 @@ def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
     return _ESCAPE.sub(mend, string)
 
 
-# --- files found by their places --------------------------------------------------------------------
-
-_KEY = r"\"(?P<key>[\w@.\-/\[\]()+$~]{1,300})\"\s{0,50}:\s{0,50}\""
-_DESCRIBED = (
-    r"\"(?:path|file_?path|file_?name|name)\"\s{0,50}:\s{0,50}\"(?P<path>[^\"\\\n]{1,300})\"\s{0,50},"
-    r"\s{0,50}\"(?:content|contents|code|source)\"\s{0,50}:\s{0,50}\""
-)
-_PLACE = re.compile(rf"(?P<before>[{{,]\s{{0,200}})(?:{_DESCRIBED}|{_KEY})")
-
-
-def _read_by_places(text: str) -> Reading | None:
-    """Files found by the path that opens each, for strings whose quotation marks are not escaped."""
-    places = _places(text)
-    if not places:
+def _read_unclosed(text: str) -> Reading | None:
+    """An object that lacks nothing but its closing brackets."""
+    start = _START.search(text)
+    if start is None:
         return None
-    end = text.rfind("}") + 1
-    closed = end > places[-1].end()
-    found = ShapedFiles()
-    for place, following in zip(places, [*places[1:], None], strict=True):
-        stop = following.start() if following else end if closed else len(text)
-        content = _string_before(text[place.end() : stop])
-        if content is None:
-            return None
-        found.add(place.group("path") or place.group("key"), content)
-    around = surroundings(text[: places[0].start()], text[end:] if closed else "")
-    repairs = (*around, *found.repairs, "unescaped_quotes", *(() if closed else ("unclosed_root",)))
-    return Reading(files=found.files, repairs=repairs, closed=closed)
-
-
-def _places(text: str) -> list[re.Match[str]]:
-    """The paths that open a file: after the first, only those laid out like it.
-
-    Unescaped code can hold `"socket.io": "^4"` itself (a package.json): a path must stand after the same
-    blanks as the first one, and after the end of a string.
-    """
-    places: list[re.Match[str]] = []
-    layout = ""
-    for match in _PLACE.finditer(text):
-        blanks = match.group("before")[1:]
-        if not places:
-            if match.group("before")[0] == "{" and (match.group("path") or is_path(match.group("key"))):
-                places, layout = [match], blanks
+    region = text[start.start() :].rstrip().removesuffix("```").rstrip().rstrip(",")
+    for closing in ("}", "]}", "}]}", "}}", "}]", "]"):
+        try:
+            value = json.loads(region + closing, strict=False)
+        except (ValueError, RecursionError):
             continue
-        key = match.group("key")
-        if key is None or (is_path(key) and _follows(text, match.start(), blanks, layout)):
-            places.append(match)
-    return places
-
-
-def _follows(text: str, start: int, blanks: str, layout: str) -> bool:
-    same = blanks == layout or ("\n" not in layout and "\n" not in blanks)
-    return same and text[max(0, start - 200) : start].rstrip().endswith('"')
-
-
-def _string_before(source: str) -> str | None:
-    """The string that begins at the start of `source` and ends at its last quotation mark."""
-    bare = source.rstrip(" \t\r\n,{}[]")
-    if not bare.endswith('"'):
-        return None
-    return _LENIENT_ESCAPE.sub(_unescape, bare[:-1])
-
-
-def _unescape(escape: re.Match[str]) -> str:
-    letter = escape.group(1)
-    if len(letter) > 1:
-        return chr(int(letter[1:], 16))
-    return _LETTERS.get(letter, letter)
+        found = ShapedFiles()
+        _shape(value, region + closing, found)
+        names = (*surroundings(text[: start.start()], ""), *found.repairs, "unclosed_root")
+        return Reading(files=found.files, repairs=names, closed=False) if found.files else None
+    return None

@@ -16,6 +16,8 @@ WRONGLY_ESCAPED = [
     ('{\\n  \\"name\\": \\"x\\"\\n}\\n', '{\n  "name": "x"\n}\n'),
     ("// don't panic\\nfoo();\\nbar();\\n", "// don't panic\nfoo();\nbar();\n"),
     ('"""Docs.\\n\\nMore."""\\nimport os\\nx = 1\\n', '"""Docs.\\n\\nMore."""\nimport os\nx = 1\n'),
+    ('s.match(/["]/);\\nif (a) {\\n  b();\\n}\\n', 's.match(/["]/);\nif (a) {\n  b();\n}\n'),
+    ("x = /^\\\\d+$/;\\ny();\\n", "x = /^\\d+$/;\ny();\n"),
     ("<p>\\n  Hello\\n</p>\\n", "<p>\n  Hello\n</p>\n"),
     (".a {\\n  color: red;\\n}\\n", ".a {\n  color: red;\n}\n"),
     ("const s = `a\\nb`;\\nfoo();", "const s = `a\\nb`;\nfoo();"),
@@ -23,6 +25,7 @@ WRONGLY_ESCAPED = [
 ]
 
 RIGHT_AS_IT_IS = [
+    'export const css = ".a {\\n  color: red;\\n}\\n";',
     'console.log("a\\nb")',
     "console.log('a\\n');",
     "module.exports = s => s.split(/\\r?\\n/);",
@@ -68,3 +71,7 @@ def test_a_fence_round_the_whole_content_is_dropped() -> None:
 )
 def test_fences_that_belong_to_the_file_stay(path: str, content: str) -> None:
     assert mended(path, content) == (content, ())
+
+
+def test_a_backspace_is_the_word_boundary_of_a_regular_expression() -> None:
+    assert mended("a.js", "/\bsrc\b/;\n") == ("/\\bsrc\\b/;\n", ("backspace",))

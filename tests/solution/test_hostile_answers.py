@@ -100,8 +100,8 @@ def in_xml(files: Mapping[str, str]) -> str:
 
 
 def needs_mending(text: str) -> bool:
-    """Contents that are mended on purpose: no line break but a literal backslash n, or a fence round all."""
-    return "\\n" in text or text.lstrip().startswith(("```", "~~~"))
+    """Contents that are mended on purpose: a literal backslash n, a backspace, a fence round all."""
+    return "\\n" in text or "\b" in text or text.lstrip().startswith(("```", "~~~"))
 
 
 @given(st.dictionaries(NAMES, XML_TEXT.filter(lambda text: not needs_mending(text)), min_size=1, max_size=5))

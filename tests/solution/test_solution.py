@@ -107,6 +107,12 @@ def test_xml_is_read_tolerantly_and_every_repair_is_named(text: str, repairs: li
     assert sorted(solution.repairs) == sorted(repairs)
 
 
+def test_prose_that_quotes_the_format_is_no_answer() -> None:
+    prose = "I answer with a `<solution>` that holds a `<file path='x.js'>` for each file:"
+    solution = read(f"{prose}\n\n<solution>\n{element()}\n</solution>\nIt ends with `</solution>`.")
+    assert solution.files == {"src/app.js": APP}
+
+
 def test_an_unsplit_end_of_cdata_stays_in_the_content() -> None:
     solution = read(f"<solution>{element('a.js', 'x = a[b[0]]>1;')}\n{element('b.js', 'y')}</solution>")
     assert solution.files == {"a.js": "x = a[b[0]]>1;", "b.js": "y"}
@@ -220,6 +226,23 @@ def test_quotation_marks_that_are_not_escaped_lose_no_code() -> None:
     solution = read(broken, "json")
     assert solution.files == files
     assert solution.repairs == ("unescaped_quotes",)
+
+
+def test_contents_in_backticks_are_read() -> None:
+    solution = read('{\n"a.js": `const a = \\`x ${b}\\`;\n`,\n"b.js": `y`\n}', "json")
+    assert solution.files == {"a.js": "const a = `x ${b}`;\n", "b.js": "y"}
+    assert solution.repairs == ("backticks",)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"a.js": "x}"', '{"files": [{"path": "a.js", "content": "x}"}', '[{"path": "a.js", "content": "x}"'],
+)
+def test_missing_brackets_at_the_end_are_added(answer: str) -> None:
+    solution = read(answer, "json")
+    assert solution.files == {"a.js": "x}"}
+    assert "unclosed_root" in solution.repairs
+    assert unusable(answer, "json", "length").failure == "truncated"
 
 
 def test_the_content_of_a_json_file_may_be_given_as_json() -> None:
