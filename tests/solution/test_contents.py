@@ -16,7 +16,7 @@ WRONGLY_ESCAPED = [
     ('{\\n  \\"name\\": \\"x\\"\\n}\\n', '{\n  "name": "x"\n}\n'),
     ("// don't panic\\nfoo();\\nbar();\\n", "// don't panic\nfoo();\nbar();\n"),
     ('"""Docs.\\n\\nMore."""\\nimport os\\nx = 1\\n', '"""Docs.\\n\\nMore."""\nimport os\nx = 1\n'),
-    ('s.match(/["]/);\\nif (a) {\\n  b();\\n}\\n', 's.match(/["]/);\nif (a) {\n  b();\n}\n'),
+    ('x();\\ns.match(/["]/);\\nif (a) {\\n  b();\\n}\\n', 'x();\ns.match(/["]/);\nif (a) {\n  b();\n}\n'),
     ("x = /^\\\\d+$/;\\ny();\\n", "x = /^\\d+$/;\ny();\n"),
     ("<p>\\n  Hello\\n</p>\\n", "<p>\n  Hello\n</p>\n"),
     (".a {\\n  color: red;\\n}\\n", ".a {\n  color: red;\n}\n"),
