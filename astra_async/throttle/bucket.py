@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from astra_async.types import RateWindow
 
 Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
@@ -117,6 +119,14 @@ class Bucket:
         self._given = 0.0
         self._made_at = now
 
+    def recall(self, sent: Sequence[float], amount: float, now: float) -> None:
+        """Count what was sent before this bucket existed, up to ten seconds' worth of waiting."""
+        if sent:
+            past = Spacing(self._spacing.per_second, sent[0])
+            for at in sent:
+                past.take(amount, at)
+            self._spacing.take(-max(past.level(now), -CAPACITY_S * past.per_second), now)
+
     def ready_at(self, amount: float, now: float) -> float:
         """When so much may be sent; `now` if at once."""
         ready = self._spacing.ready_at(now)
@@ -193,11 +203,19 @@ class Bucket:
             self._room.set(min(left, self._room.level(now)), self._room.known_from, now)
 
 
-def announced_bucket(dimension: Dimension, window: RateWindow, now: float) -> Bucket | None:
-    """A bucket for a limit that nobody had configured; None if the window is no per-minute limit."""
-    if window.limit and window.limit > 0 and _is_per_minute(window):
-        return Bucket(dimension, window.limit, now)
-    return None
+def announced_bucket(
+    dimension: Dimension, window: RateWindow, now: float, sent: Sequence[float] = (), amount: float = 1.0
+) -> Bucket | None:
+    """A bucket for a limit that nobody had configured; None if the window is no per-minute limit.
+
+    It begins as if it had been there when the latest requests were `sent`, each of about `amount`: the
+    next one keeps its distance from them.
+    """
+    if not window.limit or not _is_per_minute(window):
+        return None
+    bucket = Bucket(dimension, window.limit, now)
+    bucket.recall(sent, amount, now)
+    return bucket
 
 
 class _Room:

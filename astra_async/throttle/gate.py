@@ -65,7 +65,6 @@ class Gate:
         self._epoch = 0
         self._sends = 0
         self._paused = False
-        self._latest: Attempt | None = None
 
     # --- admission ----------------------------------------------------------------------------------
 
@@ -97,7 +96,6 @@ class Gate:
                 bucket.reserve(demand.of(dimension), now, guessed=demand.guessed)
                 for dimension, bucket in self._buckets.items()
             ]
-        self._latest = attempt
         return attempt
 
     def resume(self, now: float) -> None:
@@ -236,20 +234,19 @@ class Gate:
         return at, reason
 
     def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
-        bucket = self._buckets.get(dimension) or self._new_bucket(dimension, window)
+        bucket = self._buckets.get(dimension) or self._new_bucket(dimension, window, attempt, now)
         if bucket is None:
             return
         hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
         bucket.announce(window, attempt.sent_at, hold, now)
 
-    def _new_bucket(self, dimension: Dimension, window: RateWindow) -> Bucket | None:
-        """A bucket that begins with the latest request: the next one keeps its distance from that."""
-        latest = self._latest
-        bucket = announced_bucket(dimension, window, latest.sent_at) if latest else None
-        if latest is not None and bucket is not None:
+    def _new_bucket(
+        self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float
+    ) -> Bucket | None:
+        amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
+        bucket = announced_bucket(dimension, window, now, self._send_rate.recent(now), amount)
+        if bucket is not None:
             self._buckets[dimension] = bucket
-            demand = self.estimator.demand(latest.request, warm=False)
-            latest.holds.append(bucket.reserve(demand.of(dimension), latest.sent_at, guessed=demand.guessed))
         return bucket
 
     def _report_cut(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from astra_async.throttle.bucket import AIM, Spacing
+from astra_async.throttle.bucket import AIM, CAPACITY_S, Spacing
 
 if TYPE_CHECKING:
     import random
@@ -155,6 +155,10 @@ class SendRate:
         oldest = next(iter(self._sent))
         if now - self._sent[oldest] > _HORIZON_S:
             del self._sent[oldest]
+
+    def recent(self, now: float) -> list[float]:
+        """When the requests of the last ten seconds were sent, as far as they were not rejected."""
+        return [at for at in self._sent.values() if now - at <= CAPACITY_S]
 
     def rejected(self, number: int) -> None:
         """Request `number` was not accepted."""

@@ -17,7 +17,7 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.throttle import Pool, PoolEvent
+from astra_async.throttle import Budget, Pool, PoolEvent
 from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 
@@ -259,6 +259,37 @@ def test_a_call_cancelled_in_the_moment_of_its_turn_loses_no_slot() -> None:
         assert len(provider.sent) == 1
         assert (pool.state.in_flight, pool.state.waiting) == (0, 0)
         await pool.call(request(2))
+
+    run(main)
+
+
+def test_a_leader_cancelled_in_the_moment_of_its_turn_gives_back_its_budget_and_its_lead() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Script(latency_s=1.0)
+        budget = Budget(1e6)
+        pool = Pool(
+            settings(max_in_flight=1),
+            provider,
+            price=dollar_a_token,
+            budget=budget,
+            clock=loop.time,
+            rng=random.Random(0),
+        )
+
+        async def first_then_cancel() -> None:
+            await pool.call(request(0, "other"))
+            assert pool.state.in_flight == 1
+            leader.cancel()
+
+        first = asyncio.create_task(first_then_cancel())
+        leader = asyncio.create_task(pool.call(request(1, cache=True)))
+        follower = asyncio.create_task(pool.call(request(2, cache=True)))
+        await first
+        await follower
+        assert leader.cancelled()
+        assert loop.time() == pytest.approx(1002, abs=0.2)
+        assert budget.reserved_usd == 0
+        assert budget.spent_usd == 220
 
     run(main)
 
