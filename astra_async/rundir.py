@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import sys
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ PartKind = Literal["models", "formats", "problems", "grading"]
 PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
+_LOG_NAMES = ("completions.jsonl", "results.jsonl", "events.jsonl")
 Place = tuple[int, int]  # offset and length of a line
 
 
@@ -67,10 +69,9 @@ class RunDirectory:
         self.answered: dict[SampleKey, Place] = {}
         self.graded: dict[SampleKey, Place] = {}
         self._lock = lock
+        self._was_there = (path / "run.json").exists()
         self.run: dict[str, Any] = read_run(path / "run.json")
-        self._completions = self._open_log("completions.jsonl")
-        self._results = self._open_log("results.jsonl")
-        self._events = self._open_log("events.jsonl")
+        self._completions, self._results, self._events = map(self._open_log, _LOG_NAMES)
 
     @classmethod
     def open(cls, path: Path, on_result: Callable[[Mapping[str, Any]], None] | None = None) -> Self:
@@ -166,6 +167,16 @@ class RunDirectory:
                 log.close()
         finally:
             os.close(self._lock)
+
+    def discard_if_unused(self) -> None:
+        """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
+        if self.answered or self.graded or self._was_there:
+            return
+        for name in ("run.json", "problems.csv", "expected.json", ".lock", *_LOG_NAMES):
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "prompts", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()  # only if nothing else is in it
 
     def _extend_part(self, kind: PartKind, new: Mapping[str, Mapping[str, Any]], used: set[str]) -> None:
         old = self.run.setdefault("parts", {}).setdefault(kind, {})

@@ -148,6 +148,23 @@ def test_a_run_only_grows(tmp_path: Path) -> None:
     }
 
 
+def test_a_refused_call_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    for path in (tmp_path / "new", tmp_path / "kept"):
+        with closing(RunDirectory.open(path)) as directory:
+            directory.extend(parts(), {}, samples=2)
+            directory.discard_if_unused()
+    assert [path.name for path in tmp_path.rglob("*")] == []
+
+
+def test_a_directory_with_answers_is_never_discarded(tmp_path: Path) -> None:
+    with closing(RunDirectory.open(tmp_path)) as directory:
+        directory.record_completion(KEY, COMPLETION, "abc")
+        directory.discard_if_unused()
+    with closing(RunDirectory.open(tmp_path)) as directory:
+        assert list(directory.answered) == [KEY]
+
+
 def test_events_carry_the_key_and_the_reason(tmp_path: Path) -> None:
     with closing(RunDirectory.open(tmp_path)) as directory:
         directory.record_event("provider_error", KEY, detail="HTTP 500", attempts=6)

@@ -25,6 +25,26 @@ def report(directories: tuple[Path, ...], *, out: Path | None) -> None:
     write_and_print(directories, out or directories[0] / "report", full=True)
 
 
+@click.command()
+@click.argument("before", type=_RUN)
+@click.argument("after", type=_RUN)
+def compare(before: Path, after: Path) -> None:
+    """Compare two runs of the same problems, paired: what got better, what got worse, which is real."""
+    from astra_async.report import compare_runs, print_comparison
+
+    print_comparison(compare_runs(before, after), open_console())
+
+
+@click.command()
+@click.argument("directory", type=_RUN)
+@click.option("--target-se", type=float, required=True, metavar="POINTS", help="Standard error wanted.")
+def plan(directory: Path, *, target_se: float) -> None:
+    """Say from a pilot run how many samples or problems a wanted precision of the mean score takes."""
+    from astra_async.report import plan_run, print_plan
+
+    print_plan(plan_run(directory, target_se), open_console())
+
+
 def write_and_print(directories: Sequence[Path], out: Path, *, full: bool = False) -> None:
     """Write the report and print its leaderboard (or all tables), the page's path last."""
     from astra_async.report import build_report, print_leaderboard, print_report

@@ -16,6 +16,7 @@ from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewing import view_of
 from astra_async.config import RunConfig, load_config
+from astra_async.errors import AstraError
 from astra_async.progress import Pace, display
 
 if TYPE_CHECKING:
@@ -112,8 +113,12 @@ async def execute(call: Call) -> int:
             generate_only=call.generate_only,
             say=call.say,
         )
-        async with opening as opened:
-            code = await _drive(call, opened)
+        try:
+            async with opening as opened:
+                code = await _drive(call, opened)
+        except AstraError:
+            directory.discard_if_unused()
+            raise
     if not call.generate_only:
         _report(call)
     return code
