@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     environment: 'jsdom',
     globals: true,
+    testTimeout: 30000,
     setupFiles: './test/setup.js',
     reporters: ['default', 'junit'],
     outputFile: { junit: 'junit.xml' },

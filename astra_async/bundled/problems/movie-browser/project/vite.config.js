@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     environment: 'jsdom',
     globals: true,
+    testTimeout: 30000,
     reporters: ['default', 'junit'],
     outputFile: { junit: 'unit.xml' },
   },

@@ -1,0 +1,53 @@
+import { useEffect, useRef, useState } from 'react';
+
+import { closeTicket, listTickets } from '../api.js';
+
+/** The tickets with a status, and what can be done with them. */
+export function useTickets(status) {
+  const [state, setState] = useState('loading');
+  const [loaded, setLoaded] = useState([]);
+  const [closing, setClosing] = useState(new Set());
+  const [notice, setNotice] = useState('');
+  const [attempt, setAttempt] = useState(0);
+  const shown = useRef(status);
+
+  useEffect(() => {
+    let current = true;
+    shown.current = status;
+    setState('loading');
+    setNotice('');
+    listTickets(status).then(
+      (answer) => {
+        if (!current) return;
+        setLoaded(answer);
+        setClosing(new Set());
+        setState('ready');
+      },
+      () => {
+        if (current) setState('failed');
+      },
+    );
+    return () => {
+      current = false;
+    };
+  }, [status, attempt]);
+
+  async function close(id) {
+    try {
+      await closeTicket(id);
+      setNotice('');
+      setClosing((known) => new Set(known).add(id));
+    } catch {
+      if (shown.current !== status) return;
+      setNotice(`Ticket #${id} could not be closed`);
+    }
+  }
+
+  return {
+    state,
+    tickets: state === 'ready' ? loaded.filter(({ id }) => !closing.has(id)) : [],
+    notice,
+    retry: () => setAttempt((count) => count + 1),
+    close,
+  };
+}

@@ -1,0 +1,14 @@
+/** The tickets with this status, as `{ id, title, status }`. */
+export async function listTickets(status) {
+  const response = await fetch(`/api/tickets?status=${status}`);
+  return response.json();
+}
+
+/** Closes a ticket. */
+export async function closeTicket(id) {
+  await fetch(`/api/tickets/${id}`, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ status: 'closed' }),
+  });
+}
