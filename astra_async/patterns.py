@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from pathspec import GitIgnoreSpec
 
-# Nested quantifiers can take exponential time; no pattern seen in a manifest needs them.
+# Nested quantifiers take exponential time, many in a row a high power of it; no manifest needs them.
 _NESTED = re.compile(r"\)[*+{?]|[*+}][*+{]")
-_MAX_REPETITIONS = 4
+_MAX_REPETITIONS = 3
 _MAX_PATTERN = 500
 _PROBES = ("zq", "zq/zq.zq")  # a pattern that matches these would protect every file there can be
 
@@ -77,7 +77,8 @@ def _compiled(pattern: str, *, anchored: bool) -> tuple[str | None, re.Pattern[s
     if _looks_like_regex(pattern):
         return None, _regex(pattern)
     glob = pattern.removeprefix("./").removeprefix("/")
-    if not glob.strip("/"):
+    wildcards = [len(re.findall(r"\*+", segment)) for segment in glob.split("/")]
+    if not glob.strip("/") or max(wildcards) > _MAX_REPETITIONS or glob.count("**") > _MAX_REPETITIONS:
         return None, None
     has_wildcard = any(mark in glob for mark in "*?[")
     anchored = anchored or not has_wildcard or "/" in glob.rstrip("/")

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from astra_async.integration.environment_file import merged_environment
 from astra_async.integration.package_json import merged_package_json
 from astra_async.integration.paths import anchored
 from astra_async.integration.suspicions import suspicions
-from astra_async.integration.tool_files import steers_the_runner
 from astra_async.types import Dropped, Integrated, Unusable
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ class _Overlay:
             self.dropped.append(Dropped(path=_recordable(path), reason=reason))
         elif self.policy.is_merged(path):
             self._merge_package(path, text)
+        elif self.policy.is_environment(path):
+            self._merge_environment(path, text)
         else:
-            self._apply(path, text.encode(errors="replace") if text.isascii() else _encoded(text))
+            self._apply(path, _encoded(text))
 
     def integrated(self) -> Integrated:
         added = {path: _added_lines(self._pristine(path), content) for path, content in self.changed.items()}
@@ -85,8 +87,6 @@ class _Overlay:
         reason = self.policy.refusal(path)
         if reason is not None:
             return reason
-        if self.policy.is_environment(path) and steers_the_runner(text):
-            return "runner_configuration"
         if path in self.folders:
             return "conflicts_with_folder"
         return "conflicts_with_file" if any(folder in self.changed for folder in _above(path)) else None
@@ -98,6 +98,12 @@ class _Overlay:
             self._apply(path, merged.text)
         elif not merged.dropped:
             self.unchanged += 1
+
+    def _merge_environment(self, path: str, text: str) -> None:
+        kept, dropped = merged_environment(path, text)
+        self.dropped.extend(dropped)
+        if kept.strip() or not dropped:
+            self._apply(path, _encoded(kept))
 
     def _apply(self, path: str, content: bytes) -> None:
         if path in self.policy.files and self._pristine(path) == content:

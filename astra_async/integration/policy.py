@@ -19,7 +19,7 @@ beside them. Decisions that are not obvious:
 | own new tests                                   | refused: they count nothing, and may change the others  |
 | `src/utils/test-helpers.js`, new                | may be added; existing: refused, the tests rely on it   |
 | models/test.js, routes/tests.js (a quiz)        | may change or be new, unless they hold test cases       |
-| .env, .env.*                                    | may change, unless they set what runners read           |
+| .env, .env.*                                    | merged: all but the variables that steer a test process |
 | other dotfiles (.npmrc, .babelrc, .rspec ...)   | refused: loaded by name, by tools beyond any list       |
 | json.py, pytest.py at an import root, new       | refused: would be imported in place of the real module  |
 | *.pth, *.egg-info, META-INF/services            | refused: register plugins                               |

@@ -19,16 +19,24 @@ _SCRIPT = re.compile(r"(?:.*/)?(?:[\w-]+|[\w.-]+\.(?:sh|bash|ps1|bat)|manage\.py
 _HARNESS = re.compile(r"test|spec|check|grade|score|report|jest|mocha|karma|setup|register", re.IGNORECASE)
 _SETTING = re.compile(
     r"\b(?:setupFiles\w*|setupFile|globalSetup|globalTeardown|testEnvironment|reporters?|require|import|file|resolver"
-    r"|snapshotSerializers|transform|runner|testRunner|testSequencer|preset|loader|spec|supportFile)\b[\"']?\s{0,5}[:=,]"
+    r"|snapshotSerializers|transform|runner|testRunner|testSequencer|presets?|plugins?|loader|spec|supportFile)\b[\"']?\s{0,5}[:=,]"
 )
-_ALSO_RUNNER = re.compile(r"(?:^|/)(?:\.mocharc|vite\.config|vue\.config|craco\.config)")
+_ALSO_RUNNER = re.compile(
+    r"(?:^|/)(?:\.mocharc|\.babelrc|babel\.config|vite\.config|vue\.config|craco\.config)"
+)
+# A file of settings that a command is given (`--reporter-options configFile=config.json`).
+_SETTINGS_FILE = re.compile(
+    r"(?:config|report|option|setting)[^/]*\.(?:json|ya?ml|xml|ini|toml|cfg|opts)$", re.IGNORECASE
+)
 _STRING = re.compile(r"[\"']([^\"'\n]{1,300})[\"']|(?<=[-:]\s)([\w./-]{3,200})")
 _SETTING_LENGTH = 400
 
 
 def runner_files(command: str, texts: Mapping[str, str]) -> frozenset[str]:
     """Existing files that are part of how the tests are run, though no convention names them."""
-    named = {path for path in _named_in(command, texts) if _SCRIPT.fullmatch(path)}
+    named = {
+        path for path in _named_in(command, texts) if _SCRIPT.fullmatch(path) or _SETTINGS_FILE.search(path)
+    }
     for path, text in texts.items():
         if path.rpartition("/")[2] == "package.json":
             named |= _named_by_package(path, text, texts)
@@ -55,16 +63,16 @@ def _named_by_package(path: str, text: str, texts: Mapping[str, str]) -> set[str
         return set()
     folder = posixpath.dirname(path)
     commands = " ".join(str(scripts.get(name, "")) for name in ("pretest", "test", "posttest"))
-    named = {
-        each
-        for each in _named_in(commands, texts, folder)
-        if _SCRIPT.fullmatch(each) or _HARNESS.search(each)
-    }
+    named = {each for each in _named_in(commands, texts, folder) if _runs_tests(each)}
     for section in ("jest", "mocha", "nyc", "ava", "vitest"):
         settings = package.get(section)
         if isinstance(settings, dict):
             named |= _named_by_settings(path, json.dumps(settings), texts)
     return named
+
+
+def _runs_tests(path: str) -> bool:
+    return any((_SCRIPT.fullmatch(path), _HARNESS.search(path), _SETTINGS_FILE.search(path)))
 
 
 def _named_by_settings(path: str, text: str, texts: Mapping[str, str]) -> set[str]:

@@ -104,6 +104,7 @@ _SIGNS = (
     ("dynamic_code", ("marshal.load", "pickle.load", "Marshal.load"), ""),
     ("test_runner", ("TEST_RUNNER", "TEST_DISCOVER", "pytest_plugins", "addopts"), ""),
     ("test_runner", ("testRunner", "setupFiles"), ""),
+    ("test_runner", ("Rake::Task",), ""),
     ("test_runner", ("pytest_",), r"\bdef pytest_\w+\("),
 )  # fmt: skip
 _COMPILED = tuple((name, words, re.compile(pattern, re.MULTILINE)) for name, words, pattern in _SIGNS)

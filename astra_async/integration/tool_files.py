@@ -48,17 +48,3 @@ def is_unknown_tool_configuration(path: str) -> bool:
     """Whether a new file beside package.json looks like the configuration of some tool."""
     name = path.lower().rpartition("/")[2]
     return _CONFIG_LIKE.fullmatch(name) is not None and _APPLICATION_CONFIG.fullmatch(name) is None
-
-
-# Variables by which a test process, an interpreter or a package manager can be steered from a .env file.
-_STEERING_VARIABLE = re.compile(
-    r"\b(?:NODE_OPTIONS|NODE_PATH|NODE_ENV|NODE_V8_COVERAGE|(?:JEST|VITEST|MOCHA|KARMA|BABEL|CYPRESS|PLAYWRIGHT|NPM|YARN"
-    r"|PYTEST|PYTHON|COVERAGE|RUBY|BUNDLE|GEM|RSPEC|MINITEST|RAILS_ENV|RACK_ENV|MAVEN|JAVA|JDK|GRADLE|DOTNET|PHPUNIT|LD"
-    r"|DYLD|BASH|TS_NODE|SWC|CHROME)_?\w*|DJANGO_SETTINGS_MODULE|TEST_RUNNER|TESTOPTS|PATH|CI|ENV|IFS|SHELL|HOME)\s{0,20}=",
-    re.IGNORECASE,
-)
-
-
-def steers_the_runner(text: str) -> bool:
-    """Whether an environment file sets a variable that test runners or interpreters read."""
-    return _STEERING_VARIABLE.search(text) is not None

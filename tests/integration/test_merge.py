@@ -113,18 +113,20 @@ def test_an_answer_of_a_thousand_files_is_the_most_there_can_be() -> None:
     assert result.dropped[0].reason == "too_many_files"
 
 
-@pytest.mark.parametrize(
-    ("text", "is_applied"),
-    [
-        ("JWT_SECRET=abc\nPORT=3000\n", True),
-        ("NODE_OPTIONS=--require ./x.js\n", False),
-        ("export CI = 1", False),
-    ],
-)
-def test_an_environment_file_is_applied_unless_it_steers_the_runner(text: str, *, is_applied: bool) -> None:
-    result = applied({"src/app.js": "x", ".env": text})
-    assert (".env" in result.files) is is_applied
-    assert result.dropped == (() if is_applied else (Dropped(path=".env", reason="runner_configuration"),))
+def test_of_an_environment_file_all_is_merged_but_what_steers_the_tests() -> None:
+    steering = "export NODE_OPTIONS=--require ./x.js\r\n"
+    text = f"JWT_SECRET=abc\n{steering}NODE_ENV=development\nPYTHONPATH: src\nMEDIA_PATH=x"
+    result = applied({".env": text})
+    assert result.files == {".env": b"JWT_SECRET=abc\nNODE_ENV=development\nMEDIA_PATH=x"}
+    assert result.dropped == (
+        Dropped(path=".env#NODE_OPTIONS", reason="runner_configuration"),
+        Dropped(path=".env#PYTHONPATH", reason="runner_configuration"),
+    )
+
+
+def test_an_environment_file_that_only_steers_the_tests_is_no_usable_file() -> None:
+    verdict = integrate(PROJECT, Solution(files={".env": "NODE_OPTIONS=x"}), POLICY)
+    assert isinstance(verdict, Unusable)
 
 
 # --- paths ------------------------------------------------------------------------------------------

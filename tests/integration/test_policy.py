@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -385,6 +386,17 @@ def test_files_that_the_runners_settings_load_are_protected() -> None:
     config = "export default { test: { setupFiles: ['./src/prepare-dom.js'] } };\n"
     policy = policy_of({**NODE, "vite.config.js": config, "src/prepare-dom.js": "x"})
     assert policy.refusal("src/prepare-dom.js") == "runner_configuration"
+
+
+def test_settings_that_the_test_script_names_are_protected() -> None:
+    script = (
+        "mocha --reporter mocha-multi-reporters --reporter-options configFile=config.json & node server.js"
+    )
+    package = json.dumps({"scripts": {"test": script}})
+    policy = policy_of({"package.json": package, "config.json": "{}", "server.js": "x", "db.json": "[]"})
+    assert policy.refusal("config.json") == "runner_configuration"
+    assert policy.refusal("server.js") is None
+    assert policy.refusal("db.json") is None
 
 
 def test_links_are_never_written_through() -> None:
