@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from astra_async.integration import REFUSALS, path_policy
 from astra_async.types import ExpectedTest, Problem, Project, ProjectFile
@@ -407,3 +409,22 @@ def test_links_are_never_written_through() -> None:
 
 def test_a_known_module_of_the_project_may_change() -> None:
     assert policy_of({**DJANGO, "calendar.py": "x"}).refusal("calendar.py") is None
+
+
+PARTS = st.sampled_from(
+    ["", ".", "..", "src", "node_modules", ".git", "app.js", "~", "C:", "\x00", "ü", "test", "a" * 300]
+)
+    ["", ".", "..", "src", "node_modules", ".git", "app.js", "~", "C:", "\x00", "ü", "test", "a" * 300]
+)
+
+
+@given(st.lists(PARTS, max_size=6).map("/".join) | st.text(max_size=30))
+@settings(max_examples=300, deadline=None)
+def test_any_path_is_refused_by_a_known_rule_or_stays_in_the_project(path: str) -> None:
+    reason = policy_of(NODE).refusal(path)
+    assert reason is None or reason in REFUSALS
+    if reason is None:
+        parts = path.split("/")
+        assert not path.startswith("/")
+        assert not {"", ".", "..", "node_modules", ".git"}.intersection(parts)
+        assert path.isprintable()
