@@ -57,6 +57,17 @@ def read_manifest(data: bytes) -> Manifest:
     )
 
 
+def read_install_command(data: bytes) -> str:
+    """The manifest's `project_menu.install`, one line for each command; empty when it names none."""
+    known = _walk(_load(data, _ignored))
+    found = next((value for place, value in known if place[-2:] == ("projectmenu", "install")), "")
+    return "\n".join(_texts(found))
+
+
+def _ignored(_: str) -> None:
+    """Takes the warnings of a second reading: `read_manifest` has given them already."""
+
+
 # --- YAML to plain values ----------------------------------------------------------------------------
 
 
