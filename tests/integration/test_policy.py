@@ -414,8 +414,6 @@ def test_a_known_module_of_the_project_may_change() -> None:
 PARTS = st.sampled_from(
     ["", ".", "..", "src", "node_modules", ".git", "app.js", "~", "C:", "\x00", "ü", "test", "a" * 300]
 )
-    ["", ".", "..", "src", "node_modules", ".git", "app.js", "~", "C:", "\x00", "ü", "test", "a" * 300]
-)
 
 
 @given(st.lists(PARTS, max_size=6).map("/".join) | st.text(max_size=30))
