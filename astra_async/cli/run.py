@@ -97,9 +97,11 @@ def start(config: RunConfig, *, log_json: bool = False, generate_only: bool = Fa
 async def execute(call: Call) -> int:
     """Open the rooms, run the plan, report; returns the exit code."""
     from astra_async.cli.opening import open_run
-    from astra_async.cli.wiring import chosen_problems
+    from astra_async.cli.wiring import check_models, chosen_problems
     from astra_async.rundir import RunDirectory
 
+    if not call.config.answers_only_from_record:
+        check_models(call.config)
     problems = chosen_problems(call.config)
     recorded: list[Mapping[str, Any]] = []
     with contextlib.closing(RunDirectory.open(call.config.out, collector(recorded))) as directory:

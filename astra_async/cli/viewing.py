@@ -47,7 +47,10 @@ def _row(opened: OpenRun, summary: Summary) -> ModelView:
         pass_at_1=summary.pass_at_1,
     )
     pool = opened.pools.get(summary.model)
-    return view if pool is None else _with_pool(view, pool.state)
+    if pool is None:
+        return view
+    shown = _with_pool(view, pool.state)
+    return replace(shown, state="stopping") if opened.runner.stopping.is_set() else shown
 
 
 def _with_pool(view: ModelView, state: PoolState) -> ModelView:
@@ -71,6 +74,8 @@ def _why(state: PoolState) -> str:
         return state.dead
     if state.paused_for_s > 0:
         return f"paused {state.paused_for_s:.0f} s: {state.pause_reason}"
+    if not (state.in_flight or state.waiting):
+        return ""
     rate = f", {state.tokens_per_minute / 1000:.0f}k tokens/min" if state.calls_ok else ""
     buckets = ", ".join(f"{bucket.dimension} {bucket.level:,.0f}" for bucket in state.buckets)
     levels = f" ({buckets})" if buckets else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_async.config import BUNDLED, load_config, model_part
-from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
 from astra_async.grading import limits_for
 from astra_async.metrics import Metrics
 from astra_async.prepare import prepare_all, problem_description, problem_part
@@ -197,6 +197,17 @@ async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
             replace(model, base_url=server.base_url) if model in needs else model for model in config.models
         )
         yield replace(config, models=models)
+
+
+def check_models(config: RunConfig) -> None:
+    """Refuse models that cannot be called (no key, no address) before anything else is done."""
+    from astra_async.providers.models import key_for
+
+    for model in config.models:
+        if model.provider == "openai-compatible" and not model.base_url:
+            raise ConfigError(f"{model.name} needs an address: --base-url URL, or base_url in [[models]]")
+        if model.provider != "simulated":
+            key_for(model, os.environ)
 
 
 def resolved_models(config: RunConfig) -> RunConfig:

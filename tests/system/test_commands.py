@@ -1,0 +1,176 @@
+"""Commands as a user types them: exit codes, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems"
+
+
+def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "astra_async", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **environ},
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("run", 2, "no run directory: add --out DIR"),
+        ("run --out x", 2, "no model: add --model"),
+        ("run --out x --model foo/bar", 2, "unknown provider 'foo'"),
+        ("run --out x --model simulated/steady --problems no.csv", 2, "no.csv: cannot be read"),
+        ("run --out x --model simulated/steady --only nope", 2, "--only nope: no such problem"),
+        ("run --out x --model openai/gpt-4o --generate-only", 2, "set OPENAI_API_KEY"),
+        ("run --out x --model openai-compatible/a --generate-only", 2, "--base-url URL"),
+        ("run --out x --model simulated/a --config no.toml", 2, "no.toml: No such file"),
+        ("run --out /proc/x --model simulated/steady", 3, "choose another --out"),
+        ("report .", 2, "no run.json there"),
+        ("show . m p 0", 2, "holds nothing of m/xml/p/0"),
+        ("regrade .", 2, "is no run directory"),
+        ("problems --problems no.csv", 2, "no.csv: cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing_behind(
+    tmp_path: Path, command: str, code: int, said: str
+) -> None:
+    done = astra(*command.split(), cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stderr.startswith("astra: ")
+    assert done.stderr.count("\n") == 1
+    assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
+
+
+def test_an_unknown_word_is_a_usage_error(tmp_path: Path) -> None:
+    assert astra("frob", cwd=tmp_path).returncode == 2
+    assert astra("run", "--samples", "many", cwd=tmp_path).returncode == 2
+
+
+def test_a_traceback_needs_debug_and_holds_no_key(tmp_path: Path) -> None:
+    command = ("run", "--out", "x", "--model", "foo/sk-secret-value")
+    plain = astra(*command, cwd=tmp_path, OPENAI_API_KEY="sk-secret-value")
+    assert "Traceback" not in plain.stderr
+    debug = astra("--debug", *command, cwd=tmp_path, OPENAI_API_KEY="sk-secret-value")
+    assert "Traceback" in debug.stderr
+    assert "sk-secret-value" not in debug.stderr.partition("astra: ")[0]
+
+
+def test_every_mistake_of_a_csv_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "my.csv").write_text("id,problem_statement,project\n,s,p\nb,s,\n")
+    done = astra("problems", "--problems", "my.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "line 2" in done.stderr
+    assert "line 3" in done.stderr
+
+
+def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
+    done = astra(
+        *("run", "--model", "openai/gpt-4o", "--only", "product-api", "--samples", "4", "--dry-run"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "openai/gpt-4o" in done.stdout
+    assert "$" in done.stdout
+    assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
+
+
+@pytest.fixture
+def zipped(tmp_path: Path) -> Path:
+    """A user's own CSV with a zip and an alias for every column."""
+    source = BUNDLED / "product-api"
+    with zipfile.ZipFile(tmp_path / "api.zip", "w") as archive:
+        for path in sorted((source / "project").rglob("*")):
+            archive.write(path, path.relative_to(source / "project"))
+    with (tmp_path / "my.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["Question ID", "Title", "Problem Statement", "Project Zip", "Sub-Skills"])
+        writer.writerow(
+            ["api", "API", (source / "statement.md").read_text(), "api.zip", "routing;validation"]
+        )
+    return tmp_path / "my.csv"
+
+
+def test_problems_shows_how_a_csv_was_read(zipped: Path) -> None:
+    done = astra("problems", "--problems", "my.csv", cwd=zipped.parent)
+    assert done.returncode == 0, done.stderr
+    assert "project = 'Project Zip'" in done.stdout
+    assert "routing, validation" in done.stdout
+    assert "Average input files" in done.stdout
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """`astra simulate` in a process of its own."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "astra_async",
+            "simulate",
+            "--port",
+            "0",
+            "--speed",
+            "0",
+            "--fault-rate",
+            "0.2",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split(" at ")[1].split()[0]
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+def test_answers_of_several_providers_are_recorded_without_docker(zipped: Path, server: str) -> None:
+    models = ("openai-compatible/steady", "anthropic/erratic", "gemini/weak", "openai-responses/refuser")
+    words = ["run", "--problems", "my.csv", "--out", "run", "--samples", "5", "--generate-only"]
+    for model in models:
+        words += ["--model", model]
+    done = astra(*words, "--base-url", server, cwd=zipped.parent, DOCKER_HOST="unix:///nowhere.sock")
+    assert done.returncode == 0, done.stderr
+    lines = (zipped.parent / "run" / "completions.jsonl").read_text().splitlines()
+    assert len(lines) == len(models) * 5
+    shown = astra("show", "run", "anthropic/erratic", "api", "3", cwd=zipped.parent)
+    assert "--- prompt" in shown.stdout
+    assert "--- answer" in shown.stdout
+
+
+def test_no_engine_is_told_with_the_remedy_before_anything_is_paid(zipped: Path, server: str) -> None:
+    words = ("run", "--problems", "my.csv", "--out", "run", "--model", "openai-compatible/steady")
+    done = astra(
+        *words, "--base-url", server, "--image", "any", cwd=zipped.parent, DOCKER_HOST="unix:///nowhere.sock"
+    )
+    assert done.returncode == 3
+    assert "engine" in done.stderr.lower()
+    assert not (zipped.parent / "run").exists()
+
+
+def test_help_is_instant(tmp_path: Path) -> None:
+    began = time.process_time(), time.perf_counter()
+    done = astra("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "regrade" in done.stdout
+    assert time.perf_counter() - began[1] < 3  # 0.1 s as a rule; this machine may be busy
