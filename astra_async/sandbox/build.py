@@ -9,14 +9,12 @@ from collections import deque
 from typing import IO, TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError, SandboxError
-from astra_async.sandbox.failures import engine_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from astra_async.sandbox.engine import Engine
 
-_BUILD_S = 3600.0
 _SHOWN_LINES = 15
 _NOISE = ("---> Running in ", "Removing intermediate container ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # the builder paints standard error red
@@ -37,6 +35,9 @@ async def build_image(
     progress: Callable[[str], None],
 ) -> str:
     """Build the Dockerfile in a tar `context`; returns the image's id.
+
+    A failed build leaves nothing. A cancelled one may leave the layer of the step that was under way in the
+    builder's cache, where the next try finds it.
 
     Raises:
         ImageError: a step failed; the message ends with the last lines of its output.
@@ -65,18 +66,8 @@ class _Build:
     async def run(
         self, engine: Engine, context: IO[bytes], tag: str | None, arguments: Mapping[str, str]
     ) -> None:
-        async with engine_call("build the image", timeout_s=_BUILD_S):
-            stream = engine.docker.images.build(
-                fileobj=context,
-                encoding="identity",
-                tag=tag,
-                buildargs=arguments,
-                rm=True,
-                forcerm=True,
-                stream=True,
-            )
-            async for event in stream:
-                self._take(event)
+        async for event in engine.build(context, tag=tag, arguments=arguments):
+            self._take(event)
         if not self.image_id:
             raise SandboxError("Docker Engine ended the build without an image")
 

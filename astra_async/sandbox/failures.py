@@ -48,6 +48,10 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
         return SandboxError(f"Docker Engine took too long to {action}; is its host overloaded?")
     if isinstance(error, DockerError) and error.status != _NO_CONNECTION:
         return _refusal(error.status, one_line(error.message), action)
+    if isinstance(error, ValueError):
+        return SandboxError(
+            f"Docker Engine gave an unreadable answer when asked to {action}: {one_line(error)}"
+        )
     if running:
         return ContainerLost(f"Connection to Docker Engine lost while it was to {action}: {one_line(error)}")
     return EngineUnavailable(

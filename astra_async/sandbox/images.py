@@ -29,7 +29,7 @@ from astra_async.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from astra_async.sandbox.engine import Engine
 
@@ -115,21 +115,26 @@ async def ensure_image_set(engine: Engine, folder: Path, *, progress: Callable[[
 
 async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> None:
     """Run install.sh in a container of the image and commit what it leaves under `tag`."""
-    image = await engine.image(image_id) or {}
-    base_config = image.get("Config") or {}
+    config = (await engine.image(image_id) or {}).get("Config") or {}
     creation = asyncio.create_task(engine.create(_install_config(image_id), f"astra-{secrets.token_hex(8)}"))
     try:
         container = await asyncio.shield(creation)
         await _run_install(engine, container, files, tag)
-        # The engine fills what is absent here from the container's configuration; labels that it must not
-        # take from there are empty: with an owner, every container of this image would look swept away.
-        labels = {**(base_config.get("Labels") or {}), RUN_LABEL: "", OWNER_LABEL: ""}
-        config = {**base_config, "Entrypoint": [], "Cmd": ["bash"], "Labels": labels}
-        await engine.commit(container, tag, config)
-    except BaseException:
-        await asyncio.shield(_undo(engine, creation, image_id))
-        raise
-    await asyncio.shield(engine.remove(container))
+        # Somebody else may have been faster; a second image would take the name from theirs.
+        if not await engine.image(tag):
+            await engine.commit(container, tag, _committed(config))
+    finally:
+        await asyncio.shield(_clean_up(engine, creation, image_id))
+
+
+def _committed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The image's configuration: that of the Dockerfile.
+
+    The engine fills what is absent here from the container's; labels that it must not take from there are
+    empty: with an owner, every container of this image would look as if it were to be swept.
+    """
+    labels = {**(config.get("Labels") or {}), RUN_LABEL: "", OWNER_LABEL: ""}
+    return {**config, "Entrypoint": [], "Cmd": ["bash"], "Labels": labels}
 
 
 async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -> None:
@@ -164,13 +169,14 @@ def _install_config(image_id: str) -> dict[str, Any]:
     }
 
 
-async def _undo(engine: Engine, creation: asyncio.Task[str], image_id: str) -> None:
+async def _clean_up(engine: Engine, creation: asyncio.Task[str], image_id: str) -> None:
+    """Remove the container, and the Dockerfile's image unless the one made from it stands on it."""
     await asyncio.wait({creation})
     if not creation.cancelled() and creation.exception() is None:
         await engine.remove(creation.result())
     found = await engine.image(image_id)
     if found and not found.get("RepoTags"):
-        await engine.remove_image(image_id)
+        await engine.remove_image(image_id)  # refused when another image stands on it
 
 
 def _authorities() -> bytes | None:

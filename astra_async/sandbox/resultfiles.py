@@ -55,12 +55,24 @@ def inside_project(pattern: str) -> str | None:
 
 
 def matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path's parts match a glob's parts; `**` stands for any number of folders."""
-    if not pattern:
-        return not path
-    if pattern[0] == "**":
-        return any(matches(path[start:], pattern[1:]) for start in range(len(path) + 1))
-    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and matches(path[1:], pattern[1:])
+    """Whether a path's parts match a glob's parts; `**` stands for any number of folders.
+
+    Follows all ways through the glob at once, so that no path can make it slow.
+    """
+    ways = _with_empty_folders({0}, pattern)
+    for part in path:
+        passed = {at for at in ways if at < len(pattern) and pattern[at] == "**"}
+        passed |= {at + 1 for at in ways if at < len(pattern) and fnmatch.fnmatchcase(part, pattern[at])}
+        ways = _with_empty_folders(passed, pattern)
+    return len(pattern) in ways
+
+
+def _with_empty_folders(ways: set[int], pattern: Sequence[str]) -> set[int]:
+    reached = set(ways)
+    for at in range(len(pattern)):
+        if at in reached and pattern[at] == "**":
+            reached.add(at + 1)
+    return reached
 
 
 async def _paths(engine: Engine, container: str, patterns: Sequence[str]) -> tuple[list[str], list[str]]:

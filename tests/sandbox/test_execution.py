@@ -53,7 +53,7 @@ def test_a_command_that_kills_itself_is_its_own_doing(run: Run) -> None:
 
 
 def test_the_command_cannot_kill_process_one(run: Run) -> None:
-    assert run("bash -c 'kill -9 1; kill -TERM 1; kill -INT 1'; echo alive; exit 3").exit_code == 3
+    assert run("bash -c 'kill -9 1; kill -TERM 1; kill -INT 1; kill -ABRT 1'; exit 3").exit_code == 3
 
 
 def test_a_command_that_kills_all_it_may_does_not_end_the_container(run: Run) -> None:
