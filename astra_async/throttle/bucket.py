@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
 
-# We aim 1.5 % below a limit and make up for 5 ms of our own lateness, so that timers cost no throughput:
-# (1 s + 5 ms) x 0.985 leaves 10 ms of a window of one second to the jitter of the network.
-AIM = 0.985
+# We aim 2.5 % below an announced limit and make up for 5 ms of our own lateness, so that timers cost no
+# throughput: (1 s + 5 ms) x 0.975 leaves 20 ms of a window of one second to the jitter of the network.
+AIM = 0.975
 LATENESS_S = 0.005
 # Unused reservations may pile up to ten seconds' worth of the limit (rule 2's capacity).
 CAPACITY_S = 10.0

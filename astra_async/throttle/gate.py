@@ -158,7 +158,7 @@ class Gate:
         if fresh := attempt.epoch == self._epoch:
             self._epoch += 1
             self._pause.begin_episode()
-            self._send_rate.signal(error.hint_s, now)
+            self._send_rate.signal(error.hint_s, attempt.sent_at)
         if fresh or error.hint_s is not None:
             self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
 

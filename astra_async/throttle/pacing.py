@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from astra_async.throttle.bucket import AIM, CAPACITY_S, Spacing
+from astra_async.throttle.bucket import CAPACITY_S, Spacing
 
 if TYPE_CHECKING:
     import random
@@ -18,12 +18,13 @@ _EPISODES_BEFORE_DOUBT = 8
 _FIRST_SENDS = 4
 _OPEN_AFTER_S = 10
 
+_AIM = 0.985  # a pace that was measured may cost a rejection now and then, so it aims closer
 _RAISE, _MOST_RAISE = 0.05, 0.8
 _LOWER, _MOST_LOWERING = 0.93, 3.0
 _CLEAN_S, _LONGEST_PATIENCE_S = 10.0, 160.0
 _HORIZON_S = 60.0
 _FEWEST_ACCEPTED = 2
-_SHORT_HINT_S = 5.0
+_SHORT_HINT_S, _NEARLY = 5.0, 1.02  # requests may arrive closer together than they were sent
 
 
 def backoff_s(failures: int, rng: random.Random) -> float:
@@ -164,10 +165,10 @@ class SendRate:
         """Request `number` was not accepted."""
         self._sent.pop(number, None)
 
-    def signal(self, hint_s: float | None, now: float) -> None:
-        """The first rejection of a burst."""
+    def signal(self, hint_s: float | None, sent_at: float) -> None:
+        """The first rejection of a burst, of a request that was sent at `sent_at`."""
         self.measuring = True
-        self._signal_at, self._hint_s = now, hint_s
+        self._signal_at, self._hint_s = sent_at, hint_s
 
     def reopened(self, now: float) -> bool:
         """The pause that a signal began is over (`now` without jitter); whether a rate is known."""
@@ -196,7 +197,7 @@ class SendRate:
 
     def _set(self, per_second: float, now: float) -> None:
         self.per_second = per_second
-        self._spacing.set_rate(per_second * AIM, now)
+        self._spacing.set_rate(per_second * _AIM, now)
         self._changed_at = now
         self._before_raise = None
 
@@ -220,4 +221,4 @@ class SendRate:
         hint_s = self._hint_s
         if hint_s is None or not (0 < hint_s <= _SHORT_HINT_S):
             return rate
-        return max(rate, sum(1 for at in sent if self._signal_at - at <= hint_s) / hint_s)
+        return max(rate, sum(1 for at in sent if self._signal_at - at <= _NEARLY * hint_s) / hint_s)

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_async.throttle.bucket import CAPACITY_S, Bucket, announced_bucket
+from astra_async.throttle.bucket import AIM, CAPACITY_S, Bucket, announced_bucket
 from astra_async.types import RateWindow
+
+PACE = 5 * AIM
 
 
 def send_times(bucket: Bucket, amounts: list[float], late_s: float = 0.0) -> list[float]:
@@ -43,22 +45,22 @@ def test_timers_that_come_late_cost_no_throughput() -> None:
 def test_a_request_above_the_whole_limit_goes_at_once_and_is_paid_for_after() -> None:
     times = send_times(Bucket("tokens", 6000, 0.0), [12_000.0, 1.0])
     assert times[0] == 0.0
-    assert times[1] == pytest.approx(120 / 0.985)
+    assert times[1] == pytest.approx(120 / AIM)
 
 
 def test_unused_tokens_go_back_at_settlement() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
     hold = bucket.reserve(5000.0, 0.0)
-    assert bucket.ready_at(1.0, 0.0) == pytest.approx(5 / 0.985)
+    assert bucket.ready_at(1.0, 0.0) == pytest.approx(5 / AIM)
     bucket.settle(hold, 1000.0, 0.0)
-    assert bucket.ready_at(1.0, 0.0) == pytest.approx(1 / 0.985)
+    assert bucket.ready_at(1.0, 0.0) == pytest.approx(1 / AIM)
 
 
 def test_more_tokens_than_reserved_are_paid_for_at_settlement() -> None:
     bucket = Bucket("output_tokens", 60_000, 0.0)
     hold = bucket.reserve(1000.0, 0.0)
     bucket.settle(hold, 3000.0, 0.0)
-    assert bucket.ready_at(1.0, 0.0) == pytest.approx(3 / 0.985)
+    assert bucket.ready_at(1.0, 0.0) == pytest.approx(3 / AIM)
 
 
 def test_settlements_pile_up_to_ten_seconds_worth_at_most() -> None:
@@ -66,14 +68,14 @@ def test_settlements_pile_up_to_ten_seconds_worth_at_most() -> None:
     holds = [bucket.reserve(20_000.0, 0.0) for _ in range(10)]
     for hold in holds:
         bucket.settle(hold, 0.0, 300.0)
-    assert bucket.state(300.0).level == pytest.approx(CAPACITY_S * 1000 * 0.985)
+    assert bucket.state(300.0).level == pytest.approx(CAPACITY_S * 1000 * AIM)
 
 
 def test_the_margin_of_a_first_guess_is_not_sent_later_in_a_burst() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
     hold = bucket.reserve(5000.0, 0.0, guessed=True)
     bucket.settle(hold, 1000.0, 0.0)
-    assert bucket.ready_at(1.0, 0.0) == pytest.approx(5 / 0.985)
+    assert bucket.ready_at(1.0, 0.0) == pytest.approx(5 / AIM)
 
 
 def test_a_cancelled_reservation_leaves_no_trace() -> None:
@@ -106,10 +108,10 @@ def test_reservations_sent_after_the_request_began_are_taken_off_what_headers_le
 def test_a_window_shorter_than_the_latency_does_not_hold_the_pool_up() -> None:
     # 5 a second, answers after 2 s: the headers say 4 left, and 10 were sent since.
     bucket = Bucket("requests", 300, 0.0)
-    holds = [(at / 4.925, bucket.reserve(1.0, at / 4.925)) for at in range(11)]
+    holds = [(at / PACE, bucket.reserve(1.0, at / PACE)) for at in range(11)]
     now = holds[-1][0]
     bucket.announce(RateWindow(limit=300, remaining=4, reset_s=0.2), holds[0][0], holds[0][1], now)
-    assert bucket.ready_at(1.0, now) == pytest.approx(now + 1 / 4.925, rel=1e-3)
+    assert bucket.ready_at(1.0, now) == pytest.approx(now + 1 / PACE, rel=1e-3)
 
 
 def test_headers_of_an_older_request_only_make_us_more_careful() -> None:

@@ -86,10 +86,13 @@ def test_an_unknown_limit_is_found_with_few_rejections(
     assert outcome.rejections <= 5
 
 
-def test_a_window_that_ends_in_the_middle_of_the_first_burst_costs_little_more() -> None:
-    outcome = play("fixed window", phase_s=0.05)
-    assert outcome.took_s <= 1.13 * IDEAL_S
-    assert outcome.rejections <= 5
+def test_wherever_windows_begin_nine_runs_of_ten_are_near_the_ideal_and_none_is_far() -> None:
+    # The unlucky ones have the end of a window in the middle of the first burst.
+    outcomes = [play("fixed window", phase_s=phase / 30) for phase in range(30)]
+    near = [o for o in outcomes if o.took_s <= 1.1 * IDEAL_S and o.rejections <= 5]
+    assert len(near) >= 27
+    assert max(o.took_s for o in outcomes) <= 1.2 * IDEAL_S
+    assert max(o.rejections for o in outcomes) <= 7
 
 
 @pytest.mark.parametrize("dimension", ["requests", "tokens"])
