@@ -1,0 +1,3 @@
+class User < ApplicationRecord
+  has_secure_password
+end
