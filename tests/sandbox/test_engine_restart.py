@@ -30,21 +30,26 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.skipif(
-        os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs root and dockerd to start an engine"
+        os.geteuid() != 0 or not shutil.which("dockerd") or not shutil.which("unshare"),
+        reason="needs root, dockerd and unshare to start an engine",
     ),
 ]
 IMAGE = "restart-test:1"
 
 
 class PrivateEngine:
-    """A dockerd with its own data, socket and containers, and no network."""
+    """A dockerd with its own data, socket and containers.
+
+    In namespaces of its own, and that is vital: without a bridge, dockerd deletes the one of the host, on
+    which the machine's real engine depends. Mounts end with the namespace.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.host = f"unix://{folder}/docker.sock"
         self._log = folder / "log"
         self._containerd_pid = folder / "exec/containerd/containerd.pid"
         self._command = [
-            "dockerd",
+            *("unshare", "--net", "--mount", "dockerd"),
             *(f"--host={self.host}", f"--data-root={folder}/data", f"--exec-root={folder}/exec"),
             *(f"--pidfile={folder}/pid", "--bridge=none", "--iptables=false", "--ip6tables=false"),
             *("--shutdown-timeout=1", "--containerd-namespace=astra-test"),
@@ -133,7 +138,6 @@ def private() -> Iterator[PrivateEngine]:
         asyncio.run(remove_all_containers(engine.host))
         engine.stop()
         kill_orphans(folder)
-        subprocess.run(["umount", "--quiet", folder / "data"], check=False)  # dockerd mounts it on itself
         shutil.rmtree(folder)
 
 
