@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import py_compile
 import re
 import tomllib
 from collections import Counter
@@ -46,7 +47,7 @@ def project_texts(problem_id: str) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 
@@ -161,6 +162,15 @@ def test_everything_the_answers_need_is_text() -> None:
     for path in HOME.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             path.read_bytes().decode("utf-8")
+
+
+def test_bytecode_of_an_installed_package_is_no_part_of_an_answer(tmp_path: Path) -> None:
+    source = tmp_path / "books" / "views.py"
+    source.parent.mkdir()
+    source.write_text("AGE = 1\r\n", encoding="utf-8", newline="")
+    py_compile.compile(str(source))
+    assert [path for path in tmp_path.rglob("*.pyc") if path.is_file()]
+    assert dict(bundled._texts(tmp_path)) == {"books/views.py": "AGE = 1\r\n"}
 
 
 def test_labels_hold_no_more_than_what_is_read() -> None:

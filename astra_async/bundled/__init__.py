@@ -108,8 +108,11 @@ def read_statement(problem_id: str) -> str:
 
 
 def _texts(folder: Path) -> Mapping[str, str]:
-    """Every file below a folder, by its path with `/`; line ends stay as they are."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    """Every file below a folder, by its path with `/`; line ends stay as they are.
+
+    Installing the package compiles its Python files, also those of answers: `__pycache__` is no part of them.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return MappingProxyType(
         {path.relative_to(folder).as_posix(): path.read_bytes().decode("utf-8") for path in files}
     )
