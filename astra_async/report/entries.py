@@ -84,8 +84,7 @@ class Entry:
     def rows_by_run(self) -> Iterator[tuple[Run, NDArray[np.void]]]:
         """The result rows of each part, as views: rows are sorted by pair."""
         for run, pair in self.parts:
-            first, last = np.searchsorted(run.rows["pair"], [pair, pair + 1])
-            yield run, run.rows[first:last]
+            yield run, run.pair_rows(pair)
 
 
 def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
@@ -135,7 +134,7 @@ def _merged(pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Metrics:
     plan = {problem: run.settings.samples for run, _ in parts for problem in run.problems}
     metrics = Metrics({pair: plan})
     for run, number in parts:
-        for row in run.rows[run.rows["pair"] == number]:
+        for row in run.pair_rows(number):
             metrics.add(
                 *pair,
                 run.problems[row["problem"]],

@@ -109,9 +109,9 @@ def flakiness(runs: Sequence[Run]) -> Table:
     the tests or the machine.
     """
     found = [
-        (run.problems[problem], repeats(part))
+        (name, repeats(run.problem_rows(problem)))
         for run in runs
-        for problem, part in _by_problem(run.rows[run.rows["solution"] != 0])
+        for problem, name in enumerate(run.problems)
     ]
     total = sum(each.unlike for _, each in found)
     rows = [_repeats_row(name, each) for name, each in found if each.unlike]
@@ -143,9 +143,12 @@ def flakiness(runs: Sequence[Run]) -> Table:
 
 def repeats(rows: NDArray[np.void]) -> Repeats:
     """Group one problem's graded rows by solution and image."""
+    rows = rows[rows["solution"] != 0]
     if len(rows) == 0:
         return Repeats(groups=0, samples=0, unlike=0, variance=None)
-    _, numbers = np.unique(rows[["solution", "image"]], return_inverse=True)
+    _, solutions = np.unique(rows["solution"], return_inverse=True)
+    images, image = np.unique(rows["image"], return_inverse=True)
+    _, numbers = np.unique(solutions * len(images) + image, return_inverse=True)
     sizes = np.bincount(numbers)
     several = sizes > 1
     order = np.argsort(numbers, kind="stable")
@@ -179,14 +182,6 @@ def _pooled(each: Sequence[Repeats]) -> Repeats:
         unlike=sum(one.unlike for one in each),
         variance=squares / freedom if freedom else None,
     )
-
-
-def _by_problem(rows: NDArray[np.void]) -> Iterator[tuple[int, NDArray[np.void]]]:
-    order = np.argsort(rows["problem"], kind="stable")
-    ordered = rows[order]
-    problems, starts = np.unique(ordered["problem"], return_index=True)
-    # without any row, split gives one empty part and there is no problem: hence not strict
-    yield from zip(problems.tolist(), np.split(ordered, starts[1:]), strict=False)
 
 
 def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[tuple[Cell, ...]]:

@@ -1,14 +1,14 @@
 """A run directory as columns: one packed record of numbers for each result line, nothing else kept.
 
-A million lines (1.3 kB each) take about 150 MB: texts are interned, answers and output tails stay on disk
-and are found again by `offset` and `length`. Rows are sorted by (model and format, problem, sample), so
-that nothing computed from them depends on the order of the lines.
+A million lines take about 150 MB: texts are interned, answers and output tails stay on disk and are found
+again by `offset` and `length`. Every planned sample has its place in one block of memory, in the order
+(model and format, problem, sample), so that nothing computed from it depends on the order of the lines.
 """
 
 from __future__ import annotations
 
+import math
 import struct
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -34,6 +34,7 @@ FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
 STATUSES: tuple[Status, ...] = ("scored", "no_solution")
 
 _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of _values
+    ("present", "B"),
     ("pair", "I"),
     ("problem", "I"),
     ("sample", "I"),
@@ -43,7 +44,7 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("failure", "B"),
     ("finish", "B"),
     ("timed_out", "B"),
-    ("exit_code", "d"),  # the optional numbers are floats: NaN means not recorded
+    ("exit_code", "f"),  # the optional numbers are floats: NaN means not recorded
     ("input_tokens", "d"),
     ("cached_tokens", "d"),
     ("output_tokens", "d"),
@@ -53,8 +54,8 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("latency_s", "d"),
     ("test_s", "d"),
     ("attempts", "I"),
-    ("input_characters", "Q"),
-    ("output_characters", "Q"),
+    ("input_characters", "I"),
+    ("output_characters", "I"),
     ("files_changed", "I"),
     ("lines_written", "I"),
     ("extra_tests", "I"),
@@ -64,15 +65,17 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("prompt", "I"),
     ("image", "I"),
     ("returned_model", "I"),
-    ("solution", "Q"),  # leading 60 bits of solution_sha256
-    ("outcomes", "I"),  # CRC-32 of names and outcomes, to see equal answers judged differently
+    ("solution", "Q"),  # leading 60 bits of solution_sha256; 0 without a solution
+    ("outcomes", "q"),  # hash of the outcomes in their order, to see equal answers judged differently
     ("offset", "Q"),
     ("length", "I"),
-    ("line_hash", "q"),
 )
 _PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
 _DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 _NAN = float("nan")
+_STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
+_FAILURE_NUMBERS = {failure: number for number, failure in enumerate(FAILURES)}
+_FINISH_NUMBERS = {finish: number for number, finish in enumerate(FINISHES)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class Run:
         pairs, problems: what the numbers in `rows["pair"]` and `rows["problem"]` stand for.
         texts: interned texts (hashes, image ids, `;`-joined names of repairs).
         metrics: the paper's metrics over these rows.
+        bounds: where the rows of each (pair, problem) begin, as one long list, and where the last end.
         missing: planned keys without a final line, as (pair, problem, sample) numbers.
         started_at, finished_at: first start and last end of the samples, as recorded.
         warnings: one line for everything that was ignored.
@@ -92,6 +96,7 @@ class Run:
     directory: Path
     settings: RunSettings
     rows: NDArray[np.void]
+    bounds: NDArray[np.int64]
     pairs: tuple[tuple[str, Format], ...]
     problems: tuple[str, ...]
     texts: tuple[str, ...]
@@ -100,6 +105,20 @@ class Run:
     started_at: str
     finished_at: str
     warnings: tuple[str, ...]
+
+    def pair_rows(self, pair: int) -> NDArray[np.void]:
+        """The rows of one (model, format), as a view."""
+        first, last = self.bounds[[pair * len(self.problems), (pair + 1) * len(self.problems)]]
+        return self.rows[first:last]
+
+    def problem_rows(self, problem: int, answer_format: Format | None = None) -> NDArray[np.void]:
+        """The rows of one problem under all models, in one format or all."""
+        cells = [
+            pair * len(self.problems) + problem
+            for pair, (_, used) in enumerate(self.pairs)
+            if answer_format in (None, used)
+        ]
+        return np.concatenate([self.rows[self.bounds[cell] : self.bounds[cell + 1]] for cell in cells])
 
     def line(self, row: np.void) -> dict[str, Any]:
         """The whole result record of a row, read again from disk."""
@@ -119,20 +138,21 @@ def load_run(directory: Path) -> Run:
         ConflictError: two lines contradict each other, or a line contradicts the plan.
     """
     settings = read_settings(directory)
-    reader = _Reader(settings)
-    path = directory / "results.jsonl"
-    for number, offset, line in _lines(path):
+    reader = _Reader(settings, directory / "results.jsonl")
+    for number, offset, line in _lines(reader.path):
         reader.read(number, offset, line)
-    rows = _without_twins(path, reader.sorted_rows(), reader.warnings)
+    present = reader.places["present"] == 1
+    rows = reader.places.reshape(-1) if bool(present.all()) else reader.places[present]
     return Run(
         directory=directory,
         settings=settings,
         rows=rows,
+        bounds=np.concatenate([[0], np.cumsum(present.sum(axis=2))]),
         pairs=tuple(reader.pairs),
         problems=tuple(reader.problems),
         texts=tuple(reader.texts),
         metrics=_metrics(settings, rows, reader),
-        missing=_missing(rows, len(reader.pairs), len(reader.problems), settings.samples),
+        missing=np.argwhere(~present),
         started_at=reader.started_at,
         finished_at=reader.finished_at,
         warnings=tuple(reader.all_warnings()),
@@ -140,18 +160,23 @@ def load_run(directory: Path) -> Run:
 
 
 class _Reader:
-    """Packs result lines; keeps the tables of what the numbers stand for."""
+    """Packs result lines into the places of their samples; keeps what the numbers stand for."""
 
-    def __init__(self, settings: RunSettings) -> None:
+    def __init__(self, settings: RunSettings, path: Path) -> None:
         pairs = [(model, answer_format) for model in settings.models for answer_format in settings.formats]
+        self.path = path
         self.pairs = {pair: number for number, pair in enumerate(pairs)}
         self.problems = {problem: number for number, problem in enumerate(settings.problems)}
         self.texts: dict[str, int] = {"": 0}
         self.warnings: list[str] = []
         self.started_at = ""
         self.finished_at = ""
+        # zeros cost no memory until they are written: a plan may be far larger than what there is
+        shape = len(self.pairs), len(self.problems), settings.samples
+        places = np.zeros(math.prod(shape) * _PACK.size, dtype=np.uint8)
+        self._buffer = memoryview(places)  # type: ignore[arg-type]  # numpy's stubs lack the buffer
+        self.places = places.view(_DTYPE).reshape(shape)
         self._samples = settings.samples
-        self._packed = bytearray()
         self._unplanned = 0
         self._first_unplanned = ""
 
@@ -159,16 +184,16 @@ class _Reader:
         try:
             record = orjson.loads(line)
             place = self._place(record)
-            if place is not None:
-                self._packed += _PACK.pack(*place, *self._values(record), offset, len(line), hash(line))
-                self._note_times(record)
-        except (AttributeError, KeyError, TypeError, ValueError, struct.error):
+            if place is None:
+                return
+            at = ((place[0] * len(self.problems) + place[1]) * self._samples + place[2]) * _PACK.size
+            if self._buffer[at]:
+                self._check_twin(number, (offset, len(line)), place)
+                return
+            _PACK.pack_into(self._buffer, at, 1, *place, *self._values(record), offset, len(line))
+            self._note_times(record)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error):
             self.warnings.append(f"results.jsonl line {number}: unreadable, its sample counts as missing")
-
-    def sorted_rows(self) -> NDArray[np.void]:
-        rows = np.frombuffer(self._packed, dtype=_DTYPE)
-        order = np.lexsort((rows["sample"], rows["problem"], rows["pair"]))
-        return rows if bool(np.all(order[1:] > order[:-1])) else rows[order]
 
     def all_warnings(self) -> Iterator[str]:
         yield from self.warnings
@@ -191,16 +216,15 @@ class _Reader:
         return None
 
     def _values(self, record: Mapping[str, Any]) -> tuple[int | float, ...]:
-        get = record.get
+        get, text = record.get, self._text
         usage = get("usage") or {}
         solution = get("solution_sha256")
-        tests = get("tests") or ()
         return (
             record["passed"],
             record["total"],
-            STATUSES.index(record["status"]),
-            FAILURES.index(record["failure"]),
-            FINISHES.index(get("finish_reason") or "stop"),
+            _STATUS_NUMBERS[record["status"]],
+            _FAILURE_NUMBERS[record["failure"]],
+            _FINISH_NUMBERS[get("finish_reason") or "stop"],
             bool(get("timed_out")),
             _number(get("exit_code")),
             _number(usage.get("input_tokens")),
@@ -218,13 +242,13 @@ class _Reader:
             get("lines_written") or 0,
             len(get("extra_tests") or ()),
             len(get("dropped") or ()),
-            self._text(";".join(get("repairs") or ())),
-            self._text(";".join(get("suspicions") or ())),
-            self._text(get("prompt_sha256") or ""),
-            self._text(get("image_id") or ""),
-            self._text(get("returned_model") or ""),
+            text(";".join(repairs)) if (repairs := get("repairs")) else 0,
+            text(";".join(suspicions)) if (suspicions := get("suspicions")) else 0,
+            text(get("prompt_sha256") or ""),
+            text(get("image_id") or ""),
+            text(get("returned_model") or ""),
             int(solution[:15], 16) if solution else 0,
-            zlib.crc32("\n".join([f"{test['outcome']} {test['name']}" for test in tests]).encode()),
+            hash(tuple([test["outcome"] for test in get("tests") or ()])),
         )
 
     def _text(self, text: str) -> int:
@@ -236,6 +260,20 @@ class _Reader:
             self.started_at = started
         if finished and finished > self.finished_at:
             self.finished_at = finished
+
+    def _check_twin(self, number: int, second: tuple[int, int], place: tuple[int, int, int]) -> None:
+        """A second line of the same sample: the same bytes are ignored, anything else is a conflict."""
+        row = self.places[place]
+        first = int(row["offset"]), int(row["length"])
+        with self.path.open("rb") as stream:
+            if _read_at(stream, *first) == _read_at(stream, *second):
+                self.warnings.append(f"results.jsonl line {number}: repeats an earlier line, counted once")
+                return
+        earlier = next(line for line, offset, _ in _lines(self.path) if offset == first[0])
+        raise ConflictError(
+            f"{self.path}: lines {earlier} and {number} contradict each other for the same sample; "
+            "remove the wrong one"
+        )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
@@ -254,36 +292,10 @@ def _number(value: float | None) -> float:
     return _NAN if value is None else value
 
 
-def _without_twins(path: Path, rows: NDArray[np.void], warnings: list[str]) -> NDArray[np.void]:
-    """Rows with each key once; raises ConflictError when two lines of one key differ."""
-    same = np.ones(max(len(rows) - 1, 0), dtype=bool)
-    for name in ("pair", "problem", "sample"):
-        same &= rows[name][1:] == rows[name][:-1]
-    twins = np.flatnonzero(same)
-    if len(twins) == 0:
-        return rows
-    with path.open("rb") as stream:
-        for first in twins.tolist():
-            places = [(int(row["offset"]), int(row["length"])) for row in rows[first : first + 2]]
-            texts = [_read_at(stream, *place) for place in places]
-            if texts[0] != texts[1]:
-                one, other = sorted(_line_number(path, offset) for offset, _ in places)
-                raise ConflictError(
-                    f"{path}: lines {one} and {other} contradict each other for the same sample; "
-                    "remove the wrong one"
-                )
-    warnings.append(f"results.jsonl: {len(twins)} lines repeat an earlier one and are counted once")
-    return np.delete(rows, twins + 1)
-
-
 def _read_at(stream: Any, offset: int, length: int) -> bytes:
     stream.seek(offset)
     content: bytes = stream.read(length)
     return content
-
-
-def _line_number(path: Path, offset: int) -> int:
-    return next(number for number, start, _ in _lines(path) if start == offset)
 
 
 def _metrics(settings: RunSettings, rows: NDArray[np.void], reader: _Reader) -> Metrics:
@@ -308,9 +320,3 @@ def _metrics(settings: RunSettings, rows: NDArray[np.void], reader: _Reader) -> 
                 failure=FAILURES[failure],
             )
     return metrics
-
-
-def _missing(rows: NDArray[np.void], pairs: int, problems: int, samples: int) -> NDArray[np.int64]:
-    present = np.zeros((pairs, problems, samples), dtype=bool)
-    present[rows["pair"], rows["problem"], rows["sample"]] = True
-    return np.argwhere(~present)

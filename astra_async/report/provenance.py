@@ -121,12 +121,9 @@ def inputs(runs: Sequence[Run]) -> Table:
 
 
 def _input_rows(run: Run) -> Iterator[tuple[Cell, ...]]:
-    formats = np.array([run.settings.formats.index(answer_format) for _, answer_format in run.pairs])
-    asked = formats[run.rows["pair"]] if len(run.rows) else np.zeros(0, dtype=int)
-    for number, answer_format in enumerate(run.settings.formats):
-        rows = run.rows[asked == number]
+    for answer_format in run.settings.formats:
         for problem, name in enumerate(run.problems):
-            mine = rows[rows["problem"] == problem]
+            mine = run.problem_rows(problem, answer_format)
             if len(mine) == 0:
                 continue
             prompts = _texts(run, mine["prompt"])
@@ -147,8 +144,8 @@ def _texts(run: Run, numbers: np.ndarray) -> list[str]:
 
 
 def _returned(run: Run, model: str) -> str:
-    pairs = [number for number, (name, _) in enumerate(run.pairs) if name == model]
-    return ", ".join(_texts(run, run.rows["returned_model"][np.isin(run.rows["pair"], pairs)]))
+    each = [run.pair_rows(number) for number, (name, _) in enumerate(run.pairs) if name == model]
+    return ", ".join(_texts(run, np.concatenate([rows["returned_model"] for rows in each])))
 
 
 def _setting(value: Cell) -> str:

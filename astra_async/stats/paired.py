@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -73,9 +74,7 @@ def sign_flip(a: ArrayLike, b: ArrayLike, seed: int = 0) -> float | None:
         return None
     if np.count_nonzero(d) <= _EXACT_FLIPS:
         return _all_flips(d)
-    d = d[d != 0]
-    signs = np.random.default_rng(seed).integers(0, 2, size=(_SAMPLED_FLIPS, len(d)), dtype=np.int8) * 2 - 1
-    return (1 + int(_as_extreme(signs @ d, d).sum())) / (1 + _SAMPLED_FLIPS)
+    return (1 + int(_as_extreme(_signs(len(d), seed) @ d, d).sum())) / (1 + _SAMPLED_FLIPS)
 
 
 def wilcoxon(
@@ -140,6 +139,13 @@ def verdict(difference: float, p: float, p_equivalence: float, alpha: float = 0.
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     rounded: NDArray[np.float64] = np.round(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), _DIGITS)
     return rounded
+
+
+@lru_cache(maxsize=2)
+def _signs(n: int, seed: int) -> NDArray[np.float64]:
+    """20,000 random sign patterns: kept, for all pairs of models have the same number of problems."""
+    coins = np.random.default_rng(seed).integers(0, 2, size=(_SAMPLED_FLIPS, n))
+    return np.where(coins == 1, 1.0, -1.0)
 
 
 def _all_flips(d: NDArray[np.float64]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 
 def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
@@ -15,6 +16,7 @@ def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
     return float(nct.sf(bound, n - 1, shift)) + (0.0 if math.isnan(wrong_side) else wrong_side)
 
 
+@lru_cache(maxsize=256)
 def minimum_detectable_effect(n: int, alpha: float = 0.05, power: float = 0.8) -> float | None:
     """The smallest dz that a paired t-test over n problems finds with the given power; None for n < 2.
 

@@ -100,7 +100,10 @@ def test_equal_twins_count_once_with_a_warning(tmp_path: Path) -> None:
     path.write_bytes(b"".join([*lines, lines[3], lines[3]]))
     run = load_run(directory)
     assert len(run.rows) == 32
-    assert run.warnings == ("results.jsonl: 2 lines repeat an earlier one and are counted once",)
+    assert run.warnings == (
+        "results.jsonl line 33: repeats an earlier line, counted once",
+        "results.jsonl line 34: repeats an earlier line, counted once",
+    )
 
 
 def test_twins_that_differ_stop_with_both_line_numbers(tmp_path: Path) -> None:
