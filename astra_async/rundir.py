@@ -3,6 +3,8 @@
 Invariants:
 - One process at a time (an advisory lock on `.lock`).
 - A key has at most one line in `results.jsonl`; a line there is final.
+- A full disk loses no answer that is under way: a reserve of RESERVE_BYTES is given up for those, and
+  `exhausted` tells the runner to ask for nothing more.
 - `run.json` only grows: models, formats, problems and samples are added; a part that already has
   lines is never replaced, a difference is refused.
 """
@@ -38,6 +40,8 @@ PartKind = Literal["models", "formats", "problems", "grading"]
 PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
+# Enough for the answers of some hundred calls in flight.
+RESERVE_BYTES = 16 * 2**20
 _LOG_NAMES = ("completions.jsonl", "results.jsonl", "events.jsonl")
 Place = tuple[int, int]  # offset and length of a line
 
@@ -60,18 +64,25 @@ class RunDirectory:
         run: the content of run.json.
         answered: where each recorded answer stands in completions.jsonl.
         graded: where each final line stands in results.jsonl.
+        exhausted: the disk is full, and the reserve is in use; None otherwise.
         warnings: what opening found and mended or ignored, one line each.
     """
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.answered: dict[SampleKey, Place] = {}
         self.graded: dict[SampleKey, Place] = {}
-        self._lock = lock
+        self.exhausted: StorageError | None = None
+        self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
-        self.run: dict[str, Any] = read_run(path / "run.json")
-        self._completions, self._results, self._events = map(self._open_log, _LOG_NAMES)
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, _lock(path))
+            self.run: dict[str, Any] = read_run(path / "run.json")
+            self._completions, self._results, self._events = (
+                self._open_log(name, opened) for name in _LOG_NAMES
+            )
+            self._open = opened.pop_all()
 
     @classmethod
     def open(cls, path: Path, on_result: Callable[[Mapping[str, Any]], None] | None = None) -> Self:
@@ -79,13 +90,13 @@ class RunDirectory:
 
         Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
         """
-        lock = _lock(path)
+        directory = cls(path)
         try:
-            directory = cls(path, lock)
+            directory._set_reserve_aside()
             directory._index("completions.jsonl", directory.answered, None)
             directory._index("results.jsonl", directory.graded, on_result)
         except BaseException:
-            os.close(lock)
+            directory.close()
             raise
         return directory
 
@@ -105,7 +116,15 @@ class RunDirectory:
         """Append a finished answer; it is never asked for again."""
         record = {"schema": SCHEMA, **_key_fields(key), **asdict(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
-        self.answered[key] = self._completions.append(record)
+        try:
+            place = self._completions.append(record)
+        except StorageError as error:
+            if self.exhausted:
+                raise
+            self.exhausted = error
+            self._reserve.unlink(missing_ok=True)
+            place = self._completions.append(record)
+        self.answered[key] = place
 
     def completion(self, key: SampleKey) -> tuple[Completion, str]:
         """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
@@ -162,21 +181,28 @@ class RunDirectory:
 
     def close(self) -> None:
         """Sync and close the logs and release the lock."""
-        try:
-            for log in self.logs:
-                log.close()
-        finally:
-            os.close(self._lock)
+        self._reserve.unlink(missing_ok=True)
+        self._open.close()
 
     def discard_if_unused(self) -> None:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
         if self.answered or self.graded or self._was_there:
             return
-        for name in ("run.json", "problems.csv", "expected.json", ".lock", *_LOG_NAMES):
+        for name in ("run.json", "problems.csv", "expected.json", ".lock", ".reserve", *_LOG_NAMES):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "prompts", ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()  # only if nothing else is in it
+
+    def _set_reserve_aside(self) -> None:
+        try:
+            with self._reserve.open("wb") as stream:
+                os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
+        except OSError as error:
+            self._reserve.unlink(missing_ok=True)
+            raise StorageError(
+                f"{self.path}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
+            ) from error
 
     def _extend_part(self, kind: PartKind, new: Mapping[str, Mapping[str, Any]], used: set[str]) -> None:
         old = self.run.setdefault("parts", {}).setdefault(kind, {})
@@ -197,8 +223,9 @@ class RunDirectory:
             "grading": {key.problem_id for key in self.graded},
         }
 
-    def _open_log(self, name: str) -> AppendLog:
+    def _open_log(self, name: str, opened: contextlib.ExitStack) -> AppendLog:
         log = AppendLog.open(self.path / name)
+        opened.callback(log.close)
         if log.cut_bytes:
             self.warnings.append(f"{name}: a torn last line of {log.cut_bytes} bytes was cut off")
         return log

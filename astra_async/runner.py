@@ -144,7 +144,7 @@ class Runner:
         except* AstraError as group:
             self.fatal = self.fatal or _first(group)
         finally:
-            self.publish()
+            await self.publish()
         if self.fatal:
             raise self.fatal
         self._check_invariant()
@@ -155,9 +155,10 @@ class Runner:
         for pool in self.asking.pools.values():
             pool.stop()
 
-    def publish(self) -> None:
-        """Rewrite problems.csv from the metrics as they stand."""
-        write_atomically(self.directory.path / "problems.csv", problems_csv(self.metrics).encode())
+    async def publish(self) -> None:
+        """Rewrite problems.csv from the metrics as they stand; the disk is written from a thread."""
+        content = problems_csv(self.metrics).encode()
+        await asyncio.to_thread(write_atomically, self.directory.path / "problems.csv", content)
 
     def _count_what_is_there(self) -> None:
         for model in self.plan.models:
@@ -224,6 +225,9 @@ class Runner:
             self._record_missing(key, error)
             return False
         self.tally.answered += 1
+        if self.directory.exhausted:
+            self.fatal = self.directory.exhausted
+            self.stop()
         return True
 
     def _expect(self, problem_id: str, workshop: Workshop) -> None:
@@ -315,7 +319,7 @@ class Runner:
             await asyncio.sleep(_PUBLISH_S)
             if published != self.tally.final:
                 published = self.tally.final
-                self.publish()
+                await self.publish()
 
 
 def _trouble(error: AstraError) -> Trouble:

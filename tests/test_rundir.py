@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import subprocess
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
 
-from astra_async.errors import ConflictError
+from astra_async.errors import ConflictError, StorageError
 from astra_async.rundir import Parts, RunDirectory
+from astra_async.runlog import scan
 from astra_async.types import Completion, Result, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -146,6 +149,32 @@ def test_a_run_only_grows(tmp_path: Path) -> None:
         "problems": ["p", "q"],
         "grading": ["p"],
     }
+
+
+def test_a_full_disk_loses_no_answer_under_way(tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(mount)], check=True)
+    try:
+        with closing(RunDirectory.open(mount / "run")) as directory:
+            answer = replace(COMPLETION, text="x" * 2**20)
+            for sample in range(12):
+                directory.record_completion(SampleKey("m", "xml", "p", sample), answer, "abc")
+            assert directory.exhausted
+        assert len(list(scan(mount / "run" / "completions.jsonl"))) == 12
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_disk_without_room_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(mount)], check=True)
+    try:
+        with pytest.raises(StorageError, match="16 MB must be free"):
+            RunDirectory.open(mount / "run")
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
 
 
 def test_a_refused_call_leaves_nothing_behind(tmp_path: Path) -> None:
