@@ -64,6 +64,7 @@ _INSTALL = (
 )
 _INSTALL_LIMITS = Limits(timeout_s=3600.0, disk_bytes=32 * 1024**3, output_bytes=64 * 1024)
 _SHOWN_LINES = 15
+_NOTE = "astra: "
 
 
 def image_tag(folder: Path) -> str:
@@ -85,8 +86,13 @@ def image_tag(folder: Path) -> str:
     return f"astra/{folder.name}:{digest.hexdigest()[:12]}"
 
 
-async def ensure_image_set(engine: Engine, folder: Path, *, progress: Callable[[str], None]) -> str:
+async def ensure_image_set(
+    engine: Engine, folder: Path, *, progress: Callable[[str], None], base: str = ""
+) -> str:
     """The name of a set's image, which is there now; made if it was not (minutes), else at once.
+
+    It stands on `base`, which is no part of the name unless the set's files tell it, else on the base of all.
+    Lines of install.sh's output that begin with `astra: ` are handed on as progress.
 
     Raises:
         ImageError: the build or the installation failed, with the last lines of its output; nothing
@@ -95,7 +101,7 @@ async def ensure_image_set(engine: Engine, folder: Path, *, progress: Callable[[
     tag = await asyncio.to_thread(image_tag, folder)
     if await engine.image(tag):
         return tag
-    base = await ensure_base(engine, progress=progress)
+    base = base or await ensure_base(engine, progress=progress)
     context = await asyncio.to_thread(_archive, folder)
     installs = (folder / "install.sh").is_file()
     progress(f"Building {tag}")
@@ -108,27 +114,31 @@ async def ensure_image_set(engine: Engine, folder: Path, *, progress: Callable[[
     )
     if installs:
         progress(f"Installing the dependencies of {tag}")
-        await _install(engine, image_id, context, tag)
+        said = await _install(engine, image_id, context, tag)
+        for line in said.splitlines():
+            if line.startswith(_NOTE):
+                progress(f"{tag}: {line.removeprefix(_NOTE)}")
     progress(f"Built {tag}")
     return tag
 
 
-async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> None:
-    """Run install.sh in a container of the image and commit what it leaves under `tag`."""
+async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str:
+    """Run install.sh in a container of the image and commit what it leaves under `tag`; gives its output."""
     config = (await engine.image(image_id) or {}).get("Config") or {}
     creation = asyncio.create_task(engine.create(_install_config(image_id), f"astra-{secrets.token_hex(8)}"))
     try:
         container = await asyncio.shield(creation)
-        await _run_install(engine, container, files, tag)
+        said = await _run_install(engine, container, files, tag)
         # Somebody else may have been faster; a second image would take the name from theirs.
         if not await engine.image(tag):
-            await engine.commit(container, tag, _committed(config))
+            await engine.commit(container, tag, committed_config(config))
     finally:
         await asyncio.shield(_clean_up(engine, creation, image_id))
+    return said
 
 
-def _committed(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The image's configuration: that of the Dockerfile.
+def committed_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of an image made from a container of another one: that of the other one.
 
     The engine fills what is absent here from the container's; labels that it must not take from there are
     empty: with an owner, every container of this image would look as if it were to be swept.
@@ -137,7 +147,7 @@ def _committed(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "Entrypoint": [], "Cmd": ["bash"], "Labels": labels}
 
 
-async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -> None:
+async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -> str:
     environment = {**proxies(), **_QUIET}
     authorities = await asyncio.to_thread(_authorities)
     if authorities is not None:
@@ -146,10 +156,12 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     await engine.upload(container, _FOLDER, files)
     todo = orders(_INSTALL, mark=secrets.token_hex(16), environment=environment)
     ended = await run_orders(engine, container, todo, _INSTALL_LIMITS)
+    said = ended.output.combined.text()
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
-        last = "\n".join(ended.output.combined.text().splitlines()[-_SHOWN_LINES:])
+        last = "\n".join(said.splitlines()[-_SHOWN_LINES:])
         raise ImageError(f"The dependencies of {tag} cannot be installed ({why}):\n{last}")
+    return said
 
 
 def _install_config(image_id: str) -> dict[str, Any]:
