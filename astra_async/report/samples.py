@@ -18,6 +18,8 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
 
@@ -50,11 +52,11 @@ class Embedded:
     left_out: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@dataclass(frozen=True, slots=True, order=True)
 class _Pick:
-    """One sample to carry; the order is that of chunks: failures first."""
+    """One sample to carry; the order is that of chunks: failures first (`perfect` is 0 or 1)."""
 
-    perfect: bool
+    perfect: int
     entry: int
     problem: int
     sample: int
@@ -81,30 +83,34 @@ def embed(entries: Sequence[Entry], budget_bytes: int = BUDGET_BYTES) -> Embedde
 
 def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
     """The samples to try, in the order of chunks; early samples of every problem before later ones."""
-    every = sorted(_picks(entries), key=lambda pick: (pick.perfect, pick.sample, pick.entry, pick.problem))
-    sizes = np.cumsum([pick.characters + _RECORD_CHARACTERS for pick in every])
-    fitting = int(np.searchsorted(sizes, budget_bytes * _GUESSED_RATIO, side="right"))
-    return sorted(every[:fitting])
+    parts = list(_parts(entries))
+    if not parts:
+        return []
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    perfect, entry, problem, sample, _, _, characters = columns
+    order = np.lexsort((problem, entry, sample, perfect))
+    sizes = np.cumsum(characters[order] + _RECORD_CHARACTERS)
+    fitting = order[: int(np.searchsorted(sizes, budget_bytes * _GUESSED_RATIO, side="right"))]
+    kept = (column[fitting].tolist() for column in columns)
+    return sorted(_Pick(*values) for values in zip(*kept, strict=True))
 
 
-def _picks(entries: Sequence[Entry]) -> Iterator[_Pick]:
+def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """The fields of a pick, as columns, for the rows of each part of each entry."""
     for number, entry in enumerate(entries):
         places = {problem: place for place, problem in enumerate(entry.problem_ids)}
         for part, (run, rows) in enumerate(entry.rows_by_run()):
-            columns = (rows[name].tolist() for name in ("problem", "sample", "passed", "total"))
-            lengths = rows["output_characters"].tolist()
-            for row, (problem, sample, passed, total, length) in enumerate(
-                zip(*columns, lengths, strict=True)
-            ):
-                yield _Pick(
-                    perfect=passed == total,
-                    entry=number,
-                    problem=places[run.problems[problem]],
-                    sample=sample,
-                    part=part,
-                    row=row,
-                    characters=length,
-                )
+            here = np.array([places[problem] for problem in run.problems], dtype=np.int64)
+            columns = (
+                rows["passed"] == rows["total"],
+                np.full(len(rows), number),
+                here[rows["problem"]],
+                rows["sample"],
+                np.full(len(rows), part),
+                np.arange(len(rows)),
+                rows["output_characters"],
+            )
+            yield tuple(column.astype(np.int64) for column in columns)
 
 
 def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
