@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from astra_async.projects.tree import Entry
 
-_LEFT_OUT = {".git", "node_modules", "__MACOSX"}
+_LEFT_OUT = {".git", "node_modules", "__MACOSX", "__pycache__"}
 _JUNK = {".DS_Store", "Thumbs.db"}
 
 

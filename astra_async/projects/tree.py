@@ -15,7 +15,7 @@ from astra_async.types import Project, ProjectFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_JUNK_FOLDERS = {"__MACOSX"}
+_JUNK_FOLDERS = {"__MACOSX", "__pycache__"}  # pip compiles even the bundled projects
 _JUNK_FILES = {".DS_Store", "Thumbs.db"}
 _HISTORY = ".git"
 # A lone folder of such a name is a part of a project and no wrapper round one.
