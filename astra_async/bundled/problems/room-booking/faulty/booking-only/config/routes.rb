@@ -1,0 +1,5 @@
+Rails.application.routes.draw do
+  resources :rooms, only: :index do
+    resources :bookings, only: :create
+  end
+end

@@ -1,0 +1,6 @@
+Rails.application.routes.draw do
+  resources :rooms, only: :index do
+    resources :bookings, only: %i[index create]
+  end
+  resources :bookings, only: %i[update destroy]
+end

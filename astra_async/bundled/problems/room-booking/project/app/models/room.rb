@@ -1,0 +1,4 @@
+class Room < ApplicationRecord
+  validates :name, presence: true, uniqueness: true
+  validates :capacity, numericality: { only_integer: true, greater_than: 0 }
+end
