@@ -54,6 +54,11 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
         )
     if running:
         return ContainerLost(f"Connection to Docker Engine lost while it was to {action}: {one_line(error)}")
+    if "permission denied" in str(error).lower():
+        return EngineUnavailable(
+            f"This user may not speak to Docker Engine ({one_line(error)}); "
+            "run as root, or add the user to the group docker"
+        )
     return EngineUnavailable(
         f"No Docker Engine answers ({one_line(error)}); start one (scripts/engine does), "
         "or point DOCKER_HOST at it"

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.errors import ImageError
+from astra_async.errors import ImageError, SandboxError
 from astra_async.sandbox.config import FALLBACK_HOME
 from astra_async.sandbox.execution import run_orders
 from astra_async.sandbox.failures import one_line
@@ -49,9 +49,14 @@ async def look(engine: Engine, container: str, limits: Limits) -> Fitness:
 
     Raises:
         ImageError: the image has no bash, or its user does not exist.
+        SandboxError: it took too long.
     """
     todo = orders(_QUESTION, mark=secrets.token_hex(16), environment={})
     ended = await run_orders(engine, container, todo, limits)
+    if ended.stopped:
+        raise SandboxError(
+            f"The image's bash gave no answer in {limits.timeout_s:.0f} s; is the host overloaded?"
+        )
     answer = ended.output.stdout.text().split("\n", 3)
     if ended.exit_code or len(answer) != len(("uid", "gid", "writable", "home")):
         shown = one_line(ended.output.combined.text())

@@ -30,6 +30,7 @@ cat "$SSL_CERT_FILE" > /dev/null
 test -d /sys/class/net/eth0
 mkdir node_modules && cp lock.txt node_modules/
 """
+_MADE: set[str] = set()
 pytestmark = pytest.mark.usefixtures("own_images_removed")
 
 
@@ -51,15 +52,12 @@ def tiny(tmp_path: Path) -> Path:
 def own_images_removed() -> Iterator[None]:
     yield
 
-    async def remove() -> None:
-        async with await Engine.open() as engine:
-            for found in await engine.docker.images.list():
-                for tag in found["RepoTags"] or ():
-                    if tag.startswith("astra/test-"):
-                        await engine.remove_image(tag)
+    async def remove(engine: Engine) -> None:
+        for tag in _MADE:
+            await engine.remove_image(tag)
 
-    if shutil.which("dockerd") or os.environ.get("DOCKER_HOST"):
-        asyncio.run(remove())
+    if _MADE:
+        with_engine(remove)
 
 
 def with_engine(work: Callable[[Engine], Awaitable[Any]]) -> Any:
@@ -74,6 +72,7 @@ def ensure(folder: Path, said: list[str] | None = None) -> str:
     lines = [] if said is None else said
     tag = with_engine(lambda engine: ensure_image_set(engine, folder, progress=lines.append))
     assert isinstance(tag, str)
+    _MADE.add(tag)
     return tag
 
 
@@ -257,6 +256,7 @@ def test_a_registry_that_does_not_answer_is_given_up() -> None:
 )
 def test_a_base_made_with_debootstrap_runs_jobs(run: Run) -> None:
     tag = "astra/test-debootstrap:1"
+    _MADE.add(tag)
     with_engine(lambda engine: debootstrap(engine, tag, progress=print))
     done = run(". /etc/os-release; echo $VERSION_CODENAME; id -u; cat /etc/machine-id", image=tag)
     assert done.stdout == "bookworm\n1000\n"

@@ -210,6 +210,8 @@ def refusal(status: int, message: str) -> Exception:
         (FileNotFoundError("gone"), False, EngineUnavailable, "start one"),
         (ConnectionResetError("reset"), True, ContainerLost, "lost"),
         (refusal(900, "Cannot connect"), False, EngineUnavailable, "start one"),
+        (refusal(900, "Cannot connect [Permission denied]"), False, EngineUnavailable, "group docker"),
+        (ValueError("no JSON"), False, SandboxError, "unreadable answer"),
         (refusal(900, "Cannot connect"), True, ContainerLost, "lost"),
         (refusal(404, "No such image: x:1"), False, ImageError, "images build"),
         (refusal(404, "No such container: abc"), True, ContainerLost, "vanished"),
