@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from astra_async.errors import ExpectationError
+from astra_async.fingerprint import fingerprint
 from astra_async.grading import run_tests, tail
 from astra_async.integration import integrate
 from astra_async.problems import weighted
 from astra_async.reports import learn, mismatch
-from astra_async.rundir import fingerprint
 from astra_async.runlog import write_atomically
 from astra_async.types import ExpectedTest, Unusable
 
@@ -53,6 +53,7 @@ class Expectations:
         self._known: dict[str, Expected] = {}
         self._failed: dict[str, ExpectationError] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._writing = asyncio.Lock()
         self._stored: dict[str, Any] = _read(path)
 
     async def of(self, prepared: Prepared, image: str) -> Expected:
@@ -83,7 +84,7 @@ class Expectations:
             expected = _decoded(stored)
         else:
             expected = await self._learn(prepared, image)
-        self._keep(problem_id, key, expected)
+        await self._keep(problem_id, key, expected)
         return expected
 
     async def _learn(self, prepared: Prepared, image: str) -> Expected:
@@ -117,13 +118,18 @@ class Expectations:
                     return "reference", tested
         return "project", await run_tests(self._sandbox, prepared, image, {}, self._limits)
 
-    def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
+    async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
+        """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
         record = {"key": key, "source": expected.source, "tests": [asdict(test) for test in expected.tests]}
-        self._cache.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._cache / f"{key}.json", orjson.dumps(record))
-        if self._stored.get(problem_id) != record:
-            self._stored[problem_id] = record
-            write_atomically(self._path, orjson.dumps(self._stored, option=orjson.OPT_INDENT_2) + b"\n")
+        async with self._writing:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            cached = self._cache / f"{key}.json"
+            if not cached.exists():
+                await asyncio.to_thread(write_atomically, cached, orjson.dumps(record))
+            if self._stored.get(problem_id) != record:
+                self._stored[problem_id] = record
+                content = orjson.dumps(self._stored, option=orjson.OPT_INDENT_2) + b"\n"
+                await asyncio.to_thread(write_atomically, self._path, content)
 
 
 def _key(prepared: Prepared, image_id: str) -> str:

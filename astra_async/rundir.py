@@ -13,47 +13,36 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import shutil
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
 
 from astra_async.errors import ConflictError, StorageError
+from astra_async.fingerprint import merge_parts
 from astra_async.runlog import AppendLog, decode, scan, without_surrogates, write_atomically
 from astra_async.types import Completion, SampleKey, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Self
 
+    from astra_async.fingerprint import PartKind, Parts
     from astra_async.types import Prompt, Result
 
 SCHEMA = 1
-PartKind = Literal["models", "formats", "problems", "grading"]
-PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
 # Enough for the answers of some hundred calls in flight.
 RESERVE_BYTES = 16 * 2**20
 _LOG_NAMES = ("completions.jsonl", "results.jsonl", "events.jsonl")
 Place = tuple[int, int]  # offset and length of a line
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """Everything that changes results, by part and name; each value is a plain JSON object."""
-
-    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    problems: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    grading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class RunDirectory:
@@ -151,9 +140,7 @@ class RunDirectory:
 
         `description` holds run.json's other fields (models, problems, versions ...), merged by name.
         """
-        used = self._used_names()
-        for kind in PART_KINDS:
-            self._extend_part(kind, getattr(parts, kind), used[kind])
+        merge_parts(self.run, parts, self._used_names(), self.path)
         self.run["samples"] = max(samples, self.run.get("samples", 0))
         self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
         _merge_description(self.run, description)
@@ -203,16 +190,6 @@ class RunDirectory:
             raise StorageError(
                 f"{self.path}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
             ) from error
-
-    def _extend_part(self, kind: PartKind, new: Mapping[str, Mapping[str, Any]], used: set[str]) -> None:
-        old = self.run.setdefault("parts", {}).setdefault(kind, {})
-        hashes = self.run.setdefault("fingerprints", {}).setdefault(kind, {})
-        for name, part in new.items():
-            plain = orjson.loads(orjson.dumps(part))
-            if name in old and name in used and old[name] != plain:
-                raise ConflictError(_difference(self.path, kind, name, old[name], plain))
-            old[name] = plain
-            hashes[name] = fingerprint(plain)
 
     def _used_names(self) -> dict[PartKind, set[str]]:
         asked = self.answered.keys() | self.graded.keys()
@@ -311,11 +288,6 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
         return None
 
 
-def fingerprint(part: object) -> str:
-    """SHA-256 of a plain JSON object in canonical form (sorted keys)."""
-    return hashlib.sha256(orjson.dumps(part, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
 def now_utc() -> str:
     """The current time, UTC, ISO 8601 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -368,24 +340,3 @@ def _merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> N
             run[name] = {**run.get(name, {}), **value}
         else:
             run[name] = value
-
-
-def _difference(path: Path, kind: PartKind, name: str, old: Any, new: Any) -> str:
-    changes = "; ".join(_changes(old, new))
-    remedy = {
-        "grading": f"grade the recorded answers anew with `astra regrade {path}`",
-        "models": "use another --out, or give the changed model a `name` of its own in TOML",
-    }.get(kind, "use another --out")
-    what = {"models": "model", "formats": "format", "problems": "problem", "grading": "grading of"}[kind]
-    return f"{path}: {what} {name} has results with other settings ({changes}); {remedy}"
-
-
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    for name in [*dict.fromkeys([*old, *new])]:
-        if old.get(name) != new.get(name):
-            yield f"{name}: {_short(old.get(name))} -> {_short(new.get(name))}"
-
-
-def _short(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"  # noqa: PLR2004 - one line

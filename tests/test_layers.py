@@ -14,7 +14,17 @@ PURE = {
     *("report", "reports", "solution", "stats"),
 }
 EDGES = {"projects", "providers", "runlog", "sandbox", "throttle"}
-ABOVE = {"expected", "grading", "lenient", "pipeline", "prepare", "runner", "rundir", "validation"}
+ABOVE = {
+    "expected",
+    "fingerprint",
+    "grading",
+    "lenient",
+    "pipeline",
+    "prepare",
+    "runner",
+    "rundir",
+    "validation",
+}
 TOP = {"cli", "progress"}
 FORBIDDEN_BELOW = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 

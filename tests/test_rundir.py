@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from astra_async.errors import ConflictError, StorageError
-from astra_async.rundir import Parts, RunDirectory
+from astra_async.fingerprint import Parts
+from astra_async.rundir import RunDirectory
 from astra_async.runlog import scan
 from astra_async.types import Completion, Result, SampleKey, Usage
 

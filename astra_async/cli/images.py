@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli.options import config_options
-from astra_async.cli.wiring import chosen_problems, data_config, resolve_named_images
-from astra_async.errors import ImageError
+from astra_async.cli.wiring import chosen_problems, data_config, ready_problems, resolve_images
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
+    from astra_async.sandbox.engine import Engine
 
 
 @click.group()
@@ -22,23 +26,32 @@ def images() -> None:
 
 @images.command()
 @config_options("problems", "projects", "column", "only", "skill", "limit", "image")
-def build(*, config_file: Path | None, **given: Any) -> None:
-    """Make every image that the problems need and that is not there yet."""
-    config = data_config(given, config_file)
-    names = dict.fromkeys(problem.image or config.image for problem in chosen_problems(config))
-    for line in asyncio.run(_build(tuple(names))):
-        click.echo(line)
+def build(*, config_file: Path | None, **given: Any) -> int:
+    """Make every image that the problems need and that is not there yet; exit 1 if one cannot be made."""
+    failed = asyncio.run(_build(data_config(given, config_file)))
+    for problem_id, error in failed.items():
+        click.echo(f"{problem_id}: {error}", err=True)
+    return 1 if failed else 0
 
 
-async def _build(names: tuple[str, ...]) -> list[str]:
+async def _build(config: RunConfig) -> dict[str, AstraError]:
     from astra_async.sandbox.engine import Engine
 
+    prepared, unready = await ready_problems(config, chosen_problems(config))
     async with await Engine.open() as engine:
-        outcomes = await resolve_named_images(engine, names, lambda text: click.echo(text, err=True))
-        lines = []
-        for name, outcome in outcomes.items():
-            if isinstance(outcome, ImageError):
-                raise outcome
-            found = await engine.image(outcome) or {}
-            lines.append(f"{name} = {outcome} ({int(found.get('Size', 0)) / 1e6:.0f} MB)")
-        return lines
+        found, unbuilt = await resolve_images(
+            engine, prepared, config.image, lambda text: click.echo(text, err=True)
+        )
+        for line in await _lines(engine, found):
+            click.echo(line)
+    return {**unready, **unbuilt}
+
+
+async def _lines(engine: Engine, found: Mapping[str, str]) -> list[str]:
+    """One line for each image: its name, its size, and the problems that use it."""
+    lines = []
+    for image in dict.fromkeys(found.values()):
+        problems = ", ".join(problem_id for problem_id, name in found.items() if name == image)
+        size_bytes = int((await engine.image(image) or {}).get("Size", 0))
+        lines.append(f"{image} ({size_bytes / 1e6:.0f} MB): {problems}")
+    return lines

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.config import BUNDLED, load_config, model_part
 from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
+from astra_async.fingerprint import Parts
 from astra_async.grading import limits_for
 from astra_async.metrics import Metrics
 from astra_async.prepare import prepare_all, problem_description, problem_part
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
-from astra_async.rundir import Parts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -93,14 +93,19 @@ async def resolve_images(
 ) -> tuple[dict[str, str], dict[str, AstraError]]:
     """The image that each problem's tests run in, built or pulled where it is not there yet.
 
-    Problems whose image cannot be had come back with the reason: no call is paid for them.
+    A problem that names none gets one of its own dependencies (see `stacks`). Problems whose image cannot be
+    had come back with the reason: no call is paid for them.
     """
+    from astra_async.cli.stack_images import stack_images
+
     named = {problem_id: item.problem.image or default for problem_id, item in prepared.items()}
-    outcomes = await resolve_named_images(engine, dict.fromkeys(named.values()), progress)
+    outcomes = await resolve_named_images(engine, dict.fromkeys(filter(None, named.values())), progress)
+    nameless = [prepared[problem_id] for problem_id, name in named.items() if not name]
+    own = await stack_images(engine, nameless, progress)
     images: dict[str, str] = {}
     failed: dict[str, AstraError] = {}
     for problem_id, name in named.items():
-        outcome = outcomes[name]
+        outcome = outcomes[name] if name else own[problem_id]
         if isinstance(outcome, str):
             images[problem_id] = outcome
         else:
@@ -225,8 +230,6 @@ async def _image(engine: Engine, named: str, progress: Callable[[str], None]) ->
     from astra_async.sandbox.images import ensure_image_set
 
     try:
-        if not named:
-            return ImageError("no image is named: add a column `image` to the CSV, or --image NAME")
         if named.startswith(SET_PREFIX):
             folder = image_sets().get(named.removeprefix(SET_PREFIX))
             if folder is None:
@@ -243,4 +246,5 @@ async def _image(engine: Engine, named: str, progress: Callable[[str], None]) ->
 
 
 def _built_here(prepared: Prepared, config: RunConfig) -> bool:
-    return (prepared.problem.image or config.image).startswith(SET_PREFIX)
+    named = prepared.problem.image or config.image
+    return not named or named.startswith(SET_PREFIX)

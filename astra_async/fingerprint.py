@@ -1,0 +1,78 @@
+"""What changes results, part by part: recorded with a run, compared when it is continued.
+
+A part is a plain JSON object (a model's settings, a problem's statement and hashes ...), so that a refusal
+can name the difference and not only two hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from astra_async.errors import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+PartKind = Literal["models", "formats", "problems", "grading"]
+PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
+_SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything that changes results, by part and name; each value is a plain JSON object."""
+
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    problems: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    grading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def merge_parts(
+    run: dict[str, Any], parts: Parts, used: Mapping[PartKind, Collection[str]], where: Path
+) -> None:
+    """Add parts and their hashes to a run.json; `used` names those that already have lines.
+
+    Raises:
+        ConflictError: a part that has lines differs; the difference and the remedy.
+    """
+    for kind in PART_KINDS:
+        old = run.setdefault("parts", {}).setdefault(kind, {})
+        hashes = run.setdefault("fingerprints", {}).setdefault(kind, {})
+        for name, part in getattr(parts, kind).items():
+            plain = orjson.loads(orjson.dumps(part))
+            if name in old and name in used[kind] and old[name] != plain:
+                raise ConflictError(_difference(where, kind, name, old[name], plain))
+            old[name] = plain
+            hashes[name] = fingerprint(plain)
+
+
+def fingerprint(part: object) -> str:
+    """SHA-256 of a plain JSON object in canonical form (sorted keys)."""
+    return hashlib.sha256(orjson.dumps(part, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _difference(path: Path, kind: PartKind, name: str, old: Any, new: Any) -> str:
+    changes = "; ".join(_changes(old, new))
+    remedy = {
+        "grading": f"grade the recorded answers anew with `astra regrade {path}`",
+        "models": "use another --out, or give the changed model a `name` of its own in TOML",
+    }.get(kind, "use another --out")
+    what = {"models": "model", "formats": "format", "problems": "problem", "grading": "grading of"}[kind]
+    return f"{path}: {what} {name} has results with other settings ({changes}); {remedy}"
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in [*dict.fromkeys([*old, *new])]:
+        if old.get(name) != new.get(name):
+            yield f"{name}: {_short(old.get(name))} -> {_short(new.get(name))}"
+
+
+def _short(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:40]}... ({len(text)} characters)"
