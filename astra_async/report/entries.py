@@ -81,6 +81,15 @@ class Entry:
         """The result rows of all parts (numbers of problems and texts are those of each run)."""
         return np.concatenate([part for _, part in self.rows_by_run()])
 
+    def samples(self) -> list[Floats]:
+        """The scores of each begun problem's samples."""
+        return [
+            rows["passed"] / rows["total"]
+            for run, pair in self.parts
+            for problem in range(len(run.problems))
+            if len(rows := run.cell_rows(pair, problem))
+        ]
+
     def rows_by_run(self) -> Iterator[tuple[Run, NDArray[np.void]]]:
         """The result rows of each part, as views: rows are sorted by pair."""
         for run, pair in self.parts:

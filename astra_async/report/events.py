@@ -18,9 +18,13 @@ _MISSING = ("_error", "budget", "pool_failed")  # ends of the kinds that leave s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Counts by (kind, model) and the last reason by key; None in a key stands for all of them."""
+    """Counts and US dollars by (kind, model), and the last reason by key; None there stands for all.
+
+    The money was spent on calls that left their sample missing: no result line counts it.
+    """
 
     counts: Mapping[tuple[str, str], int]
+    costs: Mapping[tuple[str, str], float]
     reasons: Mapping[tuple[str | None, str | None, str | None, int | None], tuple[str, str]]
 
     def reason(self, model: str, answer_format: str, problem_id: str, sample: int) -> tuple[str, str] | None:
@@ -35,6 +39,7 @@ class Events:
 def read_events(path: Path) -> Events:
     """Read the log; unreadable lines and a torn tail are ignored: nothing is scored by events."""
     counts: Counter[tuple[str, str]] = Counter()
+    costs: dict[tuple[str, str], float] = {}
     reasons: dict[tuple[str | None, str | None, str | None, int | None], tuple[str, str]] = {}
     if path.exists():
         with path.open("rb") as stream:
@@ -43,7 +48,9 @@ def read_events(path: Path) -> Events:
                 if record is None:
                     continue
                 kind = str(record.get("kind", ""))
-                counts[kind, str(record.get("model") or record.get("pool") or "")] += 1
+                which = kind, str(record.get("model") or record.get("pool") or "")
+                counts[which] += 1
+                costs[which] = costs.get(which, 0.0) + (record.get("cost_usd") or 0.0)
                 if kind.endswith(_MISSING):
                     key = (
                         record.get("model"),
@@ -52,7 +59,7 @@ def read_events(path: Path) -> Events:
                         record.get("sample"),
                     )
                     reasons[key] = (kind, str(record.get("detail", ""))[:_DETAIL_CHARACTERS])
-    return Events(counts=counts, reasons=reasons)
+    return Events(counts=counts, costs=costs, reasons=reasons)
 
 
 def _record(line: bytes) -> dict[str, Any] | None:

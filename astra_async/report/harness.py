@@ -55,8 +55,11 @@ def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Tabl
 def event_counts(events: dict[str, Events]) -> Table:
     """How often anything waited, was repeated or went wrong."""
     counts: Counter[tuple[str, str]] = Counter()
+    costs: dict[tuple[str, str], float] = {}
     for each in events.values():
         counts.update(each.counts)
+        for which, cost in each.costs.items():
+            costs[which] = costs.get(which, 0.0) + cost
     return Table(
         name="events",
         title="Events",
@@ -64,8 +67,9 @@ def event_counts(events: dict[str, Events]) -> Table:
             Column(name="kind", title="Kind"),
             Column(name="model", title="Model"),
             Column(name="count", title="Times", kind="count"),
+            Column(name="cost_usd", title="Cost $", kind="usd", help="in no result: spent without one"),
         ),
-        rows=tuple((kind, model, times) for (kind, model), times in sorted(counts.items())),
+        rows=tuple((*which, times, costs[which] or None) for which, times in sorted(counts.items())),
         notes=("From events.jsonl: repeats and waits cost time, never score.",) if counts else (),
     )
 
@@ -136,7 +140,7 @@ def flakiness(runs: Sequence[Run]) -> Table:
             "No equal solutions were judged differently."
             if total == 0
             else f"{total} solutions were judged differently for no reason: those tests are flaky."
-            " `astra validate --repeat` finds out which.",
+            " astra validate --repeat finds out which.",
         ),
     )
 

@@ -11,7 +11,12 @@ import numpy as np
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import clustered_interval, run_only_interval, total_interval
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
-from astra_async.stats.spread import median_interval, rms_within_sd, variance_split
+from astra_async.stats.spread import (
+    median_interval,
+    median_sd_run_interval,
+    rms_within_sd,
+    variance_split,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,10 +82,17 @@ _INTERVALS = (
 _SPREAD = (
     Column(
         name="median_sd_interval",
-        title="Median SD, 95 %",
+        title="Median SD, new problems",
         kind="score",
         interval=True,
-        help="bootstrap over problems (BCa)",
+        help="new problems: bootstrap over problems (BCa)",
+    ),
+    Column(
+        name="median_sd_run_interval",
+        title="Median SD, new samples",
+        kind="score",
+        interval=True,
+        help="these problems: bootstrap of each problem's samples",
     ),
     Column(name="rms_within_sd", title="RMS within-SD", kind="score", help="ddof = 1; independent of k"),
     Column(name="between_sd", title="Between-SD", kind="score", help="spread of problem means, ANOVA"),
@@ -171,7 +183,15 @@ def uncertainty(wide: Table) -> Table:
 def consistency(wide: Table) -> Table:
     """How much repeated samples of the same problem differ."""
     table = wide.only(
-        "model", "format", "k", "median_sd", "median_sd_interval", "rms_within_sd", "between_sd", "icc"
+        "model",
+        "format",
+        "k",
+        "median_sd",
+        "median_sd_interval",
+        "median_sd_run_interval",
+        "rms_within_sd",
+        "between_sd",
+        "icc",
     )
     notes = (
         (
@@ -252,6 +272,7 @@ def _derived(entry: Entry) -> tuple[Cell, ...]:
         _pair(total_interval(entry.passes)),
         _pair(run_only_interval(entry.passes, entry.pass_variances, entry.valid)),
         median_interval(entry.sds),
+        median_sd_run_interval(entry.samples()),
         rms_within_sd(entry.score_variances),
         *_split(entry),
         *(_over_problems(entry, m, pass_at) for m in _M),

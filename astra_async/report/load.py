@@ -111,14 +111,20 @@ class Run:
         first, last = self.bounds[[pair * len(self.problems), (pair + 1) * len(self.problems)]]
         return self.rows[first:last]
 
+    def cell_rows(self, pair: int, problem: int) -> NDArray[np.void]:
+        """The rows of one problem under one (model, format), as a view."""
+        cell = pair * len(self.problems) + problem
+        return self.rows[self.bounds[cell] : self.bounds[cell + 1]]
+
     def problem_rows(self, problem: int, answer_format: Format | None = None) -> NDArray[np.void]:
         """The rows of one problem under all models, in one format or all."""
-        cells = [
-            pair * len(self.problems) + problem
-            for pair, (_, used) in enumerate(self.pairs)
-            if answer_format in (None, used)
-        ]
-        return np.concatenate([self.rows[self.bounds[cell] : self.bounds[cell + 1]] for cell in cells])
+        return np.concatenate(
+            [
+                self.cell_rows(pair, problem)
+                for pair, (_, used) in enumerate(self.pairs)
+                if answer_format in (None, used)
+            ]
+        )
 
     def line(self, row: np.void) -> dict[str, Any]:
         """The whole result record of a row, read again from disk."""
@@ -310,13 +316,11 @@ def _metrics(settings: RunSettings, rows: NDArray[np.void], reader: _Reader) -> 
         ]
         for pair, problem, passed, total, status, failure in zip(*columns, strict=True):
             model, answer_format = pairs[pair]
-            metrics.add(
-                model,
-                answer_format,
-                problems[problem],
-                passed,
-                total,
-                status=STATUSES[status],
-                failure=FAILURES[failure],
-            )
+            kind, reason = STATUSES[status], FAILURES[failure]
+            try:
+                metrics.add(
+                    model, answer_format, problems[problem], passed, total, status=kind, failure=reason
+                )
+            except ConflictError as error:
+                raise ConflictError(f"{reader.path}: {error}") from error
     return metrics

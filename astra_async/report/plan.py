@@ -104,7 +104,7 @@ def _now(pilots: Sequence[_Pilot], target: float) -> Table:
         rows=tuple(_now_row(pilot, target) for pilot in pilots),
         notes=(
             (
-                f"Target: a standard error of {100 * target:g} points. `never`: no k reaches it, only more"
+                f'Target: a standard error of {100 * target:g} points. "never": no k reaches it, only more'
                 " problems do."
             ),
             (

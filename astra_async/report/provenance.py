@@ -38,7 +38,7 @@ def models(runs: Sequence[Run]) -> Table:
             Column(name="directory", title="Run"),
         ),
         rows=tuple(rows),
-        notes=("`default` means that nothing was sent: the provider's own default applied.",),
+        notes=('"default" means that nothing was sent: the provider\'s own default applied.',),
     )
 
 

@@ -34,7 +34,13 @@ def render_terminal(tables: Sequence[Table], console: Console) -> None:
 
 def markdown(table: Table) -> str:
     """One table in GitHub's Markdown, under a heading, its notes below."""
-    return "\n".join([f"## {_escaped(table.title)}", "", *_markdown_rows(table), "", *_markdown_notes(table)])
+    return "\n".join([f"### {escaped(table.title)}", "", *_markdown_rows(table), "", *_markdown_notes(table)])
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is; line breaks would end a table's row."""
+    flat = " ".join(text.split())
+    return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#" else character for character in flat)
 
 
 def _rich_table(table: Table, terminal: int) -> RichTable:
@@ -87,7 +93,7 @@ def _markdown_rows(table: Table) -> Iterator[str]:
     yield _markdown_line([column.title for column in table.columns])
     yield _markdown_line(["---:" if column.numeric else ":---" for column in table.columns])
     for row in table.rows:
-        yield _markdown_line([_escaped(shown(*pair)) for pair in zip(row, table.columns, strict=True)])
+        yield _markdown_line([escaped(shown(*pair)) for pair in zip(row, table.columns, strict=True)])
 
 
 def _markdown_line(cells: Sequence[str]) -> str:
@@ -95,10 +101,4 @@ def _markdown_line(cells: Sequence[str]) -> str:
 
 
 def _markdown_notes(table: Table) -> list[str]:
-    return [line for note in table.notes for line in (_escaped(note), "")]
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is; line breaks would end a table's row."""
-    flat = " ".join(text.split())
-    return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#" else character for character in flat)
+    return [line for note in table.notes for line in (escaped(note), "")]

@@ -9,11 +9,13 @@ from astra_async.report import ReportPaths
 from astra_async.report.csvs import write_runs, write_table
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all
-from astra_async.report.text import markdown
+from astra_async.report.text import escaped, markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from astra_async.report.plots.style import Plot
     from astra_async.report.tables import Report
 
 
@@ -37,7 +39,7 @@ def _write(report: Report, out: Path) -> ReportPaths:
         (figures / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
         (figures / f"{plot.name}.png").write_bytes(plot.png)
     index.write_text(page_html(report, plots), encoding="utf-8")
-    (out / "report.md").write_text(_report_markdown(report), encoding="utf-8")
+    (out / "report.md").write_text(_report_markdown(report, plots), encoding="utf-8")
     write_table(out / "leaderboard.csv", report.leaderboard)
     write_table(out / "problems.csv", report.table("problems"))
     for name in ("pairwise", "skills", "formats"):
@@ -46,9 +48,17 @@ def _write(report: Report, out: Path) -> ReportPaths:
     return ReportPaths(index=index, files=tuple(sorted(path for path in out.rglob("*") if path.is_file())))
 
 
-def _report_markdown(report: Report) -> str:
+def _report_markdown(report: Report, plots: Sequence[Plot]) -> str:
     parts = ["# ASTRA report", ""]
     if report.simulated:
         parts += ["**These models are simulated: the numbers say nothing about any real model.**", ""]
-    parts += [markdown(table) for table in report.tables() if table.rows]
+    if not report.complete:
+        parts += ["**Incomplete: some planned samples have no result yet.**", ""]
+    parts += [line for warning in report.warnings for line in (f"Warning: {escaped(warning)}", "")]
+    figures = {plot.name: plot for plot in plots}
+    for section in report.sections:
+        parts += [f"## {section.title}", "", section.text, ""]
+        for plot in (figures[name] for name in section.plots if name in figures):
+            parts += [f"![{escaped(plot.alt)}](plots/{plot.name}.svg)", ""]
+        parts += [markdown(table) for table in section.tables if table.rows]
     return "\n".join(parts)

@@ -124,7 +124,7 @@ def test_the_last_reason_of_a_key_counts_else_its_problems_else_its_models(tmp_p
     path = tmp_path / "events.jsonl"
     key = {"model": "a", "format": "xml", "problem_id": "p", "sample": 0}
     events = [
-        {"kind": "provider_error", **key, "detail": "first"},
+        {"kind": "provider_error", **key, "detail": "first", "cost_usd": 0.25},
         {"kind": "sandbox_error", **key, "detail": "last"},
         {"kind": "sandbox_retry", **key, "detail": "only a wait"},
         {"kind": "project_error", "problem_id": "q", "detail": "no zip"},
@@ -137,6 +137,7 @@ def test_the_last_reason_of_a_key_counts_else_its_problems_else_its_models(tmp_p
     assert found.reason("b", "xml", "p", 0) == ("pool_failed", "key rejected")
     assert found.reason("a", "xml", "p", 1) is None
     assert found.counts["sandbox_retry", "a"] == 1
+    assert found.costs["provider_error", "a"] == 0.25
 
 
 def test_two_prompts_for_one_problem_are_a_finding(tmp_path: Path) -> None:

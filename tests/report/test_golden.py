@@ -136,6 +136,7 @@ def test_the_spread_is_an_analysis_of_variance(
         assert row.between_sd == pytest.approx(math.sqrt(max(0, (f - 1) * within / K)), abs=1e-9)
         assert row.icc == pytest.approx((f - 1) / (f + K - 1), abs=1e-9)
         assert row.median_sd_interval_low <= row.median_sd <= row.median_sd_interval_high
+        assert 0 <= row.median_sd_run_interval_low < row.median_sd_run_interval_high <= 0.6
 
 
 def test_several_samples_are_counted_by_combinations(out: Path, by_problem: pd.DataFrame) -> None:

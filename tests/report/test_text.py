@@ -90,7 +90,7 @@ def test_markdown_shows_hostile_names_as_they_are() -> None:
     row = next(line for line in text.splitlines() if "script" in line)
     assert row == r"| \[red\]a\|b\`\<script\>\[/red\] \# c | 50.0 | \[10.0, 20.0\] |"
     assert text.splitlines()[:4] == [
-        "## Title",
+        "### Title",
         "",
         "| Model | Mean score % | 95 % |",
         "| :--- | ---: | ---: |",

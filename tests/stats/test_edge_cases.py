@@ -15,7 +15,7 @@ from astra_async.stats.paired import equivalence, paired_t, sign_flip, wilcoxon
 from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.power import minimum_detectable_effect, power_paired, problems_needed, samples_needed
 from astra_async.stats.several import benjamini_hochberg, holm
-from astra_async.stats.spread import median_interval, variance_split
+from astra_async.stats.spread import median_interval, median_sd_run_interval, variance_split
 from astra_async.stats.unpaired import permutation_p
 
 
@@ -98,6 +98,19 @@ def test_a_median_that_no_problem_can_move_still_has_an_interval() -> None:
     interval = median_interval([0.0, 0.1, 0.2, 0.3, 0.1])
     assert interval is not None
     assert interval[0] <= 0.1 <= interval[1]
+
+
+def test_new_samples_of_the_same_problems_move_the_median_sd() -> None:
+    rng = np.random.default_rng(4)
+    hits = 0
+    for _ in range(60):
+        samples = [rng.random(16) * 0.5 for _ in range(9)]
+        interval = median_sd_run_interval(samples)
+        assert interval is not None
+        hits += interval[0] <= 0.5 / math.sqrt(12) * math.sqrt(15 / 16) <= interval[1]
+    assert hits >= 50  # about 95 % of 60
+    assert median_sd_run_interval([[0.5, 0.5], [1.0, 1.0]]) == (0, 0)
+    assert median_sd_run_interval([[0.5]]) is None
 
 
 def test_unequal_sample_numbers_use_their_effective_number() -> None:

@@ -55,7 +55,7 @@ def _lengths(lengths: Lengths) -> Sketch:
 
 
 def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Sketch:
-    figure, axes = _square()
+    figure, axes = _square(legend_rows=(len(entries) + 1) // 2)
     names = names_of(entries)
     for number, (entry, cost, name) in enumerate(zip(entries, costs, names, strict=True)):
         axes.plot(
@@ -82,10 +82,10 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Sketch:
     )
 
 
-def _square() -> tuple[Figure, Axes]:
+def _square(legend_rows: int = 0) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH_IN, 4.0), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 3.8 + 0.18 * legend_rows), layout="constrained")
     return figure, figure.add_subplot()
 
 
