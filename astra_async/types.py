@@ -8,7 +8,7 @@ US dollars); paths inside a project are relative, with `/`, and never begin with
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +36,11 @@ Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 # --- the plan ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SampleKey:
-    """Names one sample: a model's `sample`-th independent answer (from 0) to a problem in a format."""
+class SampleKey(NamedTuple):
+    """Names one sample: a model's `sample`-th independent answer (from 0) to a problem in a format.
+
+    A tuple and no dataclass: a resume makes and hashes hundreds of thousands of them.
+    """
 
     model: str
     format: Format
