@@ -165,19 +165,20 @@ def uncertainty(wide: Table) -> Table:
     names = ["model", "format", "mean_score", "mean_score_total", "mean_score_run_only"]
     if any(cell is not None for cell in wide.column("mean_score_clustered")):
         names.append("mean_score_clustered")
-    notes = (
+    table = wide.only(*names, "pass_at_1", "pass_at_1_total", "pass_at_1_run_only")
+    notes = [
         (
             "New problems: t interval over the n problem means, for statements about problems like these. "
             "New samples: these very problems, only the model's own variability. Samples are never treated as"
             " n x k independent trials."
-        ),
-    )
-    return replace(
-        wide.only(*names, "pass_at_1", "pass_at_1_total", "pass_at_1_run_only"),
-        name="uncertainty",
-        title="Uncertainty",
-        notes=notes,
-    )
+        )
+    ]
+    if any(isinstance(cell, tuple) and cell[0] == cell[1] for row in table.rows for cell in row):
+        notes.append(
+            "An interval without width means that all problems (or samples) came out alike, not that the"
+            " number is certain."
+        )
+    return replace(table, name="uncertainty", title="Uncertainty", notes=tuple(notes))
 
 
 def consistency(wide: Table) -> Table:

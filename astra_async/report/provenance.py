@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
 
-_SETTINGS = ("context_length", "temperature", "max_tokens", "reasoning_effort")
+_SETTINGS = ("temperature", "max_tokens", "reasoning_effort")
 
 
 def models(runs: Sequence[Run]) -> Table:
@@ -22,8 +22,11 @@ def models(runs: Sequence[Run]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for run in runs:
         for model, settings in run.settings.models.items():
-            shown = [_setting(settings.get(name)) for name in _SETTINGS]
-            rows.append((model, settings.get("spec"), *shown, _returned(run, model), run.directory.name))
+            length = _setting(settings.get("context_length"), "not recorded")
+            shown = [_setting(settings.get(name), "default") for name in _SETTINGS]
+            rows.append(
+                (model, settings.get("spec"), length, *shown, _returned(run, model), run.directory.name)
+            )
     return Table(
         name="models",
         title="Models as asked",
@@ -148,7 +151,7 @@ def _returned(run: Run, model: str) -> str:
     return ", ".join(_texts(run, np.concatenate([rows["returned_model"] for rows in each])))
 
 
-def _setting(value: Cell) -> str:
+def _setting(value: Cell, absent: str) -> str:
     if value is None:
-        return "default"
+        return absent
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -87,6 +87,8 @@ def shown(cell: Cell, column: Column) -> str:
     """A cell as people read it."""
     if isinstance(cell, tuple):
         low, high = cell
+        if math.isnan(low) or math.isnan(high):
+            return NOTHING
         return f"[{_shown_value(low, column.kind)}, {_shown_value(high, column.kind)}]"
     return _shown_value(cell, column.kind)
 
@@ -105,7 +107,8 @@ def csv_row(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[str | in
     values: list[str | int | float | None] = []
     for cell, column in zip(row, columns, strict=True):
         if column.interval:
-            values.extend(cell if isinstance(cell, tuple) else (None, None))
+            ends = cell if isinstance(cell, tuple) else (None, None)
+            values.extend(None if _is_nothing(end) else end for end in ends)
         elif isinstance(cell, bool):
             values.append(str(cell).lower())
         elif not isinstance(cell, tuple):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
+_EXACT = 7
 _DIGITS = 9  # quotients that are equal must also tie: values are rounded to so many before ranking
 
 
@@ -32,8 +34,11 @@ class Correlation:
 
 
 def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Correlation | None:
-    """Pearson's and Spearman's correlation; None for n < 3 or where x or y does not vary."""
-    from scipy.stats import spearmanr
+    """Pearson's and Spearman's correlation; None for n < 3 or where x or y does not vary.
+
+    Spearman's p is exact (all orders) up to n = 7, else from t as Pearson's.
+    """
+    from scipy.stats import rankdata
 
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     n = len(a)
@@ -42,10 +47,10 @@ def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Correlation 
     r = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
     t, p = t_of(r, n)
     low, high = fisher_interval(r, n, level)
-    rank = spearmanr(np.round(a, _DIGITS), np.round(b, _DIGITS))
-    return Correlation(
-        n=n, r=r, t=t, p=p, low=low, high=high, rho=float(rank.statistic), rho_p=float(rank.pvalue)
-    )
+    ranks = rankdata(np.round(a, _DIGITS)), rankdata(np.round(b, _DIGITS))
+    rho = float(np.clip(np.corrcoef(*ranks)[0, 1], -1, 1))
+    rho_p = _exact_p(*ranks) if n <= _EXACT else t_of(rho, n)[1]
+    return Correlation(n=n, r=r, t=t, p=p, low=low, high=high, rho=rho, rho_p=rho_p)
 
 
 def t_of(r: float, n: int) -> tuple[float, float]:
@@ -56,6 +61,14 @@ def t_of(r: float, n: int) -> tuple[float, float]:
         return math.copysign(math.inf, r), 0.0
     t = r * math.sqrt((n - 2) / (1 - r * r))
     return t, float(2 * stdtr(n - 2, -abs(t)))
+
+
+def _exact_p(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """The share of all orders of y with a rank correlation at least as far from 0."""
+    orders = np.array(list(permutations(y)))
+    products = (orders - y.mean()) @ (x - x.mean())
+    observed = abs(float((y - y.mean()) @ (x - x.mean())))
+    return float(np.mean(np.abs(products) >= observed - 1e-9))
 
 
 def fisher_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -53,6 +53,7 @@ def printed(what: Table, width: int = 80) -> str:
         (None, "percent", NOTHING),
         (True, "text", "yes"),
         ((0.5, 0.75), "percent", "[50.0, 75.0]"),
+        ((math.nan, math.nan), "percent", NOTHING),
     ],
 )
 def test_cells_are_shown_by_their_kind(cell: Cell, kind: Kind, expected: str) -> None:
@@ -60,10 +61,10 @@ def test_cells_are_shown_by_their_kind(cell: Cell, kind: Kind, expected: str) ->
 
 
 def test_csv_has_raw_values_and_two_columns_for_an_interval() -> None:
-    what = table(("a", 1 / 3, (0.1, 0.2)), ("b", None, None), ("c", math.nan, (0.0, 1.0)))
+    what = table(("a", 1 / 3, (0.1, 0.2)), ("b", None, None), ("c", math.nan, (math.nan, math.nan)))
     assert csv_header(what.columns) == ["model", "score", "score_interval_low", "score_interval_high"]
     rows = [csv_row(row, what.columns) for row in what.rows]
-    assert rows == [["a", 1 / 3, 0.1, 0.2], ["b", None, None, None], ["c", None, 0.0, 1.0]]
+    assert rows == [["a", 1 / 3, 0.1, 0.2], ["b", None, None, None], ["c", None, None, None]]
 
 
 def test_a_written_csv_quotes_what_must_be(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -157,6 +157,23 @@ def test_the_permutation_test_counts_all_permutations(a: list[int], b: list[int]
     assert permutation_p(a, b) == pytest.approx(share)
 
 
+def test_a_perfect_rank_order_of_few_problems_is_no_wonder() -> None:
+    found = correlation([1, 2, 3], [3, 2, 1])
+    assert found is not None
+    assert (found.rho, found.rho_p) == (-1, 2 / 6)
+    assert math.isnan(found.low)
+
+
+def test_exact_rank_correlations_are_those_of_a_permutation_test() -> None:
+    x, y = [1.0, 4.0, 2.0, 2.0, 9.0, 7.0], [3.0, 1.0, 1.0, 5.0, 8.0, 6.0]
+    found = correlation(x, y)
+    expected = scipy_stats.permutation_test(
+        (x,), lambda order: scipy_stats.spearmanr(order, y).statistic, permutation_type="pairings"
+    )
+    assert found is not None
+    assert found.rho_p == pytest.approx(expected.pvalue)
+
+
 def test_the_permutation_test_of_zeros_and_ones_is_fishers() -> None:
     a, b = [1] * 30 + [0] * 2, [1] * 20 + [0] * 12
     expected = scipy_stats.fisher_exact([[30, 2], [20, 12]]).pvalue
