@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent / "astra_async"
 BOTTOM = {"types", "errors"}
 PURE = {
     *("config", "integration", "manifest", "metrics", "problems", "prompt"),
-    *("report", "reports", "solution", "stats"),
+    *("report", "reports", "solution", "stacks", "stats"),
 }
 EDGES = {"projects", "providers", "runlog", "sandbox", "throttle"}
 ABOVE = {

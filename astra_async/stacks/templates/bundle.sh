@@ -1,0 +1,47 @@
+# $FOLDER holds the Gemfile; $GEMS are the names of its gems.
+mkdir -p /projects/bundle
+cp -r "$FOLDER"/. /projects/bundle/
+cd /projects/bundle || exit
+export BUNDLE_GEMFILE=/projects/bundle/Gemfile BUNDLE_APP_CONFIG=/projects/bundle/.bundle
+# The only Ruby is Debian's: a project that asks for another is tried all the same.
+sed -i -E '/^[[:space:]]*ruby[[:space:](]/d' Gemfile
+[ -f Gemfile.lock ] && sed -i -e '/^RUBY VERSION/,/^$/d' -e '/^BUNDLED WITH/,$d' Gemfile.lock
+
+unreachable='Could not reach host|Could not fetch specs|Network error|Gem::RemoteFetcher|timed out|SSL'
+from_debian() {
+  note 'rubygems.org cannot be reached: Debian has these gems, not the versions of Gemfile.lock'
+  local names=() gem
+  apt-get update -qq
+  for gem in $GEMS; do
+    for package in "$gem" "ruby-${gem//_/-}"; do
+      if apt-cache show "$package" >/dev/null 2>&1; then names+=("$package") && break; fi
+    done
+  done
+  packages "${names[@]}" || return 1
+  rm -f Gemfile.lock
+  bundle config set --local without development
+  for _ in $GEMS $GEMS; do
+    attempt bundle install --local && return 0
+    # First any version of the gem that is missed, then the Gemfile without it.
+    gem=$(sed -nE "s/.*[Cc]ould not find (compatible versions|gem|gems matching) ?'?\"?([A-Za-z0-9_.-]+).*/\2/p" "$log" | head -n 1)
+    [ -n "$gem" ] || return 1
+    if grep -qE "^[[:space:]]*gem[ (]*['\"]$gem['\"].*['\"][^'\"]*[0-9]" Gemfile; then
+      note "gem $gem: took Debian's version"
+      sed -i -E "s/^([[:space:]]*gem[ (]*['\"]$gem['\"]).*/\1/" Gemfile
+    else
+      note "gem $gem: not to be had, left out"
+      sed -i -E "/^[[:space:]]*gem[ (]*['\"]$gem['\"]/d" Gemfile
+    fi
+  done
+  return 1
+}
+attempt bundle install || {
+  if said "$unreachable"; then
+    from_debian || exit 1
+  else
+    note 'the versions of Gemfile.lock cannot be installed on this Ruby: took newer ones that the Gemfile allows'
+    rm -f Gemfile.lock
+    attempt bundle install || exit 1
+  fi
+}
+chown -R 1000:1000 /projects/bundle
