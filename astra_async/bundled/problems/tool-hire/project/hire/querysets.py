@@ -1,0 +1,3 @@
+"""What the shop's models are asked."""
+
+from django.db import models
