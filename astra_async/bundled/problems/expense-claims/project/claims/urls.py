@@ -1,0 +1,3 @@
+"""The URLs below /api/."""
+
+urlpatterns = []

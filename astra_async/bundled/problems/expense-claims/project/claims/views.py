@@ -1,0 +1,5 @@
+"""What the service answers to requests."""
+
+from rest_framework import viewsets
+
+from claims.models import Claim, Department
