@@ -64,7 +64,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="limit", kind=int, metavar="N", help="Only the first N problems, this time."),
     Option(name="base_url", kind=str, metavar="URL", help="Server of every model on this command line."),
     Option(name="max_in_flight", kind=int, metavar="N", help="Most calls at once for each model (256)."),
-    Option(name="sandboxes", kind=int, metavar="N", help="Containers at once (number of cores)."),
+    Option(name="sandboxes", kind=int, metavar="N", help="Containers at once (by cores and memory)."),
     Option(name="budget_usd", kind=float, metavar="USD", help="Stop before this sum is passed."),
     Option(name="seed", kind=int, metavar="N", help="Sent to the model, a different one for each sample."),
     Option(name="image", kind=str, default="", metavar="NAME", help="Image of problems that name none."),
@@ -124,6 +124,7 @@ def load_config(given: Mapping[str, Any], toml_path: Path | None = None) -> RunC
     values = {option.name: _value(option, given, toml) for option in OPTIONS}
     if not values["out"]:
         raise ConfigError("no run directory: add --out DIR")
+    limits = _limits(toml.get("sandbox", {}))
     return RunConfig(
         out=Path(values["out"]),
         models=_models(values, toml.get("models", [])),
@@ -135,16 +136,22 @@ def load_config(given: Mapping[str, Any], toml_path: Path | None = None) -> RunC
         only=tuple(values["only"]),
         skill=values["skill"],
         limit=_at_least_one(values, "limit"),
-        sandboxes=_at_least_one(values, "sandboxes") or os.cpu_count() or 1,
+        sandboxes=_at_least_one(values, "sandboxes") or default_sandboxes(limits),
         budget_usd=values["budget_usd"],
         seed=values["seed"],
         image=values["image"],
         canary=values["canary"],
-        limits=_limits(toml.get("sandbox", {})),
+        limits=limits,
         s3=_known(toml.get("s3", {}), ("endpoint_url", "region", "anonymous"), "[s3]"),
         simulation=_known(toml.get("simulation", {}), SIMULATION_KEYS, "[simulation]"),
         leave_out=_leave_out(toml.get("prompt", {})),
     )
+
+
+def default_sandboxes(limits: Limits) -> int:
+    """As many containers as there are cores, and as four fifths of the memory can hold at their limit."""
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(os.cpu_count() or 1, int(0.8 * memory_bytes / limits.memory_bytes)))
 
 
 def parse_columns(pairs: Iterable[str]) -> dict[str, str]:

@@ -52,7 +52,7 @@ async def run_tests(
     job = Job(
         image=image,
         archive=project_archive(prepared.project, changed),
-        command=problem.test_command,
+        command=prepared.command,
         result_files=problem.result_files,
         environment=prepared.environment,
         limits=limits_for(prepared, limits),
@@ -79,7 +79,19 @@ def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Fa
     if stopped is None and tested.report.cases:
         return verdict, None if verdict.passed == verdict.total else "tests_failed", ""
     failure, note = stopped or _without_report(tested)
-    return _nothing_passed(verdict), failure, note
+    return none_passed(verdict), failure, note
+
+
+def none_passed(verdict: Verdict) -> Verdict:
+    """The verdict without its passed tests: nothing that such a run reports counts."""
+    return replace(
+        verdict,
+        passed=0,
+        tests=tuple(
+            NamedOutcome(name=test.name, outcome="missing" if test.outcome == "passed" else test.outcome)
+            for test in verdict.tests
+        ),
+    )
 
 
 def tail(output: str) -> str:
@@ -101,17 +113,6 @@ def _without_report(tested: Tested) -> tuple[Failure, str]:
     note = "; ".join(tested.report.problems) or "the test command reported no test case"
     built = not _BUILD_SIGNS.search(tested.execution.output)
     return "no_report" if built else "build_failure", note
-
-
-def _nothing_passed(verdict: Verdict) -> Verdict:
-    return replace(
-        verdict,
-        passed=0,
-        tests=tuple(
-            NamedOutcome(name=test.name, outcome="missing" if test.outcome == "passed" else test.outcome)
-            for test in verdict.tests
-        ),
-    )
 
 
 async def _read(execution: Execution, result_files: Sequence[str]) -> TestReport:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.errors import ProjectError
 from astra_async.integration import PathPolicy, path_policy
 from astra_async.manifest import find_manifest, read_manifest
+from astra_async.offline import offline_command, offline_environment
 from astra_async.problems import complete
 from astra_async.prompt import PROMPT_LEAVES_OUT, build_prompt
 from astra_async.types import ProjectStore
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from astra_async.types import Format, Problem, Project, Prompt, Solution
 
 _LOADS_AT_ONCE = 16
-# A hook that installs at test time hangs for minutes without a network (problems.md, 1).
-_INSTALLS = re.compile(r"\b(?:npm|pnpm|yarn)\s+(?:install|i|ci)\b|\byarn\s*(?:$|&&|;)")
-_HOOKS = ("preinstall", "pretest", "posttest")
 
 
 class References(Protocol):
@@ -40,12 +36,13 @@ class Source(ProjectStore, References, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A problem with all that its samples share."""
+    """A problem with all that its samples share; `command` is what bash runs (see `offline`)."""
 
     problem: Problem
     project: Project
     policy: PathPolicy
     prompts: Mapping[Format, Prompt]
+    command: str
     reference: Solution | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
@@ -107,7 +104,8 @@ async def prepare(
         policy=path_policy(whole, project),
         prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules) for fmt in formats},
         reference=reference,
-        environment=_environment(project),
+        command=offline_command(whole.test_command, project),
+        environment=offline_environment(project),
         weights=manifest.weights,
         warnings=(*project.warnings, *(manifest.warnings if manifest_file else ())),
     )
@@ -147,19 +145,3 @@ def problem_description(prepared: Prepared) -> dict[str, Any]:
         "total": len(problem.tests) or None,
         "tests": [asdict(test) for test in problem.tests],
     }
-
-
-def _environment(project: Project) -> dict[str, str]:
-    """Neutralise npm hooks that would install at test time; other hooks (a build) stay alive."""
-    for file in project.files:
-        if file.path == "package.json":
-            return {"npm_config_ignore_scripts": "true"} if _installs(file.content) else {}
-    return {}
-
-
-def _installs(package_json: bytes) -> bool:
-    try:
-        scripts = json.loads(package_json).get("scripts", {})
-        return any(_INSTALLS.search(str(scripts.get(hook, ""))) for hook in _HOOKS)
-    except (ValueError, AttributeError):
-        return False

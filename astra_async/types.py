@@ -315,7 +315,7 @@ class Limits:
     """What one container may use (`[sandbox]` in TOML)."""
 
     timeout_s: float = 300.0
-    memory_bytes: int = 2 * 1024**3
+    memory_bytes: int = 4 * 1024**3
     processes: int = 512
     tmp_bytes: int = 256 * 1024**2
     file_bytes: int = 1024**3

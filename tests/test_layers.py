@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "astra_async"
 BOTTOM = {"types", "errors"}
 PURE = {
-    *("config", "integration", "manifest", "metrics", "problems", "prompt"),
+    *("config", "integration", "manifest", "metrics", "offline", "problems", "prompt"),
     *("report", "reports", "solution", "stacks", "stats"),
 }
 EDGES = {"projects", "providers", "runlog", "sandbox", "throttle"}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
 
 from astra_async.errors import (
     ContainerLost,
@@ -23,6 +22,7 @@ from astra_async.prepare import prepare_all
 from astra_async.rundir import RunDirectory
 from astra_async.runner import Plan, Runner
 from astra_async.types import Completion, Limits, ModelRequest
+from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -61,7 +61,7 @@ def _machine() -> Iterator[_Finding]:
     memory = pages * page_bytes
     enough = memory >= _WANTED_MEMORY_BYTES
     yield _Finding(
-        "memory", f"{memory / 1e9:.1f} GB", enough, "each container may use 2 GB: use --sandboxes 1"
+        "memory", f"{memory / 1e9:.1f} GB", enough, "each container may use 4 GB: use --sandboxes 1"
     )
     place = cache_root()
     while not place.exists():
