@@ -187,7 +187,10 @@ def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> N
 
             async def running() -> bool:
                 ids = await own_containers(sandbox.engine)
-                return bool(ids) and bool((await sandbox.engine.inspect(ids[0]))["State"]["Running"])
+                try:
+                    return bool(ids) and bool((await sandbox.engine.inspect(ids[0]))["State"]["Running"])
+                except ContainerLost:  # the engine lists a container a moment before it knows it
+                    return False
 
             await eventually(running)
             await sandbox.engine.kill((await own_containers(sandbox.engine))[0])
@@ -202,6 +205,11 @@ def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> 
         async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
             await sandbox._fit(image)
             task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
+
+            async def made() -> bool:
+                return bool(await own_containers(sandbox.engine))
+
+            await eventually(made)
             await asyncio.sleep(1.0)
             await sandbox.engine.remove((await own_containers(sandbox.engine))[0])
             with pytest.raises(ContainerLost):
