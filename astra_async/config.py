@@ -75,6 +75,12 @@ OPTIONS: tuple[Option, ...] = (
         choices=("all", "suspicious", "off"),
         help="Which samples a test that must fail is run against.",
     ),
+    Option(
+        name="reuse_identical",
+        kind=bool,
+        default=False,
+        help="Grade equal solutions of a problem once and use the verdict again.",
+    ),
 )
 SIMULATION_KEYS = (
     *("speed", "requests_per_minute", "tokens_per_minute", "burst_s", "faults", "fault_rate"),
@@ -108,6 +114,7 @@ class RunConfig:
     seed: int | None = None
     image: str = ""
     canary: Canary = "suspicious"
+    reuse_identical: bool = False
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)
@@ -115,16 +122,19 @@ class RunConfig:
     leave_out: tuple[str, ...] | None = None
 
 
-def load_config(given: Mapping[str, Any], toml_path: Path | None = None) -> RunConfig:
+def load_config(
+    given: Mapping[str, Any], toml_path: Path | None = None, *, limits: Limits | None = None
+) -> RunConfig:
     """The checked configuration from flags and variables (None: not given) over a TOML file.
 
+    `limits` stand in for those that the file's [sandbox] does not set.
     Raises ConfigError naming the option or the key, and the remedy.
     """
     toml = _read_toml(toml_path) if toml_path else {}
     values = {option.name: _value(option, given, toml) for option in OPTIONS}
     if not values["out"]:
         raise ConfigError("no run directory: add --out DIR")
-    limits = _limits(toml.get("sandbox", {}))
+    limits = _limits(toml.get("sandbox", {}), limits or Limits())
     return RunConfig(
         out=Path(values["out"]),
         models=_models(values, toml.get("models", [])),
@@ -141,6 +151,7 @@ def load_config(given: Mapping[str, Any], toml_path: Path | None = None) -> RunC
         seed=values["seed"],
         image=values["image"],
         canary=values["canary"],
+        reuse_identical=values["reuse_identical"],
         limits=limits,
         s3=_known(toml.get("s3", {}), ("endpoint_url", "region", "anonymous"), "[s3]"),
         simulation=_known(toml.get("simulation", {}), SIMULATION_KEYS, "[simulation]"),
@@ -206,7 +217,7 @@ def _toml_value(option: Option, toml: Mapping[str, Any]) -> Any:
         return tuple(str(item) for item in values)
     if option.kind is float and isinstance(value, int):
         value = float(value)
-    if not isinstance(value, option.kind) or isinstance(value, bool):
+    if not isinstance(value, option.kind) or (isinstance(value, bool) and option.kind is not bool):
         raise ConfigError(f"{option.name} = {value!r} in the TOML file: {option.kind.__name__} expected")
     return value
 
@@ -240,13 +251,13 @@ def _at_least_one(values: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _limits(table: Any) -> Limits:
+def _limits(table: Any, otherwise: Limits) -> Limits:
     known = _known(table, [item.name for item in fields(Limits)], "[sandbox]")
     for name, value in known.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise ConfigError(f"[sandbox] {name} = {value!r}: a number above 0 is expected")
     whole = {name: value if name == "timeout_s" else int(value) for name, value in known.items()}
-    return Limits(**whole)
+    return replace(otherwise, **whole)
 
 
 def _leave_out(table: Any) -> tuple[str, ...] | None:

@@ -3,19 +3,21 @@
 From the CSV where it names tests, else from one run of the reference, else of the untouched project;
 never from a candidate's run: a crashed suite reports nothing, and must score 0 of T (problems.md, 3).
 The CSV's names are checked against such a run too, so that a typing mistake is no silent zero.
+
+The untouched project's own score is learned when it is first asked for, and kept beside them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from astra_async.errors import ExpectationError
 from astra_async.fingerprint import fingerprint
-from astra_async.grading import run_tests, tail
+from astra_async.grading import judge, run_tests, tail
 from astra_async.integration import integrate
 from astra_async.problems import weighted
 from astra_async.reports import learn, mismatch
@@ -36,10 +38,14 @@ _VERSION = 1  # of what a stored expectation means; part of its key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The tests that count for a problem, and where they were learned."""
+    """The tests that count for a problem, and where they were learned.
+
+    `untouched` is how many of them the untouched project passes; None until somebody wants to know.
+    """
 
     tests: tuple[ExpectedTest, ...]
     source: Source
+    untouched: int | None = None
 
 
 class Expectations:
@@ -69,6 +75,19 @@ class Expectations:
                     self._failed[problem_id] = error
                     raise
             return self._known[problem_id]
+
+    async def untouched(self, prepared: Prepared, image: str) -> int:
+        """How many tests the untouched project passes. Raises ExpectationError or SandboxError."""
+        expected = await self.of(prepared, image)
+        problem_id = prepared.problem.id
+        async with self._locks[problem_id]:
+            known = self._known.get(problem_id, expected)
+            if known.untouched is None:
+                tested = await run_tests(self._sandbox, prepared, image, {}, self._limits)
+                known = replace(known, untouched=judge(tested, known.tests)[0].passed)
+                await self._keep(problem_id, _key(prepared, await self._sandbox.image_id(image)), known)
+                self._known[problem_id] = known
+            return known.untouched or 0
 
     def failure(self, problem_id: str) -> ExpectationError | None:
         """Why a problem's tests could not be learned, if that was tried and failed."""
@@ -102,11 +121,13 @@ class Expectations:
                     f"problem {problem.id}: every test that its own tests report was skipped or is a failed"
                     " set-up; mend the project, or name the tests in a column `tests`"
                 )
-            return Expected(tests=learned, source=source)
+            passed = judge(tested, learned)[0].passed if source == "project" else None
+            return Expected(tests=learned, source=source, untouched=passed)
         wrong = mismatch(tested.report, problem.tests)
         if wrong:
             raise ExpectationError(f"problem {problem.id}: {wrong}")
-        return Expected(tests=problem.tests, source="csv")
+        passed = judge(tested, problem.tests)[0].passed if source == "project" else None
+        return Expected(tests=problem.tests, source="csv", untouched=passed)
 
     async def _pristine_run(self, prepared: Prepared, image: str) -> tuple[Source, Tested]:
         """The reference's run if there is one and it reports anything, else the untouched project's."""
@@ -120,11 +141,12 @@ class Expectations:
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
-        record = {"key": key, "source": expected.source, "tests": [asdict(test) for test in expected.tests]}
+        tests = [asdict(test) for test in expected.tests]
+        record = {"key": key, "source": expected.source, "tests": tests, "untouched": expected.untouched}
         async with self._writing:
             self._cache.mkdir(parents=True, exist_ok=True)
             cached = self._cache / f"{key}.json"
-            if not cached.exists():
+            if expected.untouched is not None or not cached.exists():
                 await asyncio.to_thread(write_atomically, cached, orjson.dumps(record))
             if self._stored.get(problem_id) != record:
                 self._stored[problem_id] = record
@@ -157,7 +179,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _decoded(record: Mapping[str, Any]) -> Expected:
-    return Expected(tests=tuple(ExpectedTest(**test) for test in record["tests"]), source=record["source"])
+    return Expected(
+        tests=tuple(ExpectedTest(**test) for test in record["tests"]),
+        source=record["source"],
+        untouched=record.get("untouched"),
+    )
 
 
 def _whole(tested: Tested) -> bool:

@@ -7,24 +7,31 @@ the sandbox; never nested, never held while waiting for something else.
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from astra_async.grading import judge, run_tests, tail
-from astra_async.integration import integrate
-from astra_async.rundir import SCHEMA, now_utc
+from astra_async.examination import Examiner
+from astra_async.grading import tail
+from astra_async.integration import anchored, integrate
+from astra_async.reuse import note_of_reuse
+from astra_async.rundir import SCHEMA, key_from, now_utc
 from astra_async.runlog import without_surrogates
 from astra_async.solution import parse_strictly
 from astra_async.types import Completion, ModelRequest, NamedOutcome, Result, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
 
+    from astra_async.examination import Examined
     from astra_async.expected import Expectations
-    from astra_async.grading import Tested
+    from astra_async.inspection import Inspector
     from astra_async.lenient import LenientParser
     from astra_async.prepare import Prepared
+    from astra_async.reuse import EarlierVerdicts
     from astra_async.rundir import RunDirectory
+    from astra_async.timeouts import Timeouts
     from astra_async.types import (
         ExpectedTest,
         Integrated,
@@ -56,7 +63,8 @@ class Workshop:
     """What grading works with.
 
     `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
-    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`.
+    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `inspector` runs
+    canaries, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again.
     """
 
     sandbox: Sandbox
@@ -66,6 +74,16 @@ class Workshop:
     limits: Limits
     at_once: int = 4
     retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
+    inspector: Inspector | None = None
+    timeouts: Timeouts | None = None
+    earlier: EarlierVerdicts | None = None
+
+    @property
+    def examiner(self) -> Examiner:
+        """What runs the tests and judges."""
+        return Examiner(
+            sandbox=self.sandbox, limits=self.limits, inspector=self.inspector, timeouts=self.timeouts
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +133,24 @@ async def grade_sample(
     outcome = await _changes(completion, key, prepared, workshop.lenient)
     if isinstance(outcome, Unusable):
         result = line.without_solution(outcome, expected.tests)
-    else:
-        solution, integrated = outcome
-        tested = await run_tests(workshop.sandbox, prepared, image, integrated.files, workshop.limits)
-        result = line.scored(solution, integrated, tested, expected.tests)
-    directory.record_result(result)
+        directory.record_result(result)
+        return result
+    solution, integrated = outcome
+    async with _turn(workshop, key, integrated) as equal:
+        if equal is not None:
+            result = line.reused(solution, integrated, equal)
+        else:
+            examined = await workshop.examiner.examine(prepared, image, integrated, expected.tests)
+            result = line.scored(solution, integrated, examined)
+        directory.record_result(result)
     return result
+
+
+def _turn(
+    workshop: Workshop, key: SampleKey, integrated: Integrated
+) -> AbstractAsyncContextManager[Mapping[str, Any] | None]:
+    """The final line of a sample with the same solution, where such verdicts are used again."""
+    return workshop.earlier.turn(key, integrated.sha256) if workshop.earlier else nullcontext()
 
 
 async def _changes(
@@ -136,6 +166,7 @@ async def _changes(
         solution = await lenient.parse(*arguments)
     if isinstance(solution, Unusable):
         return solution
+    solution = anchored(solution, prepared.project)
     integrated = integrate(prepared.project, solution, prepared.policy)
     return integrated if isinstance(integrated, Unusable) else (solution, integrated)
 
@@ -160,15 +191,8 @@ class _Line:
             note=outcome.reason,
         )
 
-    def scored(
-        self,
-        solution: Solution,
-        integrated: Integrated,
-        tested: Tested,
-        expected: tuple[ExpectedTest, ...],
-    ) -> Result:
-        verdict, failure, note = judge(tested, expected)
-        execution = tested.execution
+    def scored(self, solution: Solution, integrated: Integrated, examined: Examined) -> Result:
+        execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
         return self._final(
             status="scored",
             failure=failure,
@@ -181,13 +205,20 @@ class _Line:
             test_s=round(execution.duration_s, 3),
             image_id=execution.image_id,
             output_tail=tail(execution.output) if failure else "",
-            note=note,
+            note=examined.note,
+            repairs=(*solution.repairs, *examined.repairs),
+            suspicions=examined.suspicions,
+            **_applied(integrated),
+        )
+
+    def reused(self, solution: Solution, integrated: Integrated, equal: Mapping[str, Any]) -> Result:
+        """The verdict of a sample with the same solution; `equal` is its final line."""
+        return self._final(
+            status="scored",
+            note=note_of_reuse(self.key, key_from(equal)),
             repairs=solution.repairs,
-            dropped=integrated.dropped,
-            suspicions=integrated.suspicions,
-            files_changed=integrated.files_changed,
-            lines_written=integrated.lines_written,
-            solution_sha256=integrated.sha256,
+            **_same_verdict(equal),
+            **_applied(integrated),
         )
 
     def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
@@ -216,6 +247,24 @@ class _Line:
             finished_at=now_utc(),
             **fields,
         )
+
+
+def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a final line that follow from the solution alone."""
+    names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
+    fields = {name: equal[name] for name in names}
+    for name in ("tests", "extra_tests"):
+        fields[name] = tuple(NamedOutcome(**test) for test in equal[name])
+    return fields | {"suspicions": tuple(equal["suspicions"])}
+
+
+def _applied(integrated: Integrated) -> dict[str, Any]:
+    return {
+        "dropped": integrated.dropped,
+        "files_changed": integrated.files_changed,
+        "lines_written": integrated.lines_written,
+        "solution_sha256": integrated.sha256,
+    }
 
 
 def _recordable(completion: Completion) -> Completion:

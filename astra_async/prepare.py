@@ -98,17 +98,31 @@ async def prepare(
             " add a column test_command"
         )
     rules = PROMPT_LEAVES_OUT if leave_out is None else leave_out
+    policy = path_policy(whole, project)
     return Prepared(
         problem=whole,
         project=project,
-        policy=path_policy(whole, project),
+        policy=policy,
         prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules) for fmt in formats},
         reference=reference,
         command=offline_command(whole.test_command, project),
         environment=offline_environment(project),
         weights=manifest.weights,
-        warnings=(*project.warnings, *(manifest.warnings if manifest_file else ())),
+        warnings=(
+            *project.warnings,
+            *(manifest.warnings if manifest_file else ()),
+            *_ignored_patterns(policy),
+        ),
     )
+
+
+def _ignored_patterns(policy: PathPolicy) -> list[str]:
+    named = {"read-only path": policy.read_only, "hidden path": policy.hidden, "result file": policy.reports}
+    return [
+        f"{what} {pattern[:200]!r} is ignored: it cannot be read, or would cover every file"
+        for what, patterns in named.items()
+        for pattern in patterns.ignored
+    ]
 
 
 def problem_part(prepared: Prepared) -> dict[str, Any]:

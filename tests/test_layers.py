@@ -10,19 +10,23 @@ import pytest
 ROOT = Path(__file__).parent.parent / "astra_async"
 BOTTOM = {"types", "errors"}
 PURE = {
-    *("config", "integration", "manifest", "metrics", "offline", "problems", "prompt"),
+    *("canary", "config", "integration", "manifest", "metrics", "offline", "problems", "prompt"),
     *("report", "reports", "solution", "stacks", "stats"),
 }
 EDGES = {"projects", "providers", "runlog", "sandbox", "throttle"}
 ABOVE = {
+    "examination",
     "expected",
     "fingerprint",
     "grading",
+    "inspection",
     "lenient",
     "pipeline",
     "prepare",
+    "reuse",
     "runner",
     "rundir",
+    "timeouts",
     "validation",
 }
 TOP = {"cli", "progress"}

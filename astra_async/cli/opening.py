@@ -6,14 +6,18 @@ import math
 import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from astra_async.cli import wiring
 from astra_async.errors import PoolUnusable
 from astra_async.expected import Expectations
+from astra_async.inspection import Inspector
 from astra_async.lenient import LenientParser
 from astra_async.pipeline import Asking, Workshop
+from astra_async.reuse import EarlierVerdicts, recorded_lines
 from astra_async.runner import Plan, Runner
+from astra_async.timeouts import TIMEOUT_REPEATED, Timeouts, Turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -86,7 +90,7 @@ async def open_run(
             directory,
             _metrics(directory, recorded),
             asking=Asking(pools=pools, seed=config.seed, caching=_caching(plan)),
-            workshop=_workshop(config, directory, sandbox, images) if sandbox else None,
+            workshop=_workshop(config, directory, Turns(sandbox), images) if sandbox else None,
         )
         runner.dead.update(_without_pools(config))
         yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
@@ -102,8 +106,6 @@ async def _sandbox(config: RunConfig, directory: RunDirectory, stack: AsyncExitS
 
 async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> dict[str, Pool]:
     """One pool for each model; a model whose key is missing stops the program before any call."""
-    from functools import partial
-
     from astra_async.providers import open_provider
     from astra_async.providers.models import cost_usd
     from astra_async.providers.session import open_session
@@ -179,18 +181,37 @@ def _caching(plan: Plan) -> frozenset[str]:
 
 
 def _workshop(
-    config: RunConfig, directory: RunDirectory, sandbox: DockerSandbox, images: Mapping[str, str]
+    config: RunConfig, directory: RunDirectory, sandbox: Turns, images: Mapping[str, str]
 ) -> Workshop:
+    learned = Expectations(
+        directory.path / "expected.json", wiring.cache_root() / "expected", sandbox, config.limits
+    )
+    inspector = Inspector(sandbox, learned, config.limits, suspicious_only=config.canary == "suspicious")
     return Workshop(
         sandbox=sandbox,
         images=images,
-        expectations=Expectations(
-            directory.path / "expected.json", wiring.cache_root() / "expected", sandbox, config.limits
-        ),
+        expectations=learned,
         lenient=LenientParser(),
         limits=config.limits,
         at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
+        inspector=None if config.canary == "off" else inspector,
+        timeouts=Timeouts(sandbox, samples=_samples(directory), earlier=partial(_repeated, directory)),
+        earlier=EarlierVerdicts(directory) if config.reuse_identical else None,
     )
+
+
+def _samples(directory: RunDirectory) -> int:
+    """Samples of the whole run, whatever part of it this call is about."""
+    run = directory.run
+    return len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])
+
+
+def _repeated(directory: RunDirectory) -> list[tuple[str, str]]:
+    return [
+        (key.problem_id, line["solution_sha256"])
+        for key, line in recorded_lines(directory)
+        if TIMEOUT_REPEATED in line["repairs"]
+    ]
 
 
 def _metrics(directory: RunDirectory, recorded: Sequence[Mapping[str, Any]]) -> Any:

@@ -34,6 +34,10 @@ def config_options(*names: str) -> Callable[[Command], Command]:
 
 
 def _click_option(option: Option) -> Callable[[Command], Command]:
+    if option.kind is bool:
+        name, variable = option.name, f"ASTRA_{option.name.upper()}"
+        flag = f"--{name.replace('_', '-')}"
+        return click.option(flag, name, is_flag=True, default=None, envvar=variable, help=option.help)
     kind: Any = click.Choice(option.choices) if option.choices else option.kind
     default = f" [default: {option.default}]" if option.default not in (None, "") else ""
     return click.option(

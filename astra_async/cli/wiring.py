@@ -133,6 +133,7 @@ def grading_parts(
             "limits": asdict(limits_for(prepared[problem_id], config.limits)),
             "image": image if _built_here(prepared[problem_id], config) else ids[image],
             "canary": config.canary,
+            "reuse_identical": config.reuse_identical,
         }
         for problem_id, image in images.items()
     }
@@ -169,7 +170,10 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
             "projects": config.projects,
             "column": [f"{name}={header}" for name, header in config.columns.items()],
             "image": config.image,
+            "canary": config.canary,
+            "reuse_identical": config.reuse_identical,
         },
+        "limits": asdict(config.limits),
         "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
     }

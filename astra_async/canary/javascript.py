@@ -1,0 +1,114 @@
+"""Falsehoods for jest, vitest and mocha, in JavaScript that also passes as TypeScript."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from astra_async.canary.frameworks import Framework
+    from astra_async.canary.words import Words
+
+SUFFIXES = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"})
+MODULES = SUFFIXES | {"vue"}
+
+# Loading these starts the application instead of offering it to the tests.
+_STARTS = re.compile(
+    r"\.listen\s?\(|createRoot\s?\(|ReactDOM\.render\s?\(|\bbootstrapApplication\s?\(|\.mount\s?\(\s?[\"'#]"
+)
+_IMPORT = re.compile(
+    r"""^import\s(?:[^;'"]{1,600}\sfrom\s{0,5})?["'][^'"./][^'"\n]{0,200}["'][ \t]*;?[ \t]*$"""
+    r"""|^(?:const|let|var)\s[^=;\n]{1,300}=\s{0,5}require\(["'][^'"./][^'"\n]{0,200}["']\)[^;\n]{0,100};?[ \t]*$"""  # noqa: E501 - one alternative of the pattern
+    r"""|^(?:const|let|var)\s[^=;\n]{1,300}=\s{0,5}chai\.[^;\n]{1,100};?[ \t]*$"""
+    r"""|^chai\.\w{1,20}\([^;\n]{0,100}\);?[ \t]*$""",
+    re.MULTILINE,
+)
+_MODULE = re.compile(r"^(?:import\s|export\s)", re.MULTILINE)
+_TEST = re.compile(r"(?<![\w.$])(it|test)(?:\.\w{1,12})?\s?\(")
+
+# Where a library is absent the case ends with a ReferenceError or TypeError: it fails, as it must.
+_JEST = (
+    "expect({a}).toBe({b})",
+    "expect({{ value: {a} }}).toEqual({{ value: {b} }})",
+    "expect([{a}]).toStrictEqual([{b}])",
+    "expect([{a}]).toContain({b})",
+    "expect({s}).toMatch({t})",
+    "expect(() => {a}).toThrow()",
+    "expect([{a}]).toHaveLength({b})",
+    "expect(0).toBeTruthy()",
+    "expect({a}).toBeNull()",
+    "expect({a}).toBeGreaterThan({a} + 1)",
+    "expect({a}).not.toBe({a})",
+    "await expect(Promise.resolve({a})).resolves.toBe({b})",
+    "expect((globalThis.vi || jest).fn()).toHaveBeenCalled()",
+    "throw new Error({s})",
+)
+_DOM = (
+    'expect(document.createElement("p")).toBeInTheDocument()',
+    'expect(document.createElement("p")).toHaveTextContent({s})',
+    'expect(document.createElement("button")).toBeDisabled()',
+)
+_MOCHA = (
+    "expect({a}).to.equal({b})",
+    "expect({{ value: {a} }}).to.deep.equal({{ value: {b} }})",
+    "expect([{a}]).to.include({b})",
+    "expect(false).to.be.true",
+    "expect([{a}]).to.have.lengthOf({b})",
+    "({a}).should.equal({b})",
+    "assert.equal({a}, {b})",
+    "assert.strictEqual({a}, {b})",
+    "assert.deepEqual([{a}], [{b}])",
+    "assert.throws(() => {a})",
+    "assert(false)",
+    "expect({a}).toBe({b})",
+    "throw new Error({s})",
+)
+
+
+def standalone(model: str, framework: Framework, modules: Iterable[str], words: Words) -> str:
+    """A whole test file, with the libraries that `model` (the text of an existing test) loads.
+
+    `modules` are specifiers relative to the file. Loading them may fail: that must not matter.
+    """
+    imports = "".join(f"{found.group()}\n" for found in _IMPORT.finditer(model))
+    loads = ", ".join(f"() => {_load(model, framework)}({json.dumps(module)})" for module in modules)
+    loading = f"for (const load of [{loads}]) {{ try {{ await load(); }} catch (problem) {{ continue; }} }}"
+    cases = _cases(model, framework, words, f"await {words.name}; ")
+    return f"// @ts-nocheck\n{imports}const {words.name} = (async () => {{\n  {loading}\n}})();\n{cases}"
+
+
+def appended(text: str, framework: Framework, words: Words) -> str:
+    """The text of an existing test file with cases that must fail after its own."""
+    return f"// @ts-nocheck\n{text}\n;\n{_cases(text, framework, words, '')}"
+
+
+def specifier(path: str) -> str:
+    """How a module of the project is named once it is relative to the test (`./` before a bare name)."""
+    return path if path.startswith(".") else f"./{path}"
+
+
+def may_be_loaded(path: str, text: str) -> bool:
+    """Whether a changed file is a module whose loading does not start the application."""
+    suffix = path.rpartition(".")[2]
+    return suffix in MODULES and not path.endswith(".d.ts") and not _STARTS.search(text)
+
+
+def _load(model: str, framework: Framework) -> str:
+    # Jest offers `require` to every test that it has transformed; the others follow the file's own system.
+    return "require" if framework == "jest" or not _MODULE.search(model) else "import"
+
+
+def _cases(text: str, framework: Framework, words: Words, first: str) -> str:
+    falsehoods: tuple[str, ...] = _MOCHA if framework == "mocha" else _JEST
+    if "toBeInTheDocument" in text or "jest-dom" in text or "testing-library" in text:
+        falsehoods += _DOM
+    found = _TEST.search(text)
+    keyword = found[1] if found else "it"
+    lines = []
+    for falsehood in words.shuffled(falsehoods):
+        filled = falsehood.format(a=words.number(), b=-words.number(), s=words.quoted(), t=words.quoted())
+        lines.append(f"{keyword}({json.dumps(words.title())}, async () => {{ {first}{filled}; }});")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,121 @@
+"""A time-out on an overloaded machine is repeated once, alone: it may have been the machine's fault.
+
+At most once for the same solution and for at most 1 % of a run's samples, so that endless loops cost little;
+the record names it (repair `timeout_repeated`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+    from astra_async.types import Execution, Job, Limits, Sandbox
+
+TIMEOUT_REPEATED = "timeout_repeated"
+_SHARE_OF_SAMPLES = 0.01
+_PRESSURE = 20.0  # per cent of the time in which some task waited for a core
+_SOME = re.compile(r"^some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+)", re.MULTILINE)
+_SHORT_S, _MIDDLE_S = 30.0, 150.0  # runs up to which the averages over 10 and 60 seconds describe them
+
+
+class Turns:
+    """A Sandbox in which a run can be given the machine: nothing of this process runs beside it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._running = 0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._idle = asyncio.Event()
+        self._one = asyncio.Lock()
+
+    async def image_id(self, image: str) -> str:
+        """As `types.Sandbox`."""
+        return await self._sandbox.image_id(image)
+
+    def expect(self, image: str, limits: Limits) -> None:
+        """As `types.Sandbox`."""
+        self._sandbox.expect(image, limits)
+
+    async def run(self, job: Job) -> Execution:
+        """As `types.Sandbox`; waits while another run is alone."""
+        while not self._open.is_set():
+            await self._open.wait()
+        self._running += 1
+        try:
+            return await self._sandbox.run(job)
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Sandbox]:
+        """The sandbox itself once all runs under way have ended; new ones wait until this is left."""
+        async with self._one:
+            self._open.clear()
+            try:
+                while self._running:
+                    self._idle.clear()
+                    await self._idle.wait()
+                yield self._sandbox
+            finally:
+                self._open.set()
+
+
+class Timeouts:
+    """Decides which time-outs are repeated.
+
+    `samples` are those of the whole run; `earlier` tells which (problem, solution) pairs an earlier call of
+    the run repeated, and is asked at the first time-out; `strained` says whether the machine was overloaded
+    in the last so many seconds.
+    """
+
+    def __init__(
+        self,
+        turns: Turns,
+        *,
+        samples: int,
+        earlier: Callable[[], Iterable[tuple[str, str]]] = tuple,
+        strained: Callable[[float], bool] | None = None,
+    ) -> None:
+        self.turns = turns
+        self._allowed = int(samples * _SHARE_OF_SAMPLES)
+        self._earlier = earlier
+        self._strained = strained or oversubscribed
+        self._repeated: list[tuple[str, str]] | None = None
+
+    def may_repeat(self, problem_id: str, solution_sha256: str, duration_s: float) -> bool:
+        """Whether this time-out is repeated; a yes is counted."""
+        if not self._strained(duration_s):
+            return False
+        if self._repeated is None:
+            self._repeated = list(self._earlier())
+        if len(self._repeated) >= self._allowed or (problem_id, solution_sha256) in self._repeated:
+            return False
+        self._repeated.append((problem_id, solution_sha256))
+        return True
+
+
+def oversubscribed(duration_s: float, proc: Path = Path("/proc")) -> bool:
+    """Whether tasks had to wait for a core in about the last `duration_s` seconds.
+
+    From the kernel's pressure stall information (`cpu`, `some`), else from the load average against the
+    number of cores.
+    """
+    try:
+        found = _SOME.search((proc / "pressure" / "cpu").read_text())
+    except OSError:
+        found = None
+    which = 0 if duration_s < _SHORT_S else 1 if duration_s < _MIDDLE_S else 2
+    if found:
+        return float(found[which + 1]) >= _PRESSURE
+    load = (proc / "loadavg").read_text().split()
+    return float(load[1 if duration_s >= _MIDDLE_S else 0]) > (os.cpu_count() or 1)
