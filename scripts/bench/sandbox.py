@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What a container costs: our whole life-cycle beside a bare create-start-wait-remove.
 
 Usage: python scripts/bench/sandbox.py [REPETITIONS]      (needs a Docker Engine; about a minute)
