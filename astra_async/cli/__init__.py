@@ -36,7 +36,7 @@ EXIT_CANNOT_GO_ON = 3
 
 # command -> (module, function): what is not asked for is not imported, so that `--help` is instant.
 _COMMANDS = {
-    "demo": ("run", "demo"),
+    "demo": ("demo", "demo"),
     "run": ("run", "run"),
     "report": ("results", "report"),
     "compare": ("results", "compare"),

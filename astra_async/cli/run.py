@@ -1,10 +1,10 @@
-"""`astra run` and `astra demo`."""
+"""`astra run`, and how it is driven: display, signals, report, exit code."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from astra_async.cli.opening import OpenRun
+    from astra_async.prepare import Prepared
     from astra_async.progress import Style
     from astra_async.runner import Runner
 
-DEMO_MODELS = ("simulated/steady", "simulated/erratic", "simulated/weak")
-FULL_DEMO_MODELS = (*DEMO_MODELS, "simulated/json-shy", "simulated/refuser")
-DEMO_PROBLEMS = ("product-api", "company-form", "library-api")
+    BeforeReport = Callable[[Path, Mapping[str, Prepared]], None]
+
 _REASONS_SHOWN = 10
 
 
@@ -43,6 +43,7 @@ class Call:
     console: Console
     style: Style
     generate_only: bool = False
+    before_report: BeforeReport | None = None
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
@@ -67,29 +68,25 @@ def run(*, config_file: Path | None, dry_run: bool, generate_only: bool, log_jso
     return start(config, log_json=log_json, generate_only=generate_only)
 
 
-@click.command()
-@click.option("--out", default="astra-demo", metavar="DIR", help="Run directory [default: astra-demo].")
-@click.option("--samples", type=int, default=8, metavar="K", help="Samples of each problem [default: 8].")
-@click.option("--limit", type=int, metavar="N", help="Only the first N problems.")
-@click.option("--full", is_flag=True, help="All bundled problems and all simulated models.")
-@click.option("--format", default="xml", type=click.Choice(("xml", "json", "both")), help="Answer format.")
-@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
-def demo(*, full: bool, log_json: bool, **given: Any) -> int:
-    """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
-    click.echo("The models of this demo are simulated: they show how the program works, and rank nothing.")
-    config = load_config({**given, "model": _demo_models(full=full), "seed": 0})
-    if not full:
-        config = replace(config, only=DEMO_PROBLEMS)
-    return start(config, log_json=log_json)
-
-
-def start(config: RunConfig, *, log_json: bool = False, generate_only: bool = False) -> int:
+def start(
+    config: RunConfig,
+    *,
+    log_json: bool = False,
+    generate_only: bool = False,
+    before_report: BeforeReport | None = None,
+) -> int:
     """Run a configuration to its end on a uvloop; returns the exit code."""
     import uvloop
 
     console = open_console(stderr=True)
     style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
-    call = Call(config=config, console=console, style=style, generate_only=generate_only)
+    call = Call(
+        config=config,
+        console=console,
+        style=style,
+        generate_only=generate_only,
+        before_report=before_report,
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop_runner:
         return loop_runner.run(execute(call))
 
@@ -118,6 +115,8 @@ async def execute(call: Call) -> int:
         try:
             async with opening as opened:
                 code = await _drive(call, opened)
+                if call.before_report:
+                    call.before_report(call.config.out, opened.runner.plan.prepared)
         except AstraError:
             directory.discard_if_unused()
             raise
@@ -196,7 +195,3 @@ def _report(call: Call) -> None:
     from astra_async.cli.results import write_and_print
 
     write_and_print([call.config.out], call.config.out / "report")
-
-
-def _demo_models(*, full: bool) -> tuple[str, ...]:
-    return FULL_DEMO_MODELS if full else DEMO_MODELS

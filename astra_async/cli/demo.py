@@ -1,0 +1,72 @@
+"""`astra demo`: bundled problems and simulated models, end to end."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from astra_async.cli.run import start
+from astra_async.config import load_config
+from astra_async.integration import integrate
+from astra_async.runlog import decode, scan, write_atomically
+from astra_async.types import Integrated, Solution
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from astra_async.prepare import Prepared
+
+MODELS = ("simulated/steady", "simulated/erratic", "simulated/weak")
+FULL_MODELS = (*MODELS, "simulated/json-shy", "simulated/refuser")
+PROBLEMS = ("product-api", "company-form", "library-api")
+
+
+@click.command()
+@click.option("--out", default="astra-demo", metavar="DIR", help="Run directory [default: astra-demo].")
+@click.option("--samples", type=int, default=4, metavar="K", help="Samples of each problem [default: 4].")
+@click.option("--limit", type=int, metavar="N", help="Only the first N problems.")
+@click.option("--full", is_flag=True, help="All bundled problems and all simulated models.")
+@click.option("--format", default="xml", type=click.Choice(("xml", "json", "both")), help="Answer format.")
+@click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
+def demo(*, full: bool, log_json: bool, **given: Any) -> int:
+    """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
+    click.echo("The models of this demo are simulated: they show how the program works, and rank nothing.")
+    config = load_config({**given, "model": FULL_MODELS if full else MODELS, "seed": 0})
+    if not full:
+        config = replace(config, only=PROBLEMS)
+    return start(config, log_json=log_json, before_report=label_known_mistakes)
+
+
+def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
+    """Write labels.csv: the bundled faulty solutions carry the paper's error classes (section 4.6).
+
+    A result is recognised by its solution's hash; a labels.csv that is there already stays.
+    """
+    if (out / "labels.csv").exists():
+        return
+    classes = {key: label for item in prepared.values() for key, label in _known_mistakes(item)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("model", "format", "problem_id", "sample", "label"))
+    for _, _, line in scan(out / "results.jsonl"):
+        row = decode(line)
+        label = classes.get((row["problem_id"], row["solution_sha256"]))
+        if label:
+            writer.writerow((row["model"], row["format"], row["problem_id"], row["sample"], label))
+    write_atomically(out / "labels.csv", text.getvalue().encode())
+
+
+def _known_mistakes(prepared: Prepared) -> Iterator[tuple[tuple[str, str], str]]:
+    """((problem, hash of the integrated solution), error class) of each bundled faulty solution."""
+    from astra_async.bundled import load_answers
+
+    answers = load_answers(prepared.problem.id)
+    for faulty in answers.faulty if answers else ():
+        integrated = integrate(prepared.project, Solution(files=faulty.files), prepared.policy)
+        if isinstance(integrated, Integrated):
+            yield (prepared.problem.id, integrated.sha256), faulty.error_class
