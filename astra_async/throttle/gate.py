@@ -14,7 +14,8 @@ from astra_async.throttle.attempt import Attempt
 from astra_async.throttle.bucket import Bucket, announced_bucket
 from astra_async.throttle.concurrency import RATE_CUT, Concurrency, Smoothing
 from astra_async.throttle.estimate import Estimator
-from astra_async.throttle.pacing import PARKED_S, Opening, Pause, SendRate
+from astra_async.throttle.pacing import PARKED_S, Opening, Pause
+from astra_async.throttle.sendrate import SendRate
 
 if TYPE_CHECKING:
     import random
@@ -109,9 +110,13 @@ class Gate:
             return
         self._paused = False
         self._emit("resumed", None, self._pause.reason)
-        if self._send_rate.measuring and not self._send_rate.reopened(self._pause.told_until):
-            self._concurrency.cut(RATE_CUT)
-            self._report_cut()
+        if self._send_rate.measuring:
+            lesson = self._send_rate.reopened(self._pause.told_until)
+            if lesson == "noise":
+                return
+            if lesson == "nothing":
+                self._concurrency.cut(RATE_CUT)
+                self._report_cut()
         if self._send_rate.per_second is None:
             self._opening.reopen(now)
         else:
@@ -138,8 +143,8 @@ class Gate:
             return
         attempt.accepted = True
         self._opening.alive()
+        self._pause.answered(self._epoch - attempt.epoch)
         if attempt.epoch == self._epoch:
-            self._pause.answered()
             self._concurrency.accepted(self.in_flight)
         self._smoothing.accepted(now - attempt.sent_at, self._concurrency.limit, now)
 
@@ -193,7 +198,7 @@ class Gate:
     def unsend(self, attempt: Attempt, now: float) -> None:
         """The slot was given but never used."""
         self.release()
-        self._send_rate.rejected(attempt.number)
+        self._send_rate.unsent(attempt.number)
         for hold in attempt.holds:
             hold.bucket.cancel(hold, now)
 

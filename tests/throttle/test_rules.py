@@ -344,7 +344,7 @@ def test_rule_17_a_pace_is_learned_and_concurrency_is_not_cut() -> None:
         events: list[PoolEvent] = []
         provider = LimitedProvider(loop.time, Limit("bucket", 5))
         pool = logged_pool(provider, loop, events)
-        await call_all(pool, 60)
+        await call_all(pool, 130)
         assert "paced" in [e.kind for e in events]
         assert "cut" not in [e.kind for e in events]
         assert pool.state.send_rate == pytest.approx(5, rel=0.15)

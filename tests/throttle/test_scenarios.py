@@ -92,7 +92,7 @@ def test_wherever_windows_begin_nine_runs_of_ten_are_near_the_ideal_and_none_is_
     near = [o for o in outcomes if o.took_s <= 1.1 * IDEAL_S and o.rejections <= 5]
     assert len(near) >= 27
     assert max(o.took_s for o in outcomes) <= 1.2 * IDEAL_S
-    assert max(o.rejections for o in outcomes) <= 7
+    assert max(o.rejections for o in outcomes) <= 8
 
 
 @pytest.mark.parametrize("dimension", ["requests", "tokens"])
@@ -114,7 +114,7 @@ def test_a_limit_in_the_settings_is_never_violated(kind: Kind, dimension: str) -
 def test_a_hint_that_only_reaches_to_the_next_request_does_as_well() -> None:
     outcome = play("bucket", hint_s=0.2)
     assert outcome.took_s <= 1.1 * IDEAL_S
-    assert outcome.rejections <= 5
+    assert outcome.rejections <= 8
 
 
 def test_a_limit_without_any_hint_is_found_too() -> None:
@@ -128,6 +128,44 @@ def test_a_long_run_stays_near_the_limit() -> None:
     assert outcome.took_s <= 1.1 * (3000 / 5 + 2)
     assert outcome.rejections <= 25
     assert outcome.state.send_rate == pytest.approx(5, rel=0.1)
+
+
+@pytest.mark.parametrize(("share", "most_s"), [(0.0, 50), (0.0025, 70), (0.01, 120), (0.05, 450)])
+def test_stray_rejections_do_not_bring_a_pool_down(share: float, most_s: float) -> None:
+    class Stray(LimitedProvider):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            if self._rng.random() < share:
+                await asyncio.sleep(0.002)
+                raise RateLimited("429: a stray one", hint_s=0.3)
+            return await super().complete(request, watch)
+
+    async def main(loop: VirtualLoop) -> None:
+        provider = Stray(loop.time, latency_s=3.0, spread=0.5)
+        pool = Pool(
+            settings(max_in_flight=256),
+            provider,
+            price=lambda _: None,
+            clock=loop.time,
+            rng=random.Random(0),
+        )
+        begun_at = loop.time()
+        await asyncio.gather(*(pool.call(request(i)) for i in range(2000)))
+        assert loop.time() - begun_at < most_s
+
+    run(main)
+
+
+@pytest.mark.parametrize("kind", ["fixed window", "sliding window"])
+def test_a_minute_window_that_asks_to_wait_a_second_is_used_up_and_waited_for(kind: Kind) -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = LimitedProvider(loop.time, Limit(kind, 5, window_s=60.0))
+        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0))
+        begun_at = loop.time()
+        await asyncio.gather(*(pool.call(request(i)) for i in range(3000)))
+        assert loop.time() - begun_at < 1.2 * (3000 - 300) / 5
+        assert len(provider.rejections) < 0.06 * 3000
+
+    run(main)
 
 
 def test_without_any_limit_concurrency_reaches_the_maximum() -> None:
