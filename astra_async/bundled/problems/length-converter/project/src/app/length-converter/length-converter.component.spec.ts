@@ -108,14 +108,15 @@ describe('LengthConverter', () => {
 
   it('stays right over a series of changes', async () => {
     await type('value1', '5');
+    await choose('unit1', 'Centimeter');
+    await choose('unit2', 'Kilometer');
+    expect(shown()).toEqual(['500000', '5']);
     await choose('unit1', 'Inch');
-    await choose('unit2', 'Centimeter');
-    expect(shown()).toEqual(['196850.393701', '500000']);
-    await type('value1', '1');
-    expect(shown()).toEqual(['1', '2.54']);
+    expect(shown()).toEqual(['196850.393701', '5']);
     await type('value2', '0');
     expect(shown()).toEqual(['0', '0']);
-    await type('value2', '127');
+    await choose('unit2', 'Centimeter');
+    await type('value1', '50');
     expect(shown()).toEqual(['50', '127']);
   });
 });
