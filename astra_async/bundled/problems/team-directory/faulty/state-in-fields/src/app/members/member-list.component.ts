@@ -1,0 +1,89 @@
+import { AsyncPipe } from '@angular/common';
+import { Component } from '@angular/core';
+import { RouterLink } from '@angular/router';
+import { BehaviorSubject, Observable, catchError, combineLatest, map, of } from 'rxjs';
+
+import { Member, MemberService } from './member.service';
+import { PagerComponent } from './pager.component';
+
+const PAGE_SIZE = 5;
+
+interface Choice {
+  readonly department: string;
+  readonly page: number;
+}
+
+interface View {
+  readonly department: string;
+  readonly departments: string[];
+  readonly members: Member[];
+  readonly page: number;
+  readonly pages: number;
+}
+
+@Component({
+  selector: 'app-member-list',
+  imports: [AsyncPipe, PagerComponent, RouterLink],
+  template: `
+    @if (failed) {
+      <p role="alert" data-testid="load-error">Members could not be loaded</p>
+    }
+    @if (view$ | async; as view) {
+      <select
+        #choice
+        data-testid="department"
+        aria-label="Department"
+        (change)="show({ department: choice.value, page: 1 })"
+      >
+        <option value="" [selected]="view.department === ''">All departments</option>
+        @for (department of view.departments; track department) {
+          <option [value]="department" [selected]="department === view.department">{{ department }}</option>
+        }
+      </select>
+      <ul>
+        @for (member of view.members; track member.id) {
+          <li data-testid="member">
+            <a [routerLink]="['/members', member.id]">{{ member.name }}</a> {{ member.department }}
+          </li>
+        } @empty {
+          <li data-testid="no-members">No members</li>
+        }
+      </ul>
+      <app-pager [page]="view.page" [pages]="view.pages" (pageChange)="show({ page: $event })"></app-pager>
+    }
+  `,
+})
+export class MemberListComponent {
+  readonly view$: Observable<View | null>;
+  failed = false;
+  private readonly choice$ = new BehaviorSubject<Choice>({ department: '', page: 1 });
+
+  constructor(service: MemberService) {
+    this.view$ = combineLatest([service.load(), this.choice$]).pipe(
+      map(([members, choice]) => viewOf(members, choice)),
+      catchError(() => {
+        this.failed = true;
+        return of(null);
+      }),
+    );
+  }
+
+  show(change: Partial<Choice>): void {
+    this.choice$.next({ ...this.choice$.value, ...change });
+  }
+}
+
+function viewOf(members: Member[], { department, page: wanted }: Choice): View {
+  const found = members
+    .filter((member) => department === '' || member.department === department)
+    .sort((one, other) => one.name.localeCompare(other.name));
+  const pages = Math.max(1, Math.ceil(found.length / PAGE_SIZE));
+  const page = Math.min(wanted, pages);
+  return {
+    department,
+    departments: [...new Set(members.map((member) => member.department))].sort(),
+    members: found.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE),
+    page,
+    pages,
+  };
+}

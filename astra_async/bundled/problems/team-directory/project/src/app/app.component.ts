@@ -1,0 +1,12 @@
+import { Component } from '@angular/core';
+import { RouterOutlet } from '@angular/router';
+
+@Component({
+  selector: 'app-root',
+  imports: [RouterOutlet],
+  template: `
+    <h1>Team directory</h1>
+    <router-outlet></router-outlet>
+  `,
+})
+export class AppComponent {}
