@@ -1,0 +1,44 @@
+(function () {
+  'use strict';
+
+  angular.module('notesApp').component('notesPage', {
+    templateUrl: 'app/notes/notes-page.html',
+    controller: NotesPageController,
+  });
+
+  NotesPageController.$inject = ['notesService', 'searchService'];
+
+  function NotesPageController(notesService, searchService) {
+    var $ctrl = this;
+
+    $ctrl.notes = [];
+    $ctrl.shown = [];
+    $ctrl.query = '';
+    $ctrl.pinnedOnly = false;
+
+    $ctrl.$onInit = function () {
+      notesService.load().then(function (notes) {
+        $ctrl.notes = notes.slice().sort(byPinAndTime);
+        $ctrl.update();
+      });
+    };
+
+    $ctrl.update = function () {
+      $ctrl.shown = $ctrl.pinnedOnly
+        ? $ctrl.notes.filter(function (note) {
+            return note.pinned;
+          })
+        : searchService.find($ctrl.notes, $ctrl.query);
+    };
+
+    $ctrl.clear = function () {
+      $ctrl.query = '';
+      $ctrl.update();
+    };
+  }
+
+  function byPinAndTime(one, other) {
+    if (one.pinned !== other.pinned) return one.pinned ? -1 : 1;
+    return Date.parse(one.updated) - Date.parse(other.updated);
+  }
+})();
