@@ -96,7 +96,8 @@ class RunConfig:
 
     `problems` is a CSV path or BUNDLED; `leave_out` replaces the prompt's default rules when not None;
     `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`).
-    With `answers_only_from_record` (a regrade) no model is called.
+    With `answers_only_from_record` (a regrade) no model is called; with `simulate_all` (a demo) every
+    provider's calls go to the simulated server, each in its own wire format.
     """
 
     out: Path
@@ -119,6 +120,7 @@ class RunConfig:
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)
     answers_only_from_record: bool = False
+    simulate_all: bool = False
     leave_out: tuple[str, ...] | None = None
 
 
@@ -187,7 +189,7 @@ def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
     part["seed"] = seed
     for name in ("base_url", "endpoint"):
         url = getattr(settings, name)
-        part[name] = None if settings.provider == "simulated" or not url else without_credentials(url)
+        part[name] = without_credentials(url) if url and settings.provider != "simulated" else None
     return part
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 MODELS = ("simulated/steady", "simulated/erratic", "simulated/weak")
 FULL_MODELS = (*MODELS, "simulated/json-shy", "simulated/refuser")
+PROVIDER_MODELS = (
+    *("openai/steady", "openai-responses/steady", "azure/erratic", "anthropic/erratic"),
+    *("gemini/weak", "bedrock/weak", "openai-compatible/json-shy"),
+)
 PROBLEMS = ("product-api", "company-form", "library-api")
 
 
@@ -31,12 +35,14 @@ PROBLEMS = ("product-api", "company-form", "library-api")
 @click.option("--samples", type=int, default=4, metavar="K", help="Samples of each problem [default: 4].")
 @click.option("--limit", type=int, metavar="N", help="Only the first N problems.")
 @click.option("--full", is_flag=True, help="All bundled problems and all simulated models.")
+@click.option("--providers", is_flag=True, help="Every provider's wire format instead of one.")
 @click.option("--format", default="xml", type=click.Choice(("xml", "json", "both")), help="Answer format.")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
-def demo(*, full: bool, log_json: bool, **given: Any) -> int:
+def demo(*, full: bool, providers: bool, log_json: bool, **given: Any) -> int:
     """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
     click.echo("The models of this demo are simulated: they show how the program works, and rank nothing.")
-    config = load_config({**given, "model": FULL_MODELS if full else MODELS, "seed": 0})
+    models = PROVIDER_MODELS if providers else FULL_MODELS if full else MODELS
+    config = replace(load_config({**given, "model": models, "seed": 0}), simulate_all=True)
     if not full:
         config = replace(config, only=PROBLEMS)
     return start(config, log_json=log_json, before_report=label_known_mistakes)

@@ -143,7 +143,9 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
     """Everything of a run that changes results."""
     leave_out = PROMPT_LEAVES_OUT if config.leave_out is None else config.leave_out
     return Parts(
-        models={model.name: model_part(model, config.seed) for model in config.models},
+        models={
+            model.name: model_part(_without_address(model, config), config.seed) for model in config.models
+        },
         formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats},
         problems={problem_id: problem_part(item) for problem_id, item in prepared.items()},
         grading=grading,
@@ -152,16 +154,10 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
 
 def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     """What run.json tells a reader beside the fingerprints."""
-    models = []
-    for model in config.models:
-        shown = asdict(model)
-        if model.provider == "simulated":
-            shown["base_url"] = None
-        models.append(shown)
     return {
-        "models": models,
+        "models": [asdict(_without_address(model, config)) for model in config.models],
         "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
-        "simulated": any(model.provider == "simulated" for model in config.models),
+        "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
         "call": {
             "problems": config.problems
@@ -191,7 +187,7 @@ def planned_metrics(directory: RunDirectory) -> Metrics:
 @asynccontextmanager
 async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
     """The configuration with the address of a simulated server that runs for as long as this is open."""
-    needs = [model for model in config.models if model.provider == "simulated" and not model.base_url]
+    needs = [model for model in config.models if _is_simulated(model, config) and not model.base_url]
     if not needs:
         yield config
         return
@@ -213,10 +209,11 @@ def check_models(config: RunConfig) -> None:
     from astra_async.providers.models import key_for
 
     for model in config.models:
+        if _is_simulated(model, config):
+            continue
         if model.provider == "openai-compatible" and not model.base_url:
             raise ConfigError(f"{model.name} needs an address: --base-url URL, or base_url in [[models]]")
-        if model.provider != "simulated":
-            key_for(model, os.environ)
+        key_for(model, os.environ)
 
 
 def resolved_models(config: RunConfig) -> RunConfig:
@@ -247,6 +244,15 @@ async def _image(engine: Engine, named: str, progress: Callable[[str], None]) ->
     except SandboxError as error:
         return ImageError(f"image {named}: {error}")
     return named
+
+
+def _is_simulated(model: ModelSettings, config: RunConfig) -> bool:
+    return config.simulate_all or model.provider == "simulated"
+
+
+def _without_address(model: ModelSettings, config: RunConfig) -> ModelSettings:
+    """A simulated server has a new port in every run: its address is no part of any record."""
+    return replace(model, base_url=None) if _is_simulated(model, config) else model
 
 
 def _built_here(prepared: Prepared, config: RunConfig) -> bool:
