@@ -1,0 +1,41 @@
+"""Every bundled problem in its own image: reference, untouched project and known faulty answers, once.
+
+Three repetitions are for `scripts/long`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from astra_async.bundled import load_answers, problem_ids
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.docker
+
+
+def test_every_known_answer_earns_its_known_score(tmp_path: Path) -> None:
+    details = tmp_path / "validation.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "astra_async", "validate", "--json", str(details)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {record["problem_id"]: record for record in json.loads(details.read_bytes())}
+    assert set(found) == set(problem_ids())
+    for problem_id, record in found.items():
+        answers = load_answers(problem_id)
+        assert answers is not None
+        assert record["verdict"] == "fit"
+        scores = {trial["name"]: trial["passed"] for trial in record["trials"]}
+        assert scores["reference"] == [answers.total]
+        assert max(scores["untouched"]) <= answers.total / 5
+        assert {each.name: [each.expected_passed] for each in answers.faulty}.items() <= scores.items()
