@@ -111,7 +111,7 @@ class Gate:
         self._paused = False
         self._emit("resumed", None, self._pause.reason)
         if self._send_rate.measuring:
-            lesson = self._send_rate.reopened(self._pause.told_until)
+            lesson = self._send_rate.reopened(self._pause.told_until, announced=bool(self._buckets))
             if lesson == "noise":
                 return
             if lesson == "nothing":

@@ -20,6 +20,7 @@ _CLEAN_S, _CLEAN_SENDS, _CLEAN_SENDS_AT_FIRST = 10.0, 200, 50
 _MOST_PATIENCE = 16
 _FEW_SENDS = 20
 _REJECTIONS = 3
+_SIGNALS_TO_DOUBT = 2
 _SIGNALS_KEPT = 24
 _DEAF_S, _LONGEST_DEAF_S = 60.0, 960.0
 
@@ -96,8 +97,11 @@ class SendRate:
         self.measuring = True
         self._signal_at, self._hint_s = sent_at, hint_s
 
-    def reopened(self, now: float) -> Lesson:
-        """The pause that a signal began is over (`now` without jitter); what was learned from it."""
+    def reopened(self, now: float, *, announced: bool) -> Lesson:
+        """The pause that a signal began is over (`now` without jitter); what was learned from it.
+
+        Where limits are `announced` and kept, it takes two signals within twenty sends to doubt them.
+        """
         self.measuring = False
         measured, fallback, sends = self._measured(now), self._fallback, self._clean_sends
         at_first, self._reopened_at = self._reopened_at == -math.inf, now
@@ -110,6 +114,8 @@ class SendRate:
             sends = sum(1 for at in self._sent.values() if self._signal_at - at < 1.0)
         self._history.append((self.per_second or measured or 0.0, sends))
         if now < self._deaf_until or self._lowering_is_vain(now):
+            return "noise"
+        if announced and self.per_second is None and self._soon < _SIGNALS_TO_DOUBT:
             return "noise"
         if self.per_second is not None:
             return self._signalled(self.per_second, measured or 0.0, fallback, now, sends=sends)

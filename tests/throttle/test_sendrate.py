@@ -14,6 +14,7 @@ class Sender:
         self.rate = SendRate()
         self.now = 0.0
         self.number = 0
+        self.announced = False
 
     def send(self, count: int = 1, gap_s: float = 0.0) -> None:
         for _ in range(count):
@@ -26,7 +27,7 @@ class Sender:
         self.rate.rejected(self.number - 1)
         self.rate.signal(hint_s, self.now)
         self.now += pause_s
-        return self.rate.reopened(self.now)
+        return self.rate.reopened(self.now, announced=self.announced)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -156,6 +157,16 @@ def test_a_stray_rejection_slows_nothing_down_for_longer_than_ten_seconds() -> N
     assert sender.rate.per_second is not None
     sender.wait(10.0)
     assert sender.rate.per_second is None
+
+
+def test_announced_limits_are_doubted_after_two_signals_within_twenty_sends() -> None:
+    sender = Sender()
+    sender.announced = True
+    sender.send(6)
+    assert sender.reject() == "noise"
+    sender.send(6)
+    assert sender.reject() == "pace"
+    assert sender.rate.per_second == pytest.approx(5)
 
 
 def test_strays_that_come_at_every_rate_are_not_heeded_for_a_minute() -> None:
