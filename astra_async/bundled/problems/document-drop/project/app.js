@@ -1,0 +1,15 @@
+'use strict';
+
+const express = require('express');
+
+const indexRouter = require('./routes/index');
+const { notFound, failed } = require('./middleware/errors');
+
+const app = express();
+
+app.use('/', indexRouter);
+
+app.use(notFound);
+app.use(failed);
+
+module.exports = app;
