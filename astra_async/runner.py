@@ -255,8 +255,8 @@ class Runner:
                     return
                 try:
                     result = await grade_sample(key, prepared, self.directory, workshop)
-                except ImageError:
-                    raise
+                except (ImageError, EngineUnavailable):
+                    raise  # nothing changes by waiting; the sandbox has waited for its engine already
                 except SandboxError as error:
                     if delay_s is None:
                         raise

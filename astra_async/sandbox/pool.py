@@ -61,7 +61,7 @@ class DockerSandbox:
         *,
         run_id: str,
         slots: int,
-        patience_s: float = 60.0,
+        patience_s: float = 120.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.engine = engine
