@@ -108,10 +108,10 @@ class RunDirectory:
         try:
             place = self._completions.append(record)
         except StorageError as error:
-            if self.exhausted:
+            if not self._reserve.exists():
                 raise
             self.exhausted = error
-            self._reserve.unlink(missing_ok=True)
+            self._reserve.unlink()
             place = self._completions.append(record)
         self.answered[key] = place
 
@@ -131,9 +131,12 @@ class RunDirectory:
         return self._results.read_at(*self.graded[key])
 
     def record_event(self, kind: str, key: SampleKey | None = None, **details: Any) -> None:
-        """Append why something waited, was repeated or is missing."""
+        """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         named = _key_fields(key) if key else {}
-        self._events.append({"at": now_utc(), "kind": kind, **named, **details})
+        try:
+            self._events.append({"at": now_utc(), "kind": kind, **named, **details})
+        except StorageError as error:
+            self.exhausted = self.exhausted or error  # an event is not worth an answer under way
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int) -> None:
         """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).

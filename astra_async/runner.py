@@ -25,6 +25,7 @@ from astra_async.errors import (
     ProjectError,
     ProviderError,
     SandboxError,
+    StorageError,
 )
 from astra_async.grading import limits_for
 from astra_async.metrics import problems_csv
@@ -158,7 +159,10 @@ class Runner:
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand; the disk is written from a thread."""
         content = problems_csv(self.metrics).encode()
-        await asyncio.to_thread(write_atomically, self.directory.path / "problems.csv", content)
+        try:
+            await asyncio.to_thread(write_atomically, self.directory.path / "problems.csv", content)
+        except StorageError as error:
+            self._cannot_go_on(error)
 
     def _count_what_is_there(self) -> None:
         for model in self.plan.models:
@@ -226,8 +230,7 @@ class Runner:
             return False
         self.tally.answered += 1
         if self.directory.exhausted:
-            self.fatal = self.directory.exhausted
-            self.stop()
+            self._cannot_go_on(self.directory.exhausted)
         return True
 
     def _expect(self, problem_id: str, workshop: Workshop) -> None:
@@ -242,7 +245,9 @@ class Runner:
         except (ProjectError, SandboxError) as error:
             self._record_missing(key, error)
             if isinstance(error, EngineUnavailable):
-                raise
+                self._cannot_go_on(error)
+        except StorageError as error:
+            self._cannot_go_on(error)  # not raised: that would cancel calls that are paid
         finally:
             self.tally.grading -= 1
             self._room.release()
@@ -265,6 +270,11 @@ class Runner:
                     self._count(result)
                     return
             await asyncio.sleep(delay_s)  # outside the gate: waiting holds nothing
+
+    def _cannot_go_on(self, error: AstraError) -> None:
+        """End the run with this error, after calls that are under way (and paid) were recorded."""
+        self.fatal = self.fatal or error
+        self.stop()
 
     def _count(self, result: Result) -> None:
         self.tally.final += 1
