@@ -95,9 +95,8 @@ async def _run(models: int, folder: Path) -> None:
     from astra_async.prepare import prepare_all
     from astra_async.rundir import RunDirectory
     from astra_async.runner import Plan, Runner
-    from astra_async.types import Limits, ModelRequest
+    from astra_async.types import Completion, Limits, ModelRequest
     from fakes import (
-        Completion,
         CountingSandbox,
         MemorySource,
         ScriptedPool,
