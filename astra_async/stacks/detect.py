@@ -45,6 +45,8 @@ def detect(project: Project, problem: Problem) -> Stack | None:
         for find in _FINDERS
         if (part := find(files, folder, commands)) is not None
     ]
+    whole = {part.language for part in parts if part.files}
+    parts = [part for part in parts if part.files or part.language not in whole]
     used = [part for part in parts if part.language in commands.languages]
     return _stack(used or parts, commands) if parts else None
 
@@ -73,8 +75,13 @@ def _stack(parts: Sequence[Part], commands: Commands) -> Stack:
         install=script("attempts.sh") + "".join(f"(\n{step}) || exit 1\n" for step in steps),
         environment=environment,
         warms=any(part.warms for part in parts),
-        notes=tuple(note for part in parts for note in part.notes),
+        notes=tuple(_printable(note) for part in parts for note in part.notes),
     )
+
+
+def _printable(text: str) -> str:
+    """A note for a terminal: it quotes the project, which may hold anything."""
+    return "".join(each if each.isprintable() else "?" for each in text)[:300]
 
 
 def _tolerant(line: str) -> str:
