@@ -2,7 +2,9 @@
 
 From the CSV where it names tests, else from one run of the reference, else of the untouched project;
 never from a candidate's run: a crashed suite reports nothing, and must score 0 of T (problems.md, 3).
-The CSV's names are checked against such a run too, so that a typing mistake is no silent zero.
+The CSV's names are checked against such a run too, so that a typing mistake is no silent zero. Only
+where there is no reference and the untouched project does not even build (tests that name classes which
+the answer has to write) are they taken as they are, and marked as not checked.
 
 The untouched project's own score is learned when it is first asked for, and kept beside them.
 """
@@ -17,7 +19,7 @@ import orjson
 
 from astra_async.errors import ExpectationError
 from astra_async.fingerprint import fingerprint
-from astra_async.grading import judge, run_tests, tail
+from astra_async.grading import judge, not_built, run_tests, tail
 from astra_async.integration import integrate
 from astra_async.problems import weighted
 from astra_async.reports import learn, mismatch
@@ -41,11 +43,13 @@ class Expected:
     """The tests that count for a problem, and where they were learned.
 
     `untouched` is how many of them the untouched project passes; None until somebody wants to know.
+    `checked` is False when no run could confirm the CSV's names.
     """
 
     tests: tuple[ExpectedTest, ...]
     source: Source
     untouched: int | None = None
+    checked: bool = True
 
 
 class Expectations:
@@ -110,6 +114,8 @@ class Expectations:
         source, tested = await self._pristine_run(prepared, image)
         problem = prepared.problem
         if not _whole(tested):
+            if problem.tests and source == "project" and not_built(tested):
+                return Expected(tests=problem.tests, source="csv", untouched=0, checked=False)
             raise ExpectationError(
                 f"problem {problem.id}: its own tests {_how_it_ended(tested)};"
                 f" check test_command, result_files, limits and the image. Output ends: {_last_line(tested)}"
@@ -142,7 +148,13 @@ class Expectations:
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
         tests = [asdict(test) for test in expected.tests]
-        record = {"key": key, "source": expected.source, "tests": tests, "untouched": expected.untouched}
+        record = {
+            "key": key,
+            "source": expected.source,
+            "checked": expected.checked,
+            "untouched": expected.untouched,
+            "tests": tests,
+        }
         async with self._writing:
             self._cache.mkdir(parents=True, exist_ok=True)
             cached = self._cache / f"{key}.json"
@@ -183,6 +195,7 @@ def _decoded(record: Mapping[str, Any]) -> Expected:
         tests=tuple(ExpectedTest(**test) for test in record["tests"]),
         source=record["source"],
         untouched=record.get("untouched"),
+        checked=record.get("checked", True),
     )
 
 

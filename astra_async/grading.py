@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.integration import project_archive
 from astra_async.reports import grade, read_reports
@@ -39,6 +39,8 @@ _BUILD_SIGNS = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
     """One run of a problem's tests: what the container did and what its reports say."""
+
+    __test__: ClassVar[bool] = False  # not a test for pytest to collect
 
     execution: Execution
     report: TestReport
@@ -94,6 +96,12 @@ def none_passed(verdict: Verdict) -> Verdict:
     )
 
 
+def not_built(tested: Tested) -> bool:
+    """Whether the run ended by itself, reported nothing, and its output tells of code that does not build."""
+    silent = not tested.report.cases and _stopped(tested.execution) is None
+    return silent and bool(_BUILD_SIGNS.search(tested.execution.output))
+
+
 def tail(output: str) -> str:
     """The end of an output, at most OUTPUT_TAIL_BYTES of UTF-8."""
     return output.encode()[-OUTPUT_TAIL_BYTES:].decode(errors="ignore")
@@ -111,8 +119,7 @@ def _stopped(execution: Execution) -> tuple[Failure, str] | None:
 
 def _without_report(tested: Tested) -> tuple[Failure, str]:
     note = "; ".join(tested.report.problems) or "the test command reported no test case"
-    built = not _BUILD_SIGNS.search(tested.execution.output)
-    return "no_report" if built else "build_failure", note
+    return "build_failure" if not_built(tested) else "no_report", note
 
 
 async def _read(execution: Execution, result_files: Sequence[str]) -> TestReport:
