@@ -1,0 +1,45 @@
+'use strict';
+
+const express = require('express');
+
+const { isGenuine } = require('../webhooks/signature');
+
+const isText = (value) => typeof value === 'string' && value !== '';
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The event in a body, or null where there is none. */
+function readEvent(body) {
+  let event;
+  try {
+    event = JSON.parse(body.toString('utf8'));
+  } catch {
+    return null;
+  }
+  const valid = isObject(event) && isText(event.id) && isText(event.type) && isObject(event.data);
+  return valid ? event : null;
+}
+
+/** The routes of /webhooks. Signatures need the bytes of a body, so no other parser may come first. */
+function webhooksRouter({ config, now }) {
+  const router = express.Router();
+  const { secrets, toleranceSeconds } = config.webhooks;
+
+  router.post('/payments', express.raw({ type: () => true, limit: config.bodyLimit }), (req, res) => {
+    const body = Buffer.isBuffer(req.body) ? req.body : Buffer.alloc(0);
+    const header = req.get('Webhook-Signature') || '';
+    if (!isGenuine({ header, body, secrets, toleranceSeconds, now: now() })) {
+      res.status(401).json({ error: 'Invalid signature' });
+      return;
+    }
+    const event = readEvent(body);
+    if (!event) {
+      res.status(400).json({ error: 'Invalid event' });
+      return;
+    }
+    res.json({ status: 'processed' });
+  });
+
+  return router;
+}
+
+module.exports = webhooksRouter;

@@ -1,0 +1,30 @@
+'use strict';
+
+const express = require('express');
+
+const defaults = require('./config');
+const Orders = require('./orders/orders');
+const ordersRouter = require('./routes/orders');
+const webhooksRouter = require('./routes/webhooks');
+const { notFound, failed } = require('./middleware/errors');
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * The application. `now()` is the time in milliseconds, `wait(ms)` a promise that is resolved after that
+ * time: whatever depends on time uses these two.
+ */
+function createApp({ config = defaults, orders = new Orders(), now = Date.now, wait = sleep } = {}) {
+  const app = express();
+
+  // Before the parser: the signature of a webhook is made over the bytes of its body.
+  app.use('/webhooks', webhooksRouter({ config, orders, now, wait }));
+  app.use(express.json({ limit: config.bodyLimit }));
+  app.use('/orders', ordersRouter({ orders }));
+
+  app.use(notFound);
+  app.use(failed);
+  return app;
+}
+
+module.exports = createApp;

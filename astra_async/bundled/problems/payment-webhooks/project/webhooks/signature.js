@@ -1,0 +1,5 @@
+'use strict';
+
+// Whether a delivery is genuine is decided here.
+
+module.exports = {};
