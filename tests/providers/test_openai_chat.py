@@ -306,7 +306,7 @@ def test_silence_ends_the_attempt() -> None:
 def test_a_stream_that_trickles_for_ever_ends_after_six_times_the_silence() -> None:
     async def run() -> None:
         async with serving(Reply(pieces=[b": still here\n\n"] * 10_000_000)) as server:
-            await call(settings(base_url=server.base_url, timeout_s=0.1))
+            await call(settings(base_url=server.base_url, timeout_s=0.5))
 
     with pytest.raises(TransientError, match="no end after"):
         asyncio.run(run())
