@@ -105,14 +105,21 @@ def main() -> NoReturn:
     except AstraError as error:
         _tell(error, debug=debug)
         sys.exit(exit_code(error))
+    except Exception as error:  # noqa: BLE001 - the outermost boundary: a defect of ours, told in one line
+        _tell(error, debug=debug)
+        click.echo(
+            "       this is a defect of astra; `astra --debug ...` shows where. Records are safe.", err=True
+        )
+        sys.exit(EXIT_CANNOT_GO_ON)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _tell(error: AstraError, *, debug: bool) -> None:
+def _tell(error: Exception, *, debug: bool) -> None:
     """One line on stderr, a line for each further mistake, and the traceback if asked for."""
     if debug:
         click.echo(masked("".join(traceback.format_exception(error)), os.environ), err=True)
-    click.echo(f"astra: {one_line(error)}", err=True)
+    kind = "" if isinstance(error, AstraError) else f"{type(error).__name__}: "
+    click.echo(f"astra: {kind}{masked(one_line(error), os.environ)}", err=True)
     for note in getattr(error, "__notes__", ()):
         click.echo(f"       {note}", err=True)
 
