@@ -1,0 +1,187 @@
+"""A chat-completions server that misbehaves as told, in a thread of the test's own process.
+
+Samples are told apart by `x-astra-sample`, which simulated models get: run `simulated/steady` against it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from small_problems import solution
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+    from typing import Self
+
+    Behaviour = Callable[["Connection"], Awaitable[None]]
+    # (sample as PROBLEM/SAMPLE, attempt from 1) -> what to do
+    Script = Callable[[str, int], Behaviour]
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class NastyServer:
+    """A context manager.
+
+    Attributes:
+        asked: requests by sample.
+        answered: whole answers delivered, by sample.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.asked: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.base_url = ""
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._listening: asyncio.Server
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        listening = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=512)
+        self._listening = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
+        self.port = self._listening.sockets[0].getsockname()[1]
+        self.base_url = f"http://127.0.0.1:{self.port}/v1"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._listening.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            while not writer.is_closing():
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if line)
+                await reader.readexactly(int(headers["content-length"]))
+                sample = headers.get("x-astra-sample", "//p/0").split("/", 2)[2]
+                self.asked[sample] += 1
+                connection = Connection(reader, writer)
+                await self.script(sample, self.asked[sample])(connection)
+                self.answered[sample] += connection.answered
+        writer.close()
+
+
+class Connection:
+    """One request's way back; `answered` once a whole answer was sent."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.answered = False
+
+    async def send(self, data: bytes) -> None:
+        """Raises ConnectionError once the client has gone."""
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def begin(self) -> None:
+        """Head and first words of a stream."""
+        await self.send(STREAM + event({"content": "<solution>"}))
+
+    async def until_gone(self) -> None:
+        """Wait for the client to hang up."""
+        await self.reader.read()
+        self.writer.close()
+
+
+def event(delta: dict[str, str], finish: str | None = None) -> bytes:
+    """One server-sent event as an HTTP chunk."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    data = b"data: %b\n\n" % json.dumps({"id": "c", "model": "nasty-1", "choices": [choice]}).encode()
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def answers(text: str = solution(3), after_s: float = 0.0) -> Behaviour:
+    """A whole answer."""
+
+    async def behave(connection: Connection) -> None:
+        await asyncio.sleep(after_s)
+        done = b"data: [DONE]\n\n"
+        ending = event({}, "stop") + b"%x\r\n%b\r\n0\r\n\r\n" % (len(done), done)
+        await connection.send(STREAM + event({"content": text}) + ending)
+        connection.answered = True
+
+    return behave
+
+
+def refuses(status: int, **headers: str) -> Behaviour:
+    """An error status with the provider's own body."""
+
+    async def behave(connection: Connection) -> None:
+        body = json.dumps({"error": {"message": "not now", "type": "server_error"}}).encode()
+        lines = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+        head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
+        await connection.send(f"HTTP/1.1 {status} No\r\n{head}\r\n".encode() + body)
+
+    return behave
+
+
+async def falls_silent(connection: Connection) -> None:
+    """Begins an answer and never goes on."""
+    await connection.begin()
+    await connection.until_gone()
+
+
+async def says_nothing(connection: Connection) -> None:
+    """Takes the request and never answers."""
+    await connection.until_gone()
+
+
+async def never_ends(connection: Connection) -> None:
+    """Streams text for as long as anybody listens."""
+    await connection.begin()
+    while True:
+        await connection.send(event({"content": "x" * 60_000}))
+
+
+async def trickles(connection: Connection) -> None:
+    """Sends a comment now and then, which keeps every idle timer quiet, and never an answer."""
+    await connection.begin()
+    while True:
+        await connection.send(b"8\r\n: wait\n\n\r\n")
+        await asyncio.sleep(0.1)
+
+
+async def resets(connection: Connection) -> None:
+    """Resets the connection in the middle of the answer."""
+    await connection.begin()
+    _reset(connection.writer)
+
+
+async def resets_at_once(connection: Connection) -> None:
+    """Resets the connection before any answer."""
+    _reset(connection.writer)
+
+
+async def cuts(connection: Connection) -> None:
+    """Ends the stream cleanly, without its terminal marker."""
+    await connection.begin()
+    await connection.send(b"0\r\n\r\n")
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
