@@ -1,0 +1,3 @@
+export default function Pager({ page, pages, onChange }) {
+  return <nav aria-label="Pages" />;
+}

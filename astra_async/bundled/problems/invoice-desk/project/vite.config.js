@@ -1,0 +1,14 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  plugins: [react()],
+  test: {
+    environment: 'jsdom',
+    globals: true,
+    testTimeout: 30000,
+    setupFiles: './test/setup.js',
+    reporters: ['default', 'junit'],
+    outputFile: { junit: 'junit.xml' },
+  },
+});
