@@ -1,0 +1,127 @@
+"""The whole program with a run directory that is full, read-only, damaged or owned by another process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from whole_runs import Run, key
+
+from nasty_server import NastyServer, answers, says_nothing
+from small_problems import solution, write_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+
+
+def a_run(folder: Path, server: NastyServer, image: str = "any", **fields: object) -> Run:
+    generate = () if image != "any" else ("--generate-only",)
+    known: dict[str, object] = {"samples": 4, "options": generate, **fields}
+    problems = write_problems(folder, ["p"], image)
+    return Run(folder=folder, problems=problems, base_url=server.base_url, **known)  # type: ignore[arg-type]
+
+
+@contextmanager
+def mounted(path: Path, options: str) -> Iterator[None]:
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+@needs_root
+def test_a_disk_that_fills_in_mid_run_loses_no_answer_and_pays_for_none_twice(tmp_path: Path) -> None:
+    long = solution(3) + " " * 400_000
+    with NastyServer(lambda _, __: answers(long)) as server, mounted(tmp_path / "small", "size=24m"):
+        run = a_run(tmp_path, server, samples=60, settings={"max_in_flight": 6})
+        run.out = tmp_path / "small" / "run"
+        said = run.finish(code=3)
+        assert said.splitlines()[-1].startswith("astra: ")
+        assert "No space left on device" in said
+        assert "resume" in said
+        recorded = {key(line) for line in run.lines("completions.jsonl")}
+        assert 0 < len(recorded) < 60
+        assert len(recorded) == len(server.answered), "an answer that was paid for is lost"
+        subprocess.run(["mount", "-o", "remount,size=80m", str(tmp_path / "small")], check=True)
+        run.finish()
+        run.check_end(of="completions.jsonl")
+        assert set(server.asked.values()) == {1}
+
+
+@needs_root
+def test_a_read_only_directory_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    with NastyServer(lambda _, __: answers()) as server, mounted(tmp_path / "fixed", "ro"):
+        run = a_run(tmp_path, server)
+        run.out = tmp_path / "fixed" / "run"
+        said = run.finish(code=3)
+        assert "Read-only file system; choose another --out" in said
+        assert said.count("\n") == 1
+        assert not server.asked
+
+
+def test_a_second_process_on_a_run_directory_is_refused_and_told_who_owns_it(tmp_path: Path) -> None:
+    with NastyServer(lambda _, __: says_nothing) as server:
+        run = a_run(tmp_path, server)
+        first = run.start()
+        try:
+            run.await_lines("events.jsonl", 0)
+            while not server.asked:
+                assert first.poll() is None
+            said = run.finish(code=2)
+            assert f"is in use by process {first.pid}" in said
+            assert first.poll() is None
+        finally:
+            first.send_signal(signal.SIGKILL)
+            first.communicate()
+        server.script = lambda _, __: answers()
+        run.finish()
+        run.check_end(of="completions.jsonl")
+
+
+@pytest.mark.docker
+def test_damaged_lines_are_graded_again_and_duplicates_count_once(tmp_path: Path, tiny_image: str) -> None:
+    with NastyServer(lambda _, __: answers()) as server:
+        run = a_run(tmp_path, server, tiny_image, samples=6)
+        run.finish()
+        path = run.out / "results.jsonl"
+        whole = path.read_bytes().splitlines(keepends=True)
+        damaged = [whole[0], b"\x00\xff{garbage\n", whole[2], whole[2], whole[3], whole[4], whole[5][:100]]
+        path.write_bytes(b"".join(damaged))
+        said = run.finish()
+        assert "results.jsonl line 2: unreadable, ignored" in said
+        assert "results.jsonl line 4: the same as line 3, counted once" in said
+        assert "a torn last line of 100 bytes was cut off" in said
+        readable = [line for line in path.read_bytes().splitlines(keepends=True) if b"garbage" not in line]
+        assert len(readable) == 7
+        path.write_bytes(b"".join(dict.fromkeys(readable)))
+        run.check_end()
+        assert {(line["passed"], line["total"]) for line in run.lines("results.jsonl")} == {(3, 4)}
+        assert set(server.asked.values()) == {1}, "grading again does not ask again"
+
+
+@pytest.mark.docker
+def test_lines_that_contradict_each_other_stop_the_program_with_both_numbers(
+    tmp_path: Path, tiny_image: str
+) -> None:
+    with NastyServer(lambda _, __: answers()) as server:
+        run = a_run(tmp_path, server, tiny_image, samples=2)
+        run.finish()
+        path = run.out / "results.jsonl"
+        before = path.read_bytes()
+        edited = before.splitlines()[0].replace(b'"passed":3', b'"passed":4')
+        path.write_bytes(before + edited + b"\n")
+        said = run.finish(code=2)
+        assert "lines 1 and 3 contradict each other" in said
+        assert said.count("\n") == 1
+        path.write_bytes(before)
+        run.finish()
+        run.check_end()
