@@ -174,8 +174,8 @@ class Bucket:
                 per_second = self.per_minute / 60
                 refilled = (now - max(sent_at, self._made_at)) * per_second
                 sent_after = self._given - (hold.mark if hold else 0.0)
-                left = min(self.per_minute, window.remaining + refilled - sent_after)
-                self._set_room(left, sent_at, now)
+                left = window.remaining + refilled - sent_after
+                self._set_room(left, window.remaining + (hold.amount if hold else 0.0), sent_at, now)
 
     def state(self, now: float) -> BucketState:
         """The dimension as it stands."""
@@ -191,16 +191,16 @@ class Bucket:
             self.per_minute = per_minute
             self._spacing.set_rate(per_minute / 60 * AIM, now)
             if self._room is not None:
-                self._room.per_minute = per_minute
+                self._room.per_second = per_minute / 60
 
-    def _set_room(self, left: float, sent_at: float, now: float) -> None:
+    def _set_room(self, left: float, seen: float, sent_at: float, now: float) -> None:
         if self._room is None:
-            self._room = _Room(self.per_minute, now)
-            self._room.set(left, sent_at, now)
-        elif sent_at >= self._room.known_from:
-            self._room.set(left, sent_at, now)
-        else:  # an older request's headers may only make us more careful
-            self._room.set(min(left, self._room.level(now)), self._room.known_from, now)
+            self._room = _Room(self.per_minute / 60, now)
+        self._room.capacity = max(self._room.capacity, seen)
+        if sent_at < self._room.known_from:
+            # The headers of an older request may only make us more careful.
+            left, sent_at = min(left, self._room.level(now)), self._room.known_from
+        self._room.set(left, sent_at, now)
 
 
 def announced_bucket(
@@ -219,26 +219,31 @@ def announced_bucket(
 
 
 class _Room:
-    """What the provider's own bucket holds, as far as its headers tell."""
+    """What the provider's own bucket holds, as far as its headers tell.
 
-    __slots__ = ("_at", "_level", "known_from", "per_minute")
+    Its capacity is the most that they ever left over, which may be a second's worth or a minute's.
+    """
 
-    def __init__(self, per_minute: float, now: float) -> None:
-        self.per_minute = per_minute
+    __slots__ = ("_at", "_level", "capacity", "known_from", "per_second")
+
+    def __init__(self, per_second: float, now: float) -> None:
+        self.per_second = per_second
+        self.capacity = 0.0
+        self.known_from = -math.inf
         self._level = 0.0
         self._at = now
-        self.known_from = -math.inf
 
     def level(self, now: float) -> float:
         if now > self._at:
-            self._level = min(self.per_minute, self._level + (now - self._at) * self.per_minute / 60)
+            self._level += (now - self._at) * self.per_second
             self._at = now
+        self._level = min(self._level, self.capacity)
         return self._level
 
     def ready_at(self, amount: float, now: float) -> float:
-        # A request above the whole limit goes when the room is full: the provider will say what it thinks.
-        missing = min(amount, self.per_minute) - self.level(now)
-        return now if missing <= _ROUNDING * self.per_minute else now + missing * 60 / self.per_minute
+        # A request above the capacity goes when the room is full: the provider will say what it thinks.
+        missing = min(amount, self.capacity) - self.level(now)
+        return now if missing <= _ROUNDING * self.capacity else now + missing / self.per_second
 
     def take(self, amount: float, now: float) -> None:
         self._level = self.level(now) - amount

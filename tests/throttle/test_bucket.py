@@ -90,6 +90,7 @@ def test_a_cancelled_reservation_leaves_no_trace() -> None:
 def test_headers_hold_requests_back_that_the_provider_has_no_room_for() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
     hold = bucket.reserve(100.0, 0.0)
+    bucket.announce(RateWindow(limit=60_000, remaining=59_900), 0.0, hold, 0.5)
     bucket.announce(RateWindow(limit=60_000, remaining=500), 0.0, hold, 10.0)
     # 500 left when the request came, 10 s of refill since
     assert bucket.state(10.0).remaining == pytest.approx(10_500)
@@ -112,6 +113,13 @@ def test_a_window_shorter_than_the_latency_does_not_hold_the_pool_up() -> None:
     now = holds[-1][0]
     bucket.announce(RateWindow(limit=300, remaining=4, reset_s=0.2), holds[0][0], holds[0][1], now)
     assert bucket.ready_at(1.0, now) == pytest.approx(now + 1 / PACE, rel=1e-3)
+
+
+def test_the_room_is_never_believed_to_be_larger_than_the_headers_ever_said() -> None:
+    bucket = Bucket("tokens", 60_000, 0.0)
+    hold = bucket.reserve(100.0, 0.0)
+    bucket.announce(RateWindow(limit=60_000, remaining=900), 0.0, hold, 0.1)
+    assert bucket.state(50.0).remaining == pytest.approx(1000)  # a second's worth, not a minute's
 
 
 def test_headers_of_an_older_request_only_make_us_more_careful() -> None:
