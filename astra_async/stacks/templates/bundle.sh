@@ -13,8 +13,11 @@ from_debian() {
   local names=() gem
   apt-get update -qq
   for gem in $GEMS; do
-    for package in "$gem" "ruby-${gem//_/-}"; do
-      if apt-cache show "$package" >/dev/null 2>&1; then names+=("$package") && break; fi
+    for package in "ruby-${gem//_/-}" "$gem"; do
+      # Not every package that is called like a gem is one.
+      if grep -qE '^(Section: ruby|Depends:.*\bruby)' <<<"$(apt-cache show "$package" 2>/dev/null)"; then
+        names+=("$package") && break
+      fi
     done
   done
   packages "${names[@]}" || return 1
