@@ -50,7 +50,8 @@ def regrade(
 
 
 def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None, new: Path) -> RunConfig:
-    recorded = {name: value for name, value in run["call"].items() if not given.get(name)}
+    whole = {**run["call"], "only": tuple(run["problems"])}  # the CSV may hold more than the run
+    recorded = {name: value for name, value in whole.items() if not given.get(name)}
     config = data_config({**given, **recorded}, config_file)
     names = {item.name for item in fields(ModelSettings)}
     models = [
