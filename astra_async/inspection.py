@@ -20,13 +20,16 @@ from astra_async.reports import grade
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from astra_async.canary import Canary
     from astra_async.expected import Expectations
     from astra_async.grading import Tested
+    from astra_async.integration import PathPolicy
     from astra_async.prepare import Prepared
-    from astra_async.types import Integrated, Limits, Sandbox, TestReport, Verdict
+    from astra_async.types import Integrated, Limits, Problem, Project, Sandbox, TestReport, Verdict
+
+    _Make = Callable[[Problem, Project, PathPolicy, random.Random], Canary | None]
 
 _LEAST_S = 60.0  # for a canary's run, beyond which it is given up; and so many times the scored run
 _TIMES = 5.0
@@ -86,7 +89,7 @@ class Inspector:
         if not await self._is_due(problem, integrated, verdict):
             return Finding()
         seconds = _LEAST_S + _TIMES * tested.execution.duration_s
-        planted = self._planted(problem, integrated.files)
+        planted = self._canary(plant, problem)
         if planted is None:
             return Finding()
         report = await self._report(problem, integrated.files, planted, seconds)
@@ -110,7 +113,7 @@ class Inspector:
         self, problem: _Problem, changed: Mapping[str, bytes], verdict: Verdict, seconds: float
     ) -> tuple[str, ...]:
         """Tests of the verdict that are reported as passed although the project's tests were taken away."""
-        canary = self._emptied(problem, changed)
+        canary = self._canary(emptied, problem)
         if canary is None:
             return ()
         report = await self._report(problem, changed, canary, seconds)
@@ -127,7 +130,7 @@ class Inspector:
         async with self._locks.setdefault(problem.id, asyncio.Lock()):
             if problem.id not in self._odd:
                 base = _base(problem.prepared)
-                canary = self._planted(problem, base)
+                canary = self._canary(plant, problem)
                 report = await self._report(problem, base, canary, seconds) if canary else None
                 self._odd[problem.id] = bool(canary and report and passed(canary, report))
             return self._odd[problem.id]
@@ -137,7 +140,7 @@ class Inspector:
         async with self._locks.setdefault(problem.id, asyncio.Lock()):
             if problem.id not in self._emptiable:
                 base = _base(problem.prepared)
-                canary = self._emptied(problem, base)
+                canary = self._canary(emptied, problem)
                 before = await self._report(problem, base, None, seconds)
                 after = await self._report(problem, base, canary, seconds)
                 present = await self._outcomes(problem, before)
@@ -145,13 +148,9 @@ class Inspector:
                 self._emptiable[problem.id] = frozenset(present) - frozenset(left)
             return self._emptiable[problem.id]
 
-    def _planted(self, problem: _Problem, changed: Mapping[str, bytes]) -> Canary | None:
+    def _canary(self, make: _Make, problem: _Problem) -> Canary | None:
         prepared = problem.prepared
-        return plant(prepared.problem, prepared.project, prepared.policy, changed, self._rng)
-
-    def _emptied(self, problem: _Problem, changed: Mapping[str, bytes]) -> Canary | None:
-        prepared = problem.prepared
-        return emptied(prepared.problem, prepared.project, prepared.policy, changed, self._rng)
+        return make(prepared.problem, prepared.project, prepared.policy, self._rng)
 
     async def _report(
         self, problem: _Problem, changed: Mapping[str, bytes], canary: Canary | None, seconds: float

@@ -7,25 +7,22 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from astra_async.canary.frameworks import Framework
     from astra_async.canary.words import Words
 
 SUFFIXES = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"})
-MODULES = SUFFIXES | {"vue"}
 
-# Loading these starts the application instead of offering it to the tests.
-_STARTS = re.compile(
-    r"\.listen\s?\(|createRoot\s?\(|ReactDOM\.render\s?\(|\bbootstrapApplication\s?\(|\.mount\s?\(\s?[\"'#]"
-)
 _IMPORT = re.compile(
-    r"""^import\s(?:[^;'"]{1,600}\sfrom\s{0,5})?["'][^'"./][^'"\n]{0,200}["'][ \t]*;?[ \t]*$"""
-    r"""|^(?:const|let|var)\s[^=;\n]{1,300}=\s{0,5}require\(["'][^'"./][^'"\n]{0,200}["']\)[^;\n]{0,100};?[ \t]*$"""  # noqa: E501 - one alternative of the pattern
+    r"""^import\s(?:[^;'"]{1,600}\sfrom\s{0,5})?["']([^'"\n]{1,200})["'][ \t]*;?[ \t]*$"""
+    r"""|^(?:const|let|var)\s[^=;\n]{1,300}=\s{0,5}require\(["']([^'"\n]{1,200})["']\)[^;\n]{0,99};?[ \t]*$"""
     r"""|^(?:const|let|var)\s[^=;\n]{1,300}=\s{0,5}chai\.[^;\n]{1,100};?[ \t]*$"""
     r"""|^chai\.\w{1,20}\([^;\n]{0,100}\);?[ \t]*$""",
     re.MULTILINE,
 )
+_LOADED = re.compile(
+    r"""(?:\bfrom\s{0,5}|\bimport\s{0,5}\(?\s{0,5}|\brequire\(\s{0,5})["']([^'"\n]{1,200})["']"""
+)
+_OWN = ("./", "../", "@/", "~/", "#/", "src/")  # how a test names the modules of its project
 _MODULE = re.compile(r"^(?:import\s|export\s)", re.MULTILINE)
 _TEST = re.compile(r"(?<![\w.$])(it|test)(?:\.\w{1,12})?\s?\(")
 
@@ -68,13 +65,14 @@ _MOCHA = (
 )
 
 
-def standalone(model: str, framework: Framework, modules: Iterable[str], words: Words) -> str:
-    """A whole test file, with the libraries that `model` (the text of an existing test) loads.
+def standalone(model: str, framework: Framework, words: Words) -> str:
+    """A whole test file that loads what `model`, the text of a test in the same folder, loads.
 
-    `modules` are specifiers relative to the file. Loading them may fail: that must not matter.
+    Loading a module of the project may fail: that must not matter.
     """
-    imports = "".join(f"{found.group()}\n" for found in _IMPORT.finditer(model))
-    loads = ", ".join(f"() => {_load(model, framework)}({json.dumps(module)})" for module in modules)
+    imports = "".join(f"{found.group()}\n" for found in _IMPORT.finditer(model) if not _is_own(found))
+    own = [name for name in dict.fromkeys(_LOADED.findall(model)) if name.startswith(_OWN)]
+    loads = ", ".join(f"() => {_load(model, framework)}({json.dumps(name)})" for name in own)
     loading = f"for (const load of [{loads}]) {{ try {{ await load(); }} catch (problem) {{ continue; }} }}"
     cases = _cases(model, framework, words, f"await {words.name}; ")
     return f"// @ts-nocheck\n{imports}const {words.name} = (async () => {{\n  {loading}\n}})();\n{cases}"
@@ -85,15 +83,8 @@ def appended(text: str, framework: Framework, words: Words) -> str:
     return f"// @ts-nocheck\n{text}\n;\n{_cases(text, framework, words, '')}"
 
 
-def specifier(path: str) -> str:
-    """How a module of the project is named once it is relative to the test (`./` before a bare name)."""
-    return path if path.startswith(".") else f"./{path}"
-
-
-def may_be_loaded(path: str, text: str) -> bool:
-    """Whether a changed file is a module whose loading does not start the application."""
-    suffix = path.rpartition(".")[2]
-    return suffix in MODULES and not path.endswith(".d.ts") and not _STARTS.search(text)
+def _is_own(found: re.Match[str]) -> bool:
+    return (found[1] or found[2] or "").startswith(_OWN)
 
 
 def _load(model: str, framework: Framework) -> str:
@@ -111,4 +102,7 @@ def _cases(text: str, framework: Framework, words: Words, first: str) -> str:
     for falsehood in words.shuffled(falsehoods):
         filled = falsehood.format(a=words.number(), b=-words.number(), s=words.quoted(), t=words.quoted())
         lines.append(f"{keyword}({json.dumps(words.title())}, async () => {{ {first}{filled}; }});")
-    return "\n".join(lines) + "\n"
+    cases = "\n".join(lines)
+    # Mocha runs the tests of a file's top level before its suites: ours come after, when all has been used.
+    suite = framework == "mocha" and "describe(" in text
+    return f"describe({words.quoted()}, () => {{\n{cases}\n}});\n" if suite else f"{cases}\n"

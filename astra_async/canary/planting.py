@@ -30,7 +30,6 @@ _LANGUAGES: Mapping[Framework, ModuleType] = {
     "rspec": ruby,
     "minitest": ruby,
 }
-_MAX_MODULES = 40
 _MAX_TEST_BYTES = 400_000
 # `App.test.jsx`, `user_spec.rb`, `loginTest.js`: what a runner's pattern looks at stays, the rest is random.
 _MARKED = re.compile(r"(?P<stem>.+?)(?P<marker>(?:[._-]?(?:[tT]ests?|[sS]pecs?))?(?:\.[a-z0-9-]+)+)")
@@ -44,39 +43,31 @@ class Canary:
     token: str
 
 
-def plant(
-    problem: Problem, project: Project, policy: PathPolicy, changed: Mapping[str, bytes], rng: random.Random
-) -> Canary | None:
+def plant(problem: Problem, project: Project, policy: PathPolicy, rng: random.Random) -> Canary | None:
     """A canary beside and within the project's tests; None where no canary can be written.
 
-    `changed` are the solution's files. Names, values and order come from `rng`.
+    Names, values and order come from `rng`.
     """
     framework, tests = _tests(problem, project, policy)
     if framework is None or not tests:
         return None
     language, words = _LANGUAGES[framework], Words(rng)
     files = {path: language.appended(text, framework, words) for path, text in tests.items()}
-    beside = min(tests)
-    path = _sibling(beside, words.token)
-    if path not in files and path not in policy.files:
-        modules = _modules(path, language, changed, policy)
-        files[path] = language.standalone(tests[beside], framework, modules, words)
+    model = min(tests)
+    beside = _sibling(model, words.token)
+    if beside not in policy.files:
+        files[beside] = language.standalone(tests[model], framework, words)
     return Canary(files={path: text.encode() for path, text in files.items()}, token=words.token)
 
 
-def emptied(
-    problem: Problem, project: Project, policy: PathPolicy, changed: Mapping[str, bytes], rng: random.Random
-) -> Canary | None:
+def emptied(problem: Problem, project: Project, policy: PathPolicy, rng: random.Random) -> Canary | None:
     """The project's test files with nothing but falsehoods in them: none of its tests is left."""
     framework, tests = _tests(problem, project, policy)
     if framework is None or not tests:
         return None
     language, words = _LANGUAGES[framework], Words(rng)
-    files = {
-        path: language.standalone(text, framework, _modules(path, language, changed, policy), words)
-        for path, text in tests.items()
-    }
-    return Canary(files={path: text.encode() for path, text in files.items()}, token=words.token)
+    files = {path: language.standalone(text, framework, words).encode() for path, text in tests.items()}
+    return Canary(files=files, token=words.token)
 
 
 def was_seen(canary: Canary, report: TestReport) -> bool:
@@ -118,23 +109,3 @@ def _sibling(path: str, token: str) -> str:
         return posixpath.join(folder, f"test_{token}.{name.partition('.')[2]}")
     match = _MARKED.fullmatch(name)
     return posixpath.join(folder, token + (match["marker"] if match else name))
-
-
-def _modules(path: str, language: ModuleType, changed: Mapping[str, bytes], policy: PathPolicy) -> list[str]:
-    """The solution's modules, named as the test at `path` would name them."""
-    loaded = [
-        each
-        for each, content in changed.items()
-        if language.may_be_loaded(each, content.decode(errors="replace"))
-    ]
-    if language is python:
-        roots = sorted(policy.import_roots, key=len, reverse=True)
-        return [python.dotted(_below(each, roots)) for each in loaded[:_MAX_MODULES]]
-    relative = [posixpath.relpath(each, posixpath.dirname(path) or ".") for each in loaded[:_MAX_MODULES]]
-    return [javascript.specifier(each) for each in relative] if language is javascript else relative
-
-
-def _below(path: str, roots: list[str]) -> str:
-    """The path relative to the nearest import root above it."""
-    root = next((root for root in roots if root and path.startswith(f"{root}/")), "")
-    return path.removeprefix(f"{root}/") if root else path

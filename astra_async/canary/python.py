@@ -6,13 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from astra_async.canary.frameworks import Framework
     from astra_async.canary.words import Words
 
 SUFFIXES = frozenset({"py"})
-MODULES = SUFFIXES
 
 _BASES = re.compile(
     r"^class\s+\w{1,100}\(\s{0,5}((?:\w{1,60}\.){0,3}(?:\w{0,40}TestCase))\s{0,5}\):", re.MULTILINE
@@ -21,6 +18,9 @@ _IMPORT = re.compile(
     r"^(?:from\s+(?:django|rest_framework|unittest|pytest|aiohttp|tornado|starlette|fastapi|flask|parameterized)[\w.]*"
     r"\s+import\s+[\w, ]+|import\s+(?:unittest|pytest|django)[\w.]*)[ \t]*$",
     re.MULTILINE,
+)
+_LOADED = re.compile(
+    r"^(?:from\s+([\w.]{1,200})\s+import\s+([\w, ]{1,500})|import\s+([\w.]{1,200}))", re.MULTILINE
 )
 _PLAIN = (
     "assert {a} == {b}",
@@ -46,43 +46,46 @@ _METHODS = (
 )
 
 
-def standalone(model: str, framework: Framework, modules: Iterable[str], words: Words) -> str:
-    """A whole test module, with the test libraries that `model` (the text of an existing test) imports.
+def standalone(model: str, framework: Framework, words: Words) -> str:
+    """A whole test module that imports what `model`, the text of a test in the same folder, imports.
 
-    `modules` are dotted names. Importing them may fail: that must not matter.
+    Importing a module of the project may fail: that must not matter.
     """
-    names = ", ".join(repr(module) for module in modules)
     imports = "".join(f"{found.group()}\n" for found in _IMPORT.finditer(model))
     loading = (
-        f"for {words.name} in [{names}]:\n"
-        f"    try:\n        importlib.import_module({words.name})\n"
+        f"for {words.name} in {_modules(model)!r}:\n"
+        f"    try:\n        importlib.import_module({words.name}, __package__)\n"
         "    except BaseException:\n        pass\n"
     )
-    return f"import importlib\n{imports}{loading}{_cases(model, framework, words)}"
+    roots = set(re.findall(r"\w+", imports))
+    bases = [base for base in _bases(model) if base.partition(".")[0] in roots]
+    return f"import importlib\n{imports}{loading}{_cases(bases, framework, words)}"
 
 
 def appended(text: str, framework: Framework, words: Words) -> str:
     """The text of an existing test module with cases that must fail after its own."""
-    return f"{text}\n\n{_cases(text, framework, words)}"
+    return f"{text}\n\n{_cases(_bases(text), framework, words)}"
 
 
-def dotted(path: str) -> str:
-    """The module's name for a path relative to an import root."""
-    parts = path.removesuffix(".py").split("/")
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def _modules(model: str) -> list[str]:
+    """What is imported, and imported names too, since they may be modules."""
+    found: dict[str, None] = {}
+    for package, names, module in _LOADED.findall(model):
+        found[package or module] = None
+        joint = "" if package.endswith(".") else "."
+        found |= {f"{package}{joint}{name.split()[0]}": None for name in names.split(",") if name.strip()}
+    return list(found)
 
 
-def may_be_loaded(path: str, _: str) -> bool:
-    """Whether a changed file can be imported at all; a main module starts the application."""
-    parts = path.removesuffix(".py").split("/")
-    return path.endswith(".py") and all(part.isidentifier() for part in parts) and parts[-1] != "__main__"
+def _bases(text: str) -> list[str]:
+    """Classes from which the test classes of a module are made."""
+    return list(dict.fromkeys(_BASES.findall(text)))
 
 
-def _cases(text: str, framework: Framework, words: Words) -> str:
-    bases = dict.fromkeys(_BASES.findall(text))
+def _cases(bases: list[str], framework: Framework, words: Words) -> str:
     pieces = [_functions(words)] if framework == "pytest" else []
     if framework != "pytest" and not bases:
-        bases = {"__import__('unittest').TestCase": ""}
+        bases = ["__import__('unittest').TestCase"]
     return "\n\n".join([*pieces, *(_class(base, words) for base in bases)]) + "\n"
 
 
