@@ -1,0 +1,174 @@
+"""The whole program while containers, images and the Docker Engine itself are taken away from it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import signal
+import subprocess
+import tarfile
+import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from whole_runs import Run, awaited, finished, key
+
+from astra_async.sandbox.build import build_image
+from astra_async.sandbox.engine import Engine
+from nasty_server import NastyServer, answers
+from private_engine import needs_own_engine, private_engine
+from small_problems import solution, write_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nasty_server import Behaviour
+    from private_engine import PrivateEngine
+
+pytestmark = pytest.mark.docker
+IMAGE = "endurance-test:1"
+SAMPLES = 6
+DETERMINED = ("status", "failure", "passed", "total", "score", "tests", "solution_sha256")
+
+
+def by_sample(sample: str, _: int) -> Behaviour:
+    """Sample n passes n of the tests, and never none: those of the untouched project do not sleep."""
+    return answers(solution(1 + int(sample.partition("/")[2]) % 4))
+
+
+def a_run(folder: Path, server: NastyServer, image: str, *, sleep_s: float, **fields: object) -> Run:
+    folder.mkdir(exist_ok=True)
+    slow = f'read -r answer < src/answer.txt; [ "$answer" = 0 ] || sleep {sleep_s}'
+    known: dict[str, object] = {"samples": SAMPLES, "options": ("--sandboxes", "2"), **fields}
+    return Run(
+        folder=folder,
+        problems=write_problems(folder, ["p"], image, before=slow),
+        base_url=server.base_url,
+        **known,  # type: ignore[arg-type]
+    )
+
+
+def await_running_tests(run: Run) -> None:
+    awaited(lambda: bool(run.lines("completions.jsonl")), "answers")
+    awaited((run.out / "expected.json").exists, "the expected tests")
+    awaited(lambda: len(run.containers(running_only=True)) == 2, "two running containers")
+
+
+def check_scores(run: Run, server: NastyServer) -> None:
+    """Whatever happened, every sample has the score of its answer, and was asked for once."""
+    run.check_end()
+    scores = {line["sample"]: line["passed"] for line in run.lines("results.jsonl")}
+    assert scores == {sample: 1 + sample % 4 for sample in range(SAMPLES)}
+    assert set(server.asked.values()) == {1}
+
+
+def test_a_container_killed_from_outside_is_tested_again_and_never_scored(
+    tmp_path: Path, tiny_image: str
+) -> None:
+    with NastyServer(by_sample) as server:
+        run = a_run(tmp_path, server, tiny_image, sleep_s=2)
+        process = run.start()
+        await_running_tests(run)
+        run.docker("kill", *run.containers(running_only=True))
+        finished(process, 0)
+        check_scores(run, server)
+        repeated = [event for event in run.lines("events.jsonl") if event["kind"] == "sandbox_retry"]
+        assert len({key(event) for event in repeated}) == 2
+
+
+@pytest.fixture
+def own_image(tiny_image: str) -> Iterator[str]:
+    """An image that nothing else stands on."""
+    name = f"astra-test/endurance:{uuid4().hex[:8]}"
+
+    async def build() -> None:
+        dockerfile = f"FROM {tiny_image}\nLABEL astra.test={name}\n".encode()
+        context = io.BytesIO()
+        with tarfile.open(fileobj=context, mode="w:") as archive:
+            entry = tarfile.TarInfo("Dockerfile")
+            entry.size = len(dockerfile)
+            archive.addfile(entry, io.BytesIO(dockerfile))
+        context.seek(0)
+        async with await Engine.open() as engine:
+            await build_image(engine, context, tag=name, progress=print)
+
+    asyncio.run(build())
+    yield name
+    subprocess.run(["docker", "rmi", "-f", name], check=True, capture_output=True)
+
+
+def test_an_image_deleted_in_mid_run_leaves_the_rest_missing_until_it_is_back(
+    tmp_path: Path, own_image: str
+) -> None:
+    with NastyServer(by_sample) as server:
+        run = a_run(tmp_path, server, own_image, sleep_s=0.5, options=("--sandboxes", "1"))
+        saved = tmp_path / "image.tar"
+        run.docker("save", "-o", str(saved), own_image)
+        image_id = run.docker("image", "inspect", "-f", "{{.Id}}", own_image)[0]
+        process = run.start()
+        run.await_lines("results.jsonl")
+        # The engine refuses while a container of it runs.
+        awaited(lambda: _deleted(image_id), "the deletion of the image")
+        said = finished(process, 1)
+        assert "samples missing: Image not found" in said
+        missing = SAMPLES - len(run.lines("results.jsonl"))
+        assert missing > 0
+        run.check_end(missing=missing)
+        run.docker("load", "-i", str(saved))
+        run.finish()
+        check_scores(run, server)
+
+
+def _deleted(image_id: str) -> bool:
+    done = subprocess.run(["docker", "rmi", "-f", image_id], capture_output=True, text=True, check=False)
+    return done.returncode == 0 or "No such image" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def private() -> Iterator[PrivateEngine]:
+    with private_engine(IMAGE, ("bash", "sleep", "rm", "mkdir")) as engine:
+        yield engine
+
+
+@needs_own_engine
+def test_an_engine_that_is_killed_and_started_again_changes_no_score(
+    tmp_path: Path, private: PrivateEngine
+) -> None:
+    environ = {"DOCKER_HOST": private.host}
+    with NastyServer(by_sample) as calm_server, NastyServer(by_sample) as server:
+        calm = a_run(tmp_path / "calm", calm_server, IMAGE, sleep_s=1.5, environ=environ)
+        calm.finish()
+        run = a_run(tmp_path / "disturbed", server, IMAGE, sleep_s=1.5, environ=environ)
+        process = run.start()
+        await_running_tests(run)
+        private.stop(signal.SIGKILL)
+        private.start()
+        finished(process, 0)
+        check_scores(run, server)
+        assert "sandbox_retry" in run.kinds()
+        assert determined(run) == determined(calm)
+        for table in ("problems.csv", "report/problems.csv"):
+            assert (run.out / table).read_bytes() == (calm.out / table).read_bytes()
+
+
+@needs_own_engine
+def test_an_engine_that_is_away_for_twenty_seconds_is_waited_for(
+    tmp_path: Path, private: PrivateEngine
+) -> None:
+    with NastyServer(by_sample) as server:
+        run = a_run(tmp_path, server, IMAGE, sleep_s=1.5, environ={"DOCKER_HOST": private.host})
+        process = run.start()
+        await_running_tests(run)
+        private.stop()
+        time.sleep(20)
+        assert process.poll() is None
+        private.start()
+        finished(process, 0)
+        check_scores(run, server)
+
+
+def determined(run: Run) -> dict[tuple[str, str, str, int], list[object]]:
+    """What of each final line does not depend on when and how often it was tried."""
+    return {key(line): [line[name] for name in DETERMINED] for line in run.lines("results.jsonl")}
