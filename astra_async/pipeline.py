@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # A restarted or overloaded engine is back within a minute or so.
 SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 _LONG_ANSWER_CHARACTERS = 200_000  # beyond this parsing leaves the event loop
+_MANY_FILES = 500  # beyond this integration leaves it: 20 us for each of them
 
 
 class ModelPool(Protocol):
@@ -166,6 +167,12 @@ async def _changes(
         solution = await lenient.parse(*arguments)
     if isinstance(solution, Unusable):
         return solution
+    if len(solution.files) > _MANY_FILES:
+        return await asyncio.to_thread(_integrated, prepared, solution)
+    return _integrated(prepared, solution)
+
+
+def _integrated(prepared: Prepared, solution: Solution) -> tuple[Solution, Integrated] | Unusable:
     solution = anchored(solution, prepared.project)
     integrated = integrate(prepared.project, solution, prepared.policy)
     return integrated if isinstance(integrated, Unusable) else (solution, integrated)

@@ -83,7 +83,7 @@ class CountingSandbox:
         self.runs += 1
         if self.troubles:
             raise self.troubles.pop(0)
-        said = _files(job.archive)["src/answer.txt"].decode().strip()
+        said = _files(job.archive)["src/answer.txt"].decode().partition("\n")[0].strip()
         reports = {} if said == "crash" else {"junit.xml": _junit(int(said))}
         return Execution(exit_code=0, duration_s=0.5, output="ran", reports=reports, image_id=IMAGE_ID)
 

@@ -1,0 +1,108 @@
+"""The whole program with projects in S3 that are missing or change under it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from whole_runs import Run
+
+from nasty_server import NastyServer, answers
+from small_problems import write_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDS = ("p", "q")
+BUCKET = "questions"
+
+
+@pytest.fixture(scope="module")
+def moto_url() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A client of the server; the program finds the server and the credentials in the environment."""
+    import boto3  # type: ignore[import-untyped]  # it comes with moto, without types
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATESTKEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testsecret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto_url)
+    client = boto3.client("s3", endpoint_url=moto_url)
+    client.create_bucket(Bucket=BUCKET)
+    return client
+
+
+def a_run(folder: Path, server: NastyServer, prefix: str) -> Run:
+    """Both projects are named as objects below a prefix of the bucket; none is uploaded yet."""
+    problems = write_problems(folder, IDS, "any")
+    text = problems.read_text()
+    for name in IDS:
+        text = text.replace(f",{name},bash", f",s3://{BUCKET}/{prefix}/{name}.zip,bash")
+    problems.write_text(text)
+    options = ("--generate-only",)
+    return Run(
+        folder=folder,
+        problems=problems,
+        base_url=server.base_url,
+        problem_ids=IDS,
+        samples=2,
+        options=options,
+    )
+
+
+def upload(s3: Any, folder: Path, prefix: str, name: str) -> None:
+    archive = shutil.make_archive(str(folder / f"{name}-zipped"), "zip", folder / name)
+    s3.upload_file(archive, BUCKET, f"{prefix}/{name}.zip")
+
+
+def test_a_missing_object_leaves_its_problem_missing_until_it_is_there(tmp_path: Path, s3: Any) -> None:
+    with NastyServer(lambda _, __: answers()) as server:
+        run = a_run(tmp_path, server, "missing")
+        upload(s3, tmp_path, "missing", "p")
+        said = run.finish(code=1)
+        assert "2 samples missing: " in said
+        assert "missing/q.zip: there is no such object" in said
+        run.check_end(missing=2, of="completions.jsonl")
+        assert {line["problem_id"] for line in run.lines("completions.jsonl")} == {"p"}
+        upload(s3, tmp_path, "missing", "q")
+        run.finish()
+        run.check_end(of="completions.jsonl")
+        assert set(server.asked.values()) == {1}
+
+
+def test_an_object_that_changed_is_refused_with_the_difference_and_nothing_is_asked(
+    tmp_path: Path, s3: Any
+) -> None:
+    with NastyServer(lambda _, __: answers()) as server:
+        run = a_run(tmp_path, server, "changed")
+        for name in IDS:
+            upload(s3, tmp_path, "changed", name)
+        run.finish()
+        (tmp_path / "q" / "README.md").write_text("# Another question\n")
+        upload(s3, tmp_path, "changed", "q")
+        run.samples = 4
+        said = run.finish(code=2)
+        assert "problem q has results with other settings (project_sha256: " in said
+        assert said.count("\n") == 1
+        assert server.asked.total() == 4
+        shutil.rmtree(tmp_path / "q")
+        shutil.unpack_archive(tmp_path / "p-zipped.zip", tmp_path / "q")  # both were the same
+        upload(s3, tmp_path, "changed", "q")
+        run.finish()
+        run.check_end(of="completions.jsonl")
+        assert set(server.asked.values()) == {1}
