@@ -70,7 +70,10 @@ alias_of() {
   case $version in compile | test | runtime | provided | '') return 1 ;; esac
   folder=$repository/${group//.//}/$artifact
   [ -d "$folder" ] && [ ! -e "$folder/$version" ] || return 1
-  have=$(find "$folder" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort -V | tail -n 1)
+  # Debian also files each library as `debian` and as `4.x`; a number says more.
+  have=$(find "$folder" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort -V | tee "$log.all" |
+    grep -E '^[0-9][0-9.]*[0-9]$' | tail -n 1)
+  have=${have:-$(tail -n 1 "$log.all")}
   [ -n "$have" ] || return 1
   note "$group:$artifact $version: took Debian's $have"
   cp -r "$folder/$have" "$folder/$version"
@@ -78,6 +81,14 @@ alias_of() {
     mv "$file" "$folder/$version/$artifact-$version.${file##*.}"
   done
   sed -i "0,/<version>$have</s//<version>$version</" "$folder/$version/$artifact-$version.pom"
+  # A plugin's archive tells its version too.
+  (
+    cd /tmp/astra-install && rm -rf META-INF && jar xf "$folder/$version/$artifact-$version.jar" META-INF/maven/plugin.xml
+    [ -f META-INF/maven/plugin.xml ] || exit 0
+    sed -i "0,/<version>[^<]*</s//<version>$version</" META-INF/maven/plugin.xml
+    jar uf "$folder/$version/$artifact-$version.jar" META-INF/maven/plugin.xml
+  ) 2>/dev/null
+  return 0
 }
 
 maven clean install || {
@@ -91,6 +102,8 @@ maven clean install || {
 }
 find . -name target -type d -prune -exec rm -rf {} +
 find . -path '*/java/astra' -type d -prune -exec rm -rf {} +
+# What our own class was installed as must not stand in for the project's modules.
+find "$repository" -name maven-metadata-local.xml -printf '%h\0' | xargs -r0 rm -rf --
 find "$repository" '(' -name _remote.repositories -o -name '*.lastUpdated' ')' -delete
 echo '<settings><offline>true</offline></settings>' >"$home/.m2/settings.xml"
 chown -R 1000:1000 "$home/.m2"
