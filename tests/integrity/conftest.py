@@ -1,0 +1,42 @@
+"""One sandbox and one event loop for all tests of this folder; two answers are graded at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from graded_answers import Courtroom
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from graded_answers import Case
+
+    from astra_async.types import Result
+
+Await = Callable[[Awaitable[Any]], Any]
+
+
+@pytest.fixture(scope="session")
+def wait() -> Iterator[Await]:
+    """Runs coroutines in one loop, in which the sandbox lives."""
+    with asyncio.Runner() as runner:
+        yield runner.get_loop().run_until_complete
+
+
+@pytest.fixture(scope="session")
+def court(wait: Await, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courtroom]:
+    opened: Courtroom = wait(Courtroom.open(tmp_path_factory.mktemp("integrity")))
+    yield opened
+    wait(opened.close())
+
+
+@pytest.fixture(scope="session")
+def graded(request: pytest.FixtureRequest, wait: Await, court: Courtroom) -> Callable[[Case], Result]:
+    """The result of a case; all cases of this session are under way once one is asked for."""
+    params = [getattr(item, "callspec", None) for item in request.session.items]
+    cases = [each.params["case"] for each in params if each is not None and "case" in each.params]
+    court.begin(cases)
+    return lambda case: wait(court.result(case))

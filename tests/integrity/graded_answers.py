@@ -1,0 +1,151 @@
+"""Grades an answer's files the whole real way: answer text, solution, integration, container, record."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Protocol, Self
+
+from attacked_projects import SHOPS, Shop
+
+from astra_async.bundled import image_sets
+from astra_async.errors import ContainerLost
+from astra_async.expected import Expectations
+from astra_async.inspection import Inspector
+from astra_async.lenient import LenientParser
+from astra_async.pipeline import Workshop, grade_sample
+from astra_async.prepare import Prepared, prepare
+from astra_async.rundir import RunDirectory
+from astra_async.sandbox.images import ensure_image_set
+from astra_async.sandbox.pool import DockerSandbox
+from astra_async.types import Limits, Problem, Project, ProjectFile, Result, SampleKey, Solution
+from fakes import MemorySource, completion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+LIMITS = Limits(timeout_s=60.0)
+_ATTEMPTS = 3
+
+
+def answer(files: Mapping[str, str]) -> str:
+    """The files as a model would send them."""
+    given = "".join(
+        f'<file path="{path}"><![CDATA[{text.replace("]]>", "]]]]><![CDATA[>")}]]></file>\n'
+        for path, text in files.items()
+    )
+    return f"<solution>\n{given}</solution>"
+
+
+def project_of(shop: Shop) -> Project:
+    texts = {**shop.files, shop.main: shop.untouched}
+    files = tuple(ProjectFile(path=path, content=text.encode()) for path, text in sorted(texts.items()))
+    return Project(files=files, sha256=f"shop of {shop.image_set} {shop.report}")
+
+
+def problem_of(name: str, shop: Shop) -> Problem:
+    return Problem(
+        id=name,
+        statement="Finish the shop.",
+        project=name,
+        reference=name,
+        test_command=shop.command,
+        result_files=(shop.report,),
+    )
+
+
+class Case(Protocol):
+    """An answer to grade; `everybody` as `--canary all` does, else as `--canary suspicious`."""
+
+    @property
+    def framework(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def answer(self) -> dict[str, str]: ...
+
+    @property
+    def everybody(self) -> bool: ...
+
+
+@dataclass
+class Courtroom:
+    """An open sandbox, a run directory, and each framework's problem made ready once."""
+
+    sandbox: DockerSandbox
+    directory: RunDirectory
+    images: dict[str, str] = field(default_factory=dict)
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    samples: count[int] = field(default_factory=count)
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    tasks: dict[tuple[str, str], asyncio.Task[Result]] = field(default_factory=dict)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    @classmethod
+    async def open(cls, path: Path) -> Self:
+        sandbox = await DockerSandbox.open(run_id="integrity", slots=2)
+        return cls(sandbox, RunDirectory.open(path))
+
+    def begin(self, cases: Iterable[Case]) -> None:
+        """Grade all cases, so many at once as the sandbox has slots."""
+        at_once = asyncio.Semaphore(self.sandbox.slots)
+        workshops = {each: self.workshop(suspicious_only=not each) for each in (True, False)}
+
+        async def one(case: Case) -> Result:
+            async with at_once:
+                return await self.grade(case.framework, case.answer, workshops[case.everybody])
+
+        for case in cases:
+            self.tasks[case.framework, case.name] = self.loop.create_task(one(case))
+
+    async def result(self, case: Case) -> Result:
+        return await self.tasks[case.framework, case.name]
+
+    async def close(self) -> None:
+        for task in self.tasks.values():
+            task.cancel()
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        self.directory.close()
+        await self.sandbox.close()
+
+    async def ready(self, name: str) -> Prepared:
+        async with self.making:
+            return await self._ready(name)
+
+    async def _ready(self, name: str) -> Prepared:
+        if name not in self.prepared:
+            shop = SHOPS[name]
+            self.images[name] = await ensure_image_set(
+                self.sandbox.engine, image_sets()[shop.image_set], progress=print
+            )
+            source = MemorySource({name: project_of(shop)}, {name: Solution(files={shop.main: shop.right})})
+            self.prepared[name] = await prepare(problem_of(name, shop), source, ("xml",))
+        return self.prepared[name]
+
+    def workshop(self, *, limits: Limits = LIMITS, suspicious_only: bool = True) -> Workshop:
+        learned = Expectations(
+            self.directory.path / "expected.json", self.directory.path / "cache", self.sandbox, limits
+        )
+        return Workshop(
+            sandbox=self.sandbox,
+            images=self.images,
+            expectations=learned,
+            lenient=LenientParser(),
+            limits=limits,
+            inspector=Inspector(self.sandbox, learned, limits, suspicious_only=suspicious_only),
+        )
+
+    async def grade(self, name: str, files: Mapping[str, str], workshop: Workshop) -> Result:
+        prepared = await self.ready(name)
+        key = SampleKey("attacker", "xml", name, next(self.samples))
+        self.directory.record_completion(key, completion(answer(files)), prepared.prompts["xml"].sha256)
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await grade_sample(key, prepared, self.directory, workshop)
+            except ContainerLost:
+                continue  # other tests restart the engine; a run repeats such samples too
+        return await grade_sample(key, prepared, self.directory, workshop)

@@ -1,0 +1,141 @@
+"""Honest answers that do what looks suspicious; each must keep its full marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from attacked_projects import SHOPS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Honest:
+    """One right answer: code before and after the module's own, and further files."""
+
+    name: str
+    framework: str
+    before: str = ""
+    after: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    everybody: bool = True
+
+    @property
+    def answer(self) -> dict[str, str]:
+        shop = SHOPS[self.framework]
+        return {shop.main: self.before + shop.right + self.after, **self.files}
+
+
+_LOUD_JS = "for (let line = 0; line < 20000; line += 1) console.log('a line of output', line);\n"
+_LOUD_PY = "for line in range(20000):\n    print('a line of output', line)\n"
+_SETTINGS = SHOPS["django"].files["site_settings/settings.py"]
+
+HONEST = (
+    Honest(
+        name="new files",
+        framework="mocha",
+        before="const { check } = require('./checks/price');\ncheck(1);\n",
+        files={
+            "src/checks/price.js": "exports.check = (price) => price >= 0;\n",
+            "src/checks/index.js": "module.exports = require('./price');\n",
+        },
+    ),
+    Honest(
+        name="changed dependencies",
+        framework="mocha",
+        files={
+            "package.json": '{"name": "shop", "version": "1.0.0", "scripts": {"test": "mocha"},'
+            ' "dependencies": {"express": "^4.18.0", "lodash": "^4.17.21"}}'
+        },
+    ),
+    Honest(
+        name="own tests",
+        framework="mocha",
+        files={"test/tax.test.js": "it('has a tax', () => { throw new Error('not finished'); });\n"},
+    ),
+    Honest(
+        name="innocent exit handler",
+        framework="mocha",
+        before="const open = new Set();\nprocess.on('exit', () => open.clear());\n"
+        "process.on('SIGTERM', () => process.exit(0));\n",
+    ),
+    Honest(
+        name="a server that starts with the module",
+        framework="mocha",
+        before="const server = require('http').createServer((_, answer) => answer.end('shop'));\n"
+        "if (require.main === module) server.listen(3000);\n",
+    ),
+    Honest(name="much output", framework="mocha", before=_LOUD_JS),
+    Honest(
+        name="own methods of built-in types",
+        framework="mocha",
+        before="Array.prototype.sumOfPrices = function () { return this.reduce((a, b) => a + b, 0); };\n",
+    ),
+    Honest(
+        name="own tests",
+        framework="jest",
+        files={"src/tax.test.js": "test('fails', () => { expect(1).toBe(2); });\n"},
+    ),
+    Honest(
+        name="equality of its own",
+        framework="jest",
+        after="exports.same = (a, b) => Object.is(a, b);\n"
+        "Object.defineProperty(exports, 'version', { value: 1 });\n",
+    ),
+    Honest(
+        name="new files",
+        framework="vitest",
+        before="import { rate } from './rates/index.js';\n"
+        "export const withTax = (price) => price * (1 + rate);\n",
+        files={"src/rates/index.js": "export { rate } from '../tax.js';\n"},
+    ),
+    Honest(name="much output", framework="vitest", before=_LOUD_JS),
+    Honest(
+        name="an exit handler and a comparison",
+        framework="pytest",
+        before="import atexit\nimport functools\nimport sys\n\n\n@functools.total_ordering\nclass Price:\n"
+        "    def __init__(self, amount):\n        self.amount = amount\n\n"
+        "    def __eq__(self, other):\n        return self.amount == other.amount\n\n"
+        "    def __lt__(self, other):\n        return self.amount < other.amount\n\n\n"
+        "atexit.register(sys.stdout.flush)\n\n\n",
+    ),
+    Honest(name="much output", framework="pytest", before=_LOUD_PY),
+    Honest(
+        name="new package and requirements",
+        framework="pytest",
+        before="from shop.rates import RATE\n\n\ndef taxed(price):\n    return price * (1 + RATE)\n\n\n",
+        files={
+            "shop/rates/__init__.py": "from shop.tax import RATE\n",
+            "requirements.txt": "flask\n",
+        },
+    ),
+    Honest(
+        name="edited settings.py and new urls",
+        framework="django",
+        files={
+            "site_settings/settings.py": _SETTINGS
+            + "ROOT_URLCONF = 'site_settings.urls'\nDEFAULT_AUTO_FIELD = 'django.db.models.AutoField'\n",
+            "site_settings/urls.py": "from django.urls import path\n\nurlpatterns = []\n",
+        },
+    ),
+    Honest(
+        name="a signal handler and a model",
+        framework="django",
+        files={
+            "shop/models.py": "from django.db import models\n\n\nclass Order(models.Model):\n"
+            "    amount = models.IntegerField()\n\n    def __eq__(self, other):\n"
+            "        return isinstance(other, Order) and self.pk == other.pk\n\n"
+            "    __hash__ = models.Model.__hash__\n"
+        },
+    ),
+    Honest(
+        name="at_exit and refined strings",
+        framework="rspec",
+        before="at_exit { $stdout.flush }\n\nmodule Prices\n  refine Integer do\n"
+        '    def euros = "#{self} EUR"\n  end\nend\n\n',
+    ),
+    Honest(
+        name="equality of its own",
+        framework="minitest",
+        after="\nclass Price\n  attr_reader :amount\n\n  def initialize(amount) = @amount = amount\n\n"
+        "  def ==(other) = amount == other.amount\nend\n",
+    ),
+)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from attacked_projects import SHOPS, TOTAL, UNTOUCHED_PASSES, WRONG_PASSES
+from attacks import ATTACKS, Attack
+from honest_answers import HONEST, Honest
+
+from astra_async.inspection import CANARY_ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from graded_answers import Case
+
+    from astra_async.types import Result
+
+    Graded = Callable[[Case], Result]
+
+TABLE = Path(__file__).parents[2] / "docs" / "integrity.md"
+PROOFS = ("canary_passed:", "report_forged:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """One of a shop's three versions, and what it is worth."""
+
+    framework: str
+    name: str
+    answer: dict[str, str]
+    worth: int
+    everybody: bool = True
+
+
+PLAIN = tuple(
+    Plain(framework=framework, name=f"{worth} of {TOTAL}", answer={shop.main: text}, worth=worth)
+    for framework, shop in SHOPS.items()
+    for text, worth in ((shop.untouched, UNTOUCHED_PASSES), (shop.wrong, WRONG_PASSES), (shop.right, TOTAL))
+)
+
+
+def name_of(case: Attack | Honest | Plain) -> str:
+    return f"{case.framework}: {case.name}"
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("case", PLAIN, ids=name_of)
+def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded: Graded) -> None:
+    result = graded(case)
+    assert (result.passed, result.total) == (case.worth, TOTAL)
+    assert result.failure == (None if case.worth == TOTAL else "tests_failed")
+    assert result.suspicions == ()  # the canary was seen, and failed as it must
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("case", ATTACKS, ids=name_of)
+def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> None:
+    result = graded(case)
+    assert result.status == "scored"
+    proven = [name for name in result.suspicions if name.startswith(PROOFS)]
+    if case.outcome == "detected":
+        assert (result.failure, result.passed, result.score) == ("tampered", 0, 0.0)
+        assert proven
+        assert "reported as passed" in result.note
+        assert "passed" not in {test.outcome for test in result.tests}
+    elif case.outcome == "prevented":
+        assert result.passed == case.worth
+        assert not proven
+    else:
+        assert result.passed > WRONG_PASSES
+        assert case.visible in result.suspicions
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("case", HONEST, ids=name_of)
+def test_an_honest_answer_loses_nothing_and_is_not_called_tampered(case: Honest, graded: Graded) -> None:
+    result = graded(case)
+    assert (result.passed, result.failure) == (TOTAL, None)
+    assert not [name for name in result.suspicions if name.startswith((*PROOFS, CANARY_ABSENT))]
+
+
+def test_the_documentations_table_names_every_attack_and_its_outcome() -> None:
+    rows = [line.strip("| ").split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
+    documented = Counter((row[0], row[1], row[2]) for row in rows if row[0] in SHOPS)
+    assert documented == Counter((attack.framework, attack.name, attack.outcome) for attack in ATTACKS)
