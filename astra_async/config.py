@@ -125,18 +125,18 @@ class RunConfig:
 
 
 def load_config(
-    given: Mapping[str, Any], toml_path: Path | None = None, *, limits: Limits | None = None
+    given: Mapping[str, Any], toml_path: Path | None = None, *, recorded: Mapping[str, Any] | None = None
 ) -> RunConfig:
     """The checked configuration from flags and variables (None: not given) over a TOML file.
 
-    `limits` stand in for those that the file's [sandbox] does not set.
-    Raises ConfigError naming the option or the key, and the remedy.
+    `recorded` holds keys and tables like those of the file, for what the file does not set: those of the run
+    that is graded again. Raises ConfigError naming the option or the key, and the remedy.
     """
-    toml = _read_toml(toml_path) if toml_path else {}
+    toml = _laid_over(recorded or {}, _read_toml(toml_path) if toml_path else {})
     values = {option.name: _value(option, given, toml) for option in OPTIONS}
     if not values["out"]:
         raise ConfigError("no run directory: add --out DIR")
-    limits = _limits(toml.get("sandbox", {}), limits or Limits())
+    limits = _limits(toml.get("sandbox", {}))
     return RunConfig(
         out=Path(values["out"]),
         models=_models(values, toml.get("models", [])),
@@ -234,6 +234,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return _known(content, (*_BY_NAME, *_TABLES), str(path))
 
 
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of both, those of `above` first; tables are merged key by key."""
+    merged = {**below, **above}
+    for name, value in below.items():
+        if isinstance(value, dict) and isinstance(above.get(name), dict):
+            merged[name] = {**value, **above[name]}
+    return merged
+
+
 def _known(table: Any, names: Iterable[str], where: str) -> dict[str, Any]:
     known = tuple(names)
     if not isinstance(table, dict):
@@ -253,13 +262,13 @@ def _at_least_one(values: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _limits(table: Any, otherwise: Limits) -> Limits:
+def _limits(table: Any) -> Limits:
     known = _known(table, [item.name for item in fields(Limits)], "[sandbox]")
     for name, value in known.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise ConfigError(f"[sandbox] {name} = {value!r}: a number above 0 is expected")
     whole = {name: value if name == "timeout_s" else int(value) for name, value in known.items()}
-    return replace(otherwise, **whole)
+    return Limits(**whole)
 
 
 def _leave_out(table: Any) -> tuple[str, ...] | None:

@@ -28,7 +28,9 @@ Verdict = tuple[int, int, str | None]
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
-@config_options("problems", "projects", "column", "only", "skill", "image", "sandboxes", "canary")
+@config_options(
+    *("problems", "projects", "column", "only", "skill", "image", "sandboxes", "canary", "reuse_identical")
+)
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def regrade(
     directory: Path, *, out: Path | None, config_file: Path | None, log_json: bool, **given: Any
@@ -50,9 +52,8 @@ def regrade(
 
 
 def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None, new: Path) -> RunConfig:
-    whole = {**run["call"], "only": tuple(run["problems"])}  # the CSV may hold more than the run
-    recorded = {name: value for name, value in whole.items() if not given.get(name)}
-    config = data_config({**given, **recorded}, config_file)
+    recorded = {**run["call"], "only": list(run["problems"])}  # the CSV may hold more than the run
+    config = data_config(given, config_file, recorded=recorded)
     names = {item.name for item in fields(ModelSettings)}
     models = [
         ModelSettings(**{name: value for name, value in model.items() if name in names})

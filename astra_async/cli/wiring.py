@@ -53,9 +53,11 @@ def load_problem_set(problems: str, projects: str | None, columns: Mapping[str, 
     return load_problems(Path(problems), projects_root=projects, columns=columns)
 
 
-def data_config(given: Mapping[str, Any], config_file: Path | None) -> RunConfig:
-    """The configuration of a command that looks at problems and calls no model."""
-    return load_config({**given, "model": (_NO_MODEL,), "out": "."}, config_file)
+def data_config(
+    given: Mapping[str, Any], config_file: Path | None, *, recorded: Mapping[str, Any] | None = None
+) -> RunConfig:
+    """The configuration of a command that looks at problems and calls no model; see `load_config`."""
+    return load_config({**given, "model": (_NO_MODEL,), "out": "."}, config_file, recorded=recorded)
 
 
 def chosen_problems(config: RunConfig) -> tuple[Problem, ...]:
@@ -159,19 +161,25 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
         "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
         "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
-        "call": {
-            "problems": config.problems
-            if config.problems == BUNDLED
-            else str(Path(config.problems).resolve()),
-            "projects": config.projects,
-            "column": [f"{name}={header}" for name, header in config.columns.items()],
-            "image": config.image,
-            "canary": config.canary,
-            "reuse_identical": config.reuse_identical,
-        },
-        "limits": asdict(config.limits),
+        "call": _call(config),
         "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
+    }
+
+
+def _call(config: RunConfig) -> dict[str, Any]:
+    """What a regrade takes over, in the shape of a TOML file."""
+    problems, projects = config.problems, config.projects
+    return {
+        "problems": problems if problems == BUNDLED else str(Path(problems).resolve()),
+        "projects": str(Path(projects).resolve()) if projects and "://" not in projects else projects,
+        "column": [f"{name}={header}" for name, header in config.columns.items()],
+        "image": config.image,
+        "canary": config.canary,
+        "reuse_identical": config.reuse_identical,
+        "sandbox": asdict(config.limits),
+        "s3": dict(config.s3),
+        "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},
     }
 
 
