@@ -123,7 +123,7 @@ def a_problem(problem_id: str = "p1", **fields: object) -> Problem:
 
 
 def _files(archive: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
         found = {}
         for member in tar:
             stream = tar.extractfile(member) if member.isfile() else None
