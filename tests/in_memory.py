@@ -16,7 +16,7 @@ from astra_async.types import Limits
 from fakes import MemorySource, a_problem, a_project
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.pipeline import ModelPool
@@ -32,8 +32,13 @@ async def run_in_memory(
     samples: int,
     formats: tuple[Format, ...] = ("xml",),
     max_in_flight: int = 256,
+    at_once: int = 4,
+    on_open: Callable[[Runner], None] | None = None,
 ) -> Runner:
-    """Bring about all samples of all models, or what is left of them; resumes what is in `path`."""
+    """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
+
+    `on_open` gets the runner before it begins.
+    """
     source = MemorySource({name: a_project() for name in problem_ids})
     prepared, _ = await prepare_all([a_problem(name) for name in problem_ids], source, formats)
     plan = Plan(
@@ -50,6 +55,7 @@ async def run_in_memory(
         expectations=Expectations(path / "expected.json", path / "cache", sandbox, Limits()),
         lenient=LenientParser(),
         limits=Limits(),
+        at_once=at_once,
         retry_delays_s=(0.01,) * 6,
     )
     planned = dict.fromkeys(problem_ids, samples)
@@ -60,5 +66,7 @@ async def run_in_memory(
             counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
             metrics.add(*counted, status=line["status"], failure=line["failure"])
         runner = Runner(plan, directory, metrics, asking=Asking(pools=pools), workshop=workshop)
+        if on_open:
+            on_open(runner)
         await runner.run()
     return runner

@@ -132,6 +132,7 @@ async def run(scenario: Scenario, samples: int, folder: Path, base_url: str) -> 
         problem_ids=[f"p{number}" for number in range(PROBLEMS)],
         samples=samples // PROBLEMS,
         max_in_flight=scenario.in_flight,
+        at_once=2 * scenario.slots,  # as the program does
     )
     took_s = time.perf_counter() - began
     await pool.close()
