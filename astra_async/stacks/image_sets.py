@@ -49,13 +49,15 @@ def project_set(stack: Stack, toolchain_image: str) -> tuple[str, dict[str, byte
     environment = "".join(_env(name, value) for name, value in sorted(stack.environment.items()))
     # The name of the image below is in the text, so that it is in this one's hash.
     dockerfile = f"ARG BASE\n# on {toolchain_image}\nFROM ${{BASE}}\n{environment}"
-    ours = " ".join(shlex.quote(path) for path in stack.files)
+    folders = dict.fromkeys(path.rpartition("/")[0] for path in stack.files)
+    generated = (f"{folder}/{name}".lstrip("/") for folder in folders for name in _GENERATED)
+    ours = " ".join(shlex.quote(path) for path in (*stack.files, *generated))
     install = (
         "mkdir -p challenge && cd challenge || exit\n"
         f"{stack.install}"
-        f"rm -f -- {ours} {' '.join(_GENERATED)}\n"
+        f"rm -f -- {ours}\n"
         "find . -name node_modules -prune -o -type d -empty ! -name . -print | sort -r"
-        " | xargs -r rmdir -- 2>/dev/null\n"
+        " | xargs -r -d '\\n' rmdir -- 2>/dev/null\n"
         "chown -R 1000:1000 .\n"
     )
     files = {f"challenge/{path}": content for path, content in stack.files.items()}

@@ -2,6 +2,8 @@
 constraints=/tmp/astra-install/constraints.txt
 mkdir -p /tmp/astra-install
 printf '%s\n' 'setuptools<66' 'cython<3' >"$constraints"
+# Without a wheel for this Python these would be compiled for minutes, mostly in vain: a newer one is taken.
+export PIP_ONLY_BINARY=numpy,pandas,scipy,matplotlib,scikit-learn,pillow,lxml,grpcio,tensorflow,torch,opencv-python,pyarrow,cryptography,cffi,psycopg2-binary,pydantic-core
 
 pip_install() {
   local files=()
