@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from astra_async.expected import Expectations, Expected
     from astra_async.prepare import Prepared
-    from astra_async.types import Limits, Sandbox, Solution, Verdict
+    from astra_async.types import Failure, Limits, Sandbox, Solution, Verdict
 
 UNTOUCHED = "untouched"
 REFERENCE = "reference"
+_NAMED = 5  # tests named in a reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +40,34 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed."""
+    """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed.
+
+    `failures` says how each ended. `unreported` are expected tests of which no repetition told anything;
+    `unexpected` are tests that ran and are not expected.
+    """
 
     name: str
     passed: tuple[int, ...]
     total: int
     seconds: tuple[float, ...]
+    failures: tuple[Failure | None, ...] = ()
     flaky: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     expected_passed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitness:
-    """What was found about one problem; `reasons` is empty when it is fit (or unverified)."""
+    """What was found about one problem; `reasons` is empty when it is fit (or unverified).
+
+    `image_bytes` is the size of the image on disk, layers shared with other images included.
+    """
 
     problem_id: str
     image: str = ""
+    image_bytes: int | None = None
     total: int | None = None
     learned_from: str = ""
     trials: tuple[Trial, ...] = ()
@@ -107,7 +119,10 @@ class Validator:
             total=len(expected.tests),
             learned_from=expected.source,
             trials=tuple(trials),
-            reasons=tuple(reason for trial in trials for reason in _reasons(trial)),
+            reasons=(
+                *(reason for trial in trials for reason in _reasons(trial)),
+                *_count(trials[0] if prepared.reference is None else trials[1]),
+            ),
         )
 
     async def _try(self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate) -> Trial:
@@ -123,22 +138,26 @@ class Validator:
         runs = await asyncio.gather(
             *(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
         )
+        verdicts = [verdict for verdict, _, _ in runs]
         return Trial(
             name=candidate.name,
-            passed=tuple(verdict.passed for verdict, _ in runs),
+            passed=tuple(verdict.passed for verdict in verdicts),
             total=len(expected.tests),
-            seconds=tuple(seconds for _, seconds in runs),
-            flaky=_flaky([verdict for verdict, _ in runs]),
+            seconds=tuple(seconds for _, _, seconds in runs),
+            failures=tuple(failure for _, failure, _ in runs),
+            flaky=_flaky(verdicts),
+            unreported=_unreported(verdicts),
+            unexpected=_unexpected(verdicts),
             dropped=dropped,
             expected_passed=candidate.expected_passed,
         )
 
     async def _run(
         self, prepared: Prepared, image: str, changed: Mapping[str, bytes], expected: Expected
-    ) -> tuple[Verdict, float]:
+    ) -> tuple[Verdict, Failure | None, float]:
         tested = await run_tests(self._sandbox, prepared, image, changed, self._limits)
-        verdict, _, _ = judge(tested, expected.tests)
-        return verdict, tested.execution.duration_s
+        verdict, failure, _ = judge(tested, expected.tests)
+        return verdict, failure, tested.execution.duration_s
 
 
 def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -153,10 +172,45 @@ def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(name for name, kinds in seen.items() if len(kinds) > 1)
 
 
+def _unreported(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    reported = {test.name for verdict in verdicts for test in verdict.tests if test.outcome != "missing"}
+    names = dict.fromkeys(test.name for verdict in verdicts for test in verdict.tests)
+    return tuple(name for name in names if name not in reported)
+
+
+def _unexpected(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Names of extra tests that ran: a skipped one and a failed hook count nowhere."""
+    extra = (test for verdict in verdicts for test in verdict.extra_tests)
+    return tuple(dict.fromkeys(test.name for test in extra if test.outcome in ("passed", "failed")))
+
+
+def _count(trial: Trial) -> list[str]:
+    """Where the tests that ran are not those that are expected.
+
+    Shown by the reference, else by the untouched project, which need not get as far as all its tests.
+    """
+    reasons = []
+    if trial.unreported and trial.name == REFERENCE:
+        reasons.append(
+            f"{len(trial.unreported)} of {trial.total} expected tests never ran: {_named(trial.unreported)}"
+        )
+    if trial.unexpected:
+        count = trial.total + len(trial.unexpected) - len(trial.unreported)
+        reasons.append(
+            f"{count} tests ran and {trial.total} are expected; not expected: {_named(trial.unexpected)}"
+        )
+    return reasons
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return " | ".join(names[:_NAMED]) + more
+
+
 def _reasons(trial: Trial) -> list[str]:
     reasons = []
     if trial.flaky:
-        reasons.append(f"{trial.name}: flaky tests: {', '.join(trial.flaky)}")
+        reasons.append(f"{trial.name}: flaky tests: {' | '.join(trial.flaky)}")
     passed = _range(trial)
     if trial.name == REFERENCE:
         if min(trial.passed) < trial.total:

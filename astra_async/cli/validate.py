@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.config import RunConfig
+    from astra_async.sandbox.engine import Engine
     from astra_async.validation import Candidate, Fitness, Trial
 
 
@@ -65,11 +66,18 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
                 for problem_id, image in images.items()
             ]
             found = await asyncio.gather(*checks)
+            sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.values())}
+    found = [replace(fitness, image_bytes=sizes[fitness.image]) for fitness in found]
     unready = [
         Fitness(problem_id=name, reasons=(str(error),)) for name, error in {**failed, **unbuilt}.items()
     ]
     order = {problem.id: number for number, problem in enumerate(problems)}
     return sorted([*found, *unready], key=lambda fitness: order[fitness.problem_id])
+
+
+async def _size_bytes(engine: Engine, image: str) -> int | None:
+    found = await engine.image(image)
+    return int(found["Size"]) if found else None
 
 
 def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
@@ -97,7 +105,9 @@ def _say_trial(problem_id: str, trial: Trial) -> None:
 def _print(found: Sequence[Fitness], console: Any) -> None:
     from rich.table import Table
 
-    table = Table("problem", "T", "learned from", "untouched", "reference", "faulty", "seconds", "verdict")
+    table = Table(
+        "problem", "T", "learned from", "untouched", "reference", "faulty", "seconds", "image MB", "verdict"
+    )
     for fitness in found:
         trials = {trial.name: trial for trial in fitness.trials}
         faulty = [trial for trial in fitness.trials if trial.expected_passed is not None]
@@ -110,6 +120,7 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
             _passed(trials.get("reference")),
             f"{sum(set(t.passed) == {t.expected_passed} for t in faulty)}/{len(faulty)}" if faulty else "-",
             f"{statistics.median(seconds):.1f}" if seconds else "-",
+            f"{fitness.image_bytes / 1e6:,.0f}" if fitness.image_bytes else "-",
             fitness.verdict,
         )
     console.print(table)
