@@ -60,11 +60,12 @@ async def run_in_memory(
     )
     planned = dict.fromkeys(problem_ids, samples)
     metrics = Metrics({(model, fmt): dict(planned) for model in pools for fmt in formats})
-    lines: list[Mapping[str, Any]] = []
-    with closing(RunDirectory.open(path, lines.append)) as directory:
-        for line in lines:
-            counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
-            metrics.add(*counted, status=line["status"], failure=line["failure"])
+
+    def count(line: Mapping[str, Any]) -> None:
+        counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
+        metrics.add(*counted, status=line["status"], failure=line["failure"])
+
+    with closing(RunDirectory.open(path, count)) as directory:
         runner = Runner(plan, directory, metrics, asking=Asking(pools=pools), workshop=workshop)
         if on_open:
             on_open(runner)

@@ -31,6 +31,7 @@ class Attempt:
         leads: others wait for it to warm the cache.
         led: they have, at some time.
         accepted: the provider has let it in.
+        counted: it has raised the concurrency, or never will.
         characters: streamed so far.
     """
 
@@ -38,6 +39,7 @@ class Attempt:
         "_listener",
         "accepted",
         "characters",
+        "counted",
         "epoch",
         "holds",
         "leads",
@@ -59,7 +61,7 @@ class Attempt:
         self.holds: list[Hold] = []
         self.worst_usd = 0.0
         self.leads = self.led = False
-        self.accepted = False
+        self.accepted = self.counted = False
         self.characters = 0
 
     def limits(self, limits: RateLimits) -> None:

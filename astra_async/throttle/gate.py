@@ -7,6 +7,7 @@ round (6), the learned rate (17), the buckets (2, 5). The first that is not open
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from astra_async.errors import ConfigError, RateLimited
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from astra_async.throttle.estimate import Demand
     from astra_async.throttle.state import EventKind
     from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
+
+
+SILENCE_S = 2.5
+MOST_IN_SILENCE = 64  # beyond it only a provider that says something is asked for more
 
 
 class Emit(Protocol):
@@ -63,6 +68,7 @@ class Gate:
         self._pause = Pause(rng)
         self._send_rate = SendRate()
         self._emit = emit
+        self._silent: deque[Attempt] = deque()
         self._epoch = 0
         self._sends = 0
         self._paused = False
@@ -73,8 +79,9 @@ class Gate:
         """When the request may go (`now` if at once; never, if only an ending request can tell) and why."""
         if self._pause.until > now:
             return self._pause.until, "pause"
+        self._believe_silence(now)
         if self._concurrency.full(self.in_flight):
-            return math.inf, "concurrency"
+            return self._silent_at(), "concurrency"
         if (at := self._opening.ready_at(now)) > now:
             return at, "opening"
         if (at := self._smoothing.ready_at(now)) > now:
@@ -88,6 +95,7 @@ class Gate:
         self._sends += 1
         attempt = Attempt(listener, request, self._sends, self._epoch, now)
         self.in_flight += 1
+        self._silent.append(attempt)
         self._opening.sent()
         self._smoothing.sent(now)
         self._send_rate.sent(attempt.number, now)
@@ -144,8 +152,9 @@ class Gate:
         attempt.accepted = True
         self._opening.alive()
         self._pause.answered(self._epoch - attempt.epoch)
-        if attempt.epoch == self._epoch:
+        if attempt.epoch == self._epoch and not attempt.counted:
             self._concurrency.accepted(self.in_flight)
+        attempt.counted = True
         self._smoothing.accepted(now - attempt.sent_at, self._concurrency.limit, now)
 
     def answered(self) -> None:
@@ -185,9 +194,10 @@ class Gate:
 
     # --- slots and reservations ---------------------------------------------------------------------
 
-    def release(self) -> None:
+    def release(self, attempt: Attempt) -> None:
         """A slot is free again."""
         self.in_flight -= 1
+        attempt.counted = True
 
     def settle(self, attempt: Attempt, used: Demand | None, now: float) -> None:
         """Tokens really used; None keeps what was reserved. A request that was sent stays counted."""
@@ -197,7 +207,7 @@ class Gate:
 
     def unsend(self, attempt: Attempt, now: float) -> None:
         """The slot was given but never used."""
-        self.release()
+        self.release(attempt)
         self._send_rate.unsent(attempt.number)
         for hold in attempt.holds:
             hold.bucket.cancel(hold, now)
@@ -228,6 +238,23 @@ class Gate:
         return tuple(bucket.state(now) for bucket in self._buckets.values())
 
     # --- helpers ------------------------------------------------------------------------------------
+
+    def _believe_silence(self, now: float) -> None:
+        """Take a request that was not rejected in `SILENCE_S` for one that was let in.
+
+        Rejections come at once, answers may begin after minutes: without this, models that think before
+        their first token would be asked eight at a time for the first minutes.
+        """
+        while self._silent and (self._silent[0].counted or self._silent_at() <= now):
+            attempt = self._silent.popleft()
+            if not attempt.counted and attempt.epoch == self._epoch and self.limit < MOST_IN_SILENCE:
+                attempt.counted = True
+                self._opening.alive()
+                self._concurrency.accepted(self.limit)  # somebody waits: the limit is in use
+
+    def _silent_at(self) -> float:
+        """When the oldest request that says nothing will have said nothing for long enough."""
+        return self._silent[0].sent_at + SILENCE_S if self._silent else math.inf
 
     def _bucket_hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         demand = self.estimator.demand(request, warm=warm)

@@ -321,7 +321,7 @@ class Pool:
         self._end(attempt, cost_usd)
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
-        self._gate.release()
+        self._gate.release(attempt)
         self._ledger.settle(attempt, cost_usd)
         self._pump()
 

@@ -59,8 +59,11 @@ class Server:
             writer.close()
 
     async def _answer(self, writer: asyncio.StreamWriter) -> None:
+        if self._options.early_headers:
+            writer.write(HEAD)
         await asyncio.sleep(self._latency_s())
-        writer.write(HEAD)
+        if not self._options.early_headers:
+            writer.write(HEAD)
         for data in self._writes:
             writer.write(data)
             await asyncio.sleep(self._options.spread / len(self._writes))
@@ -126,6 +129,7 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=3000)
     parser.add_argument("--spread", type=float, default=0.0, help="seconds from first to last event")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before the first event")
+    parser.add_argument("--early-headers", type=int, default=0, help="1: headers at once, as most do")
     parser.add_argument("--sigma", type=float, default=0.0, help="of a log-normal latency")
     parser.add_argument("--per-second", type=float, default=0.0, help="requests allowed, 0 for all")
     uvloop.run(serve(parser.parse_args()))

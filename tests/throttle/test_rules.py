@@ -1,6 +1,7 @@
 """The throttle's rules as a pool obeys them, each by its number in the specification."""
 
 import asyncio
+import itertools
 import random
 from collections.abc import Callable
 from itertools import pairwise
@@ -138,19 +139,31 @@ def test_rule_5_a_limit_in_the_first_headers_is_kept_from_then_on() -> None:
 
 def test_rule_6_concurrency_begins_at_eight_and_doubles_in_clean_rounds() -> None:
     async def main(loop: VirtualLoop) -> None:
-        provider = Scripted(latency_s=10.0)
+        provider = Scripted(latency_s=2.0)
         pool = pool_of(provider, loop, max_in_flight=64)
         calls = asyncio.create_task(call_all(pool, 300))
-        seen = []
-        for _ in range(5):
-            await asyncio.sleep(9.9)
+        limits, seen = [], []
+        for _ in range(6):
+            await asyncio.sleep(1.9)
+            limits.append(pool.state.limit)
             seen.append(provider.in_flight)
             await asyncio.sleep(0.1)
         await calls
-        assert seen[0] == 8
-        assert 13 <= seen[1] <= 16
-        assert 26 <= seen[2] <= 32
+        assert limits[0] == 8
+        assert all(before <= after <= 2 * before for before, after in itertools.pairwise(limits))
+        assert seen[-1] > 26
         assert provider.most_in_flight == 64
+
+    run(main)
+
+
+def test_rule_6_a_provider_that_rejects_nothing_and_thinks_for_long_is_asked_for_more() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        provider = Scripted(latency_s=15.0)
+        pool = pool_of(provider, loop, max_in_flight=64)
+        begun_at = loop.time()
+        await call_all(pool, 32)
+        assert loop.time() - begun_at < 27
 
     run(main)
 
