@@ -46,6 +46,7 @@ def regrade(
     config = _config(run, given, config_file, new)
     _found(directory, new, run)
     code = start(config, log_json=log_json)
+    click.echo(f"{new}: the answers of {directory}, which stays as it is, graded again")
     for line in _changes(_verdicts(directory), _verdicts(new)):
         click.echo(line)
     return code

@@ -1,0 +1,114 @@
+"""A run whose problem has a broken test is graded again: the test mended, other limits, more canaries."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "product-api"
+STATUS = "expect(response.body).to.deep.equal({ service: 'product-api', status: 'up' });"
+BROKEN = STATUS.replace("'up'", "'down'")
+SAMPLES = 2
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with problems.csv, the project of its one problem, and a finished run in `run`."""
+    folder = tmp_path_factory.mktemp("regrade")
+    shutil.copytree(BUNDLED / "project", folder / "project")
+    replace_in(folder / "project", STATUS, BROKEN)
+    with (folder / "problems.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("id", "problem_statement", "project", "image"))
+        writer.writerow(("product-api", "Finish it.", "project", "astra-set:node-express"))
+    words = ("--problems", "problems.csv", "--model", "simulated/steady", "--seed", "3", "--out", "run")
+    astra(folder, "run", *words, "--samples", str(SAMPLES))
+    return folder
+
+
+def replace_in(project: Path, old: str, new: str) -> None:
+    (path,) = (project / "test").glob("*.js")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def astra(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "astra_async", *words],
+        cwd=folder,
+        env={**os.environ, "ASTRA_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def fingerprints(directory: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+def records(directory: Path) -> dict[int, dict[str, Any]]:
+    lines = (directory / "results.jsonl").read_text().splitlines()
+    return {record["sample"]: record for record in map(json.loads, lines)}
+
+
+def test_a_mended_test_raises_every_score_and_the_old_run_stays_as_it_is(graded: Path) -> None:
+    before = fingerprints(graded / "run")
+    old = records(graded / "run")
+    assert all(record["passed"] < record["total"] for record in old.values())
+    replace_in(graded / "project", BROKEN, STATUS)
+    try:
+        said = astra(graded, "regrade", "run", "--out", "mended")
+    finally:
+        replace_in(graded / "project", STATUS, BROKEN)
+    new = records(graded / "mended")
+    assert [new[each]["passed"] for each in new] == [old[each]["passed"] + 1 for each in new]
+    assert len(new) == SAMPLES
+    assert f"{SAMPLES} of {SAMPLES} verdicts changed" in said
+    assert all(f"simulated/steady/xml/product-api/{each}: " in said for each in old)
+    assert "the answers of run, which stays as it is" in said
+    assert fingerprints(graded / "run") == before
+    run = json.loads((graded / "mended" / "run.json").read_text())
+    assert run["parent"]["directory"] == str(graded / "run")
+    assert run["parent"]["run_id"] == json.loads((graded / "run" / "run.json").read_text())["run_id"]
+    assert (graded / "mended" / "completions.jsonl").read_bytes() == (
+        graded / "run" / "completions.jsonl"
+    ).read_bytes()
+
+
+def test_a_canary_for_everybody_changes_no_honest_verdict(graded: Path) -> None:
+    said = astra(graded, "regrade", "run", "--canary", "all")
+    assert f"0 of {SAMPLES} verdicts changed" in said
+    new = records(graded / "run-regrade-1")
+    assert [record["suspicions"] for record in new.values()] == [[]] * SAMPLES
+    assert "untouched" in (graded / "run-regrade-1" / "expected.json").read_text()
+    run = json.loads((graded / "run-regrade-1" / "run.json").read_text())
+    assert run["parts"]["grading"]["product-api"]["canary"] == "all"
+
+
+def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(graded: Path) -> None:
+    (graded / "limits.toml").write_text("[sandbox]\ntimeout_s = 0.05\n")
+    said = astra(graded, "regrade", "run", "--config", "limits.toml", "--out", "hurried")
+    assert {record["failure"] for record in records(graded / "hurried").values()} == {"timeout"}
+    assert said.count("-> 0/9 (timeout)") == SAMPLES
+    again = astra(graded, "regrade", "hurried", "--out", "hurried-again")
+    assert f"0 of {SAMPLES} verdicts changed" in again
