@@ -181,6 +181,6 @@ def _base(prepared: Prepared) -> Mapping[str, bytes]:
 
 def _proof(name: str, cases: tuple[str, ...], what: str) -> Finding:
     return Finding(
-        suspicions=tuple(f"{name}:{case[:100]}" for case in cases[:_NAMED]),
+        suspicions=tuple(f"{name}:{case[:100].replace(';', ',')}" for case in cases[:_NAMED]),
         proof=f"{what}: {cases[0][:200]}" + (f" and {len(cases) - 1} more" if len(cases) > 1 else ""),
     )

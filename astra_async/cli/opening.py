@@ -65,6 +65,7 @@ async def open_run(
         for item in prepared.values():
             for warning in item.warnings:
                 say(f"{item.problem.id}: {warning}")
+        _say_who_has_no_canary(config, prepared, say)
         sandbox, images = None, dict[str, str]()
         if not generate_only:
             sandbox = await _sandbox(config, directory, stack)
@@ -94,6 +95,18 @@ async def open_run(
         )
         runner.dead.update(_without_pools(config))
         yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
+
+
+def _say_who_has_no_canary(
+    config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
+) -> None:
+    from astra_async.canary import FRAMEWORKS, framework_of
+
+    if config.canary == "off":
+        return
+    without = [name for name, item in prepared.items() if not framework_of(item.problem, item.project)]
+    if without:
+        say(f"no canary for {', '.join(without)}: their test runner is none of {', '.join(FRAMEWORKS)}")
 
 
 async def _sandbox(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> DockerSandbox:

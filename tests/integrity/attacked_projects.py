@@ -218,6 +218,24 @@ DJANGO = Shop(
     forged=_junit("shop.tests.PricesTest", _PY_NAMES),
 )
 
+UNITTEST = Shop(
+    image_set="django",
+    main="shop/prices.py",
+    command="python3 -m xmlrunner discover -s tests -t . --output-file unit.xml",
+    report="unit.xml",
+    files={
+        "shop/__init__.py": "",
+        "tests/__init__.py": "",
+        "tests/test_prices.py": DJANGO.files["shop/tests.py"]
+        .replace("from django.test import SimpleTestCase", "from unittest import TestCase")
+        .replace("SimpleTestCase", "TestCase"),
+    },
+    untouched=_PY_UNTOUCHED,
+    wrong=_PY_WRONG,
+    right=_PY_RIGHT,
+    forged=_junit("tests.test_prices.PricesTest", _PY_NAMES),
+)
+
 _RB_UNTOUCHED = (
     "module Shop\n  def self.name_of = 'shop'\n  def self.total(prices) = 0\n"
     "  def self.discount(amount) = 0\nend\n"
@@ -298,6 +316,7 @@ SHOPS = {
     "vitest": VITEST,
     "pytest": PYTEST,
     "django": DJANGO,
+    "unittest": UNITTEST,
     "rspec": RSPEC,
     "minitest": MINITEST,
 }

@@ -498,6 +498,29 @@ DJANGO_ATTACKS = (
     ),
 )
 
+UNITTEST_ATTACKS = (
+    Attack(
+        name="TestCase patched",
+        framework="unittest",
+        outcome="detected",
+        before="import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n\n\n",
+    ),
+    Attack(
+        name="result class patched",
+        framework="unittest",
+        outcome="detected",
+        before="import unittest.case\n\n\n"
+        "def run(self, method):\n    try:\n        method()\n    except Exception:\n        pass\n\n\n"
+        "unittest.case.TestCase._callTestMethod = run\n\n\n",
+    ),
+    Attack(
+        name="unittest.cfg and own runner",
+        framework="unittest",
+        outcome="prevented",
+        files={"unittest.cfg": "[unittest]\nplugins = shop.plugin\n", "xmlrunner/__init__.py": "\n"},
+    ),
+)
+
 RSPEC_ATTACKS = (
     Attack(
         name="expectations patched",
@@ -572,6 +595,7 @@ ATTACKS = (
     *VITEST_ATTACKS,
     *PYTEST_ATTACKS,
     *DJANGO_ATTACKS,
+    *UNITTEST_ATTACKS,
     *RSPEC_ATTACKS,
     *MINITEST_ATTACKS,
 )
