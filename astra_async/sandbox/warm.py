@@ -40,10 +40,10 @@ _LARGEST_BYTES = 1024**3
 
 
 async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[str], None]) -> str:
-    """Run the job in its image and keep what it cached as the image `tag`; gives the image to use.
+    """Run the job in its image and keep what it cached as the image `tag`, which is given back.
 
-    That is `tag`, or the job's own image where the run hit a limit or cached more than a gigabyte: it would
-    be no slower without the caches than such a run is with them.
+    Where the run hit a limit or left more than a gigabyte behind, `tag` becomes another name of the job's own
+    image: the next call must not try again, and the name in a run's record must not depend on the day.
 
     Raises:
         ImageError: the job's image is not there.
@@ -61,7 +61,8 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
         reason = await _run(engine, container, job)
         if reason:
             progress(f"{job.image}: no caches kept: {reason}")
-            return job.image
+            await engine.tag(job.image, tag)
+            return tag
         await engine.commit(container, tag, committed_config(found.get("Config") or {}))
     finally:
         await asyncio.shield(_remove(engine, creation))

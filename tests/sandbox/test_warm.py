@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from sandbox_jobs import tar
+
+from astra_async.sandbox.engine import Engine
+from astra_async.sandbox.warm import warm_image
+from astra_async.types import Job, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sandbox_jobs import Run
+
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("leaves_no_container")]
+
+TAG = "astra-test/warmed:warm"
+
+
+def warmed(image: str, command: str, limits: Limits | None = None) -> tuple[str, list[str]]:
+    """The image that a warm run gives, and what was said."""
+    said: list[str] = []
+    job = Job(
+        image=image,
+        archive=tar({"src/a.js": b"a", "run.sh": b"true"}, folders=("empty",)),
+        command=command,
+        limits=limits or Limits(timeout_s=60.0),
+    )
+
+    async def one() -> str:
+        async with await Engine.open() as engine:
+            return await warm_image(engine, job, TAG, progress=said.append)
+
+    return asyncio.run(one()), said
+
+
+@pytest.fixture(autouse=True)
+def _removed() -> Iterator[None]:
+    async def remove() -> None:
+        async with await Engine.open() as engine:
+            await engine.remove_image(TAG)
+
+    yield
+    asyncio.run(remove())
+
+
+def test_caches_stay_and_the_project_and_its_leavings_go(image: str, run: Run) -> None:
+    command = (
+        "mkdir -p node_modules/.cache && echo kept > node_modules/.cache/x && echo warm > /var/tmp/cache"
+        " && echo gone > unit.xml && echo gone > /tmp/gone && touch src/b.js; exit 3"
+    )
+    tag, said = warmed(image, command)
+    assert (tag, said) == (TAG, [])
+    listed = run("find /projects/challenge /var/tmp /tmp -type f | sort; cat /var/tmp/cache", image=tag)
+    assert listed.stdout.splitlines() == [
+        "/projects/challenge/a.txt",  # the project of this run
+        "/projects/challenge/node_modules/.cache/x",
+        "/var/tmp/cache",
+        "warm",
+    ]
+
+
+def test_it_runs_without_a_network_as_the_runs_user(image: str, run: Run) -> None:
+    tag, _ = warmed(image, "{ id -u; cat /proc/net/route | wc -l; } > /var/tmp/seen")
+    assert run("cat /var/tmp/seen", image=tag).stdout.split() == ["1000", "1"]
+
+
+def test_a_run_that_hits_its_limit_leaves_the_image_as_it_was(image: str, run: Run) -> None:
+    tag, said = warmed(image, "echo x > /var/tmp/half; sleep 60", Limits(timeout_s=1.0))
+    assert "time limit" in said[0]
+    assert tag == TAG
+    assert run("ls /var/tmp", image=tag).stdout == ""
