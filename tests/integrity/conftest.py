@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from graded_answers import Courtroom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from graded_answers import Case
+    from graded_answers import Await, Case
 
     from astra_async.types import Result
-
-Await = Callable[[Awaitable[Any]], Any]
 
 
 @pytest.fixture(scope="session")

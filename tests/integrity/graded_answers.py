@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from attacked_projects import SHOPS, Shop
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loop
 LIMITS = Limits(timeout_s=60.0)
 _ATTEMPTS = 3
 

@@ -12,8 +12,7 @@ from attacked_projects import MOCHA, TOTAL
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
-    from conftest import Await
-    from graded_answers import Courtroom
+    from graded_answers import Await, Courtroom
 
     from astra_async.types import Failure
 
