@@ -65,7 +65,6 @@ async def open_run(
         for item in prepared.values():
             for warning in item.warnings:
                 say(f"{item.problem.id}: {warning}")
-        _say_who_has_no_canary(config, prepared, say)
         sandbox, images = None, dict[str, str]()
         if not generate_only:
             sandbox = await _sandbox(config, directory, stack)
@@ -84,6 +83,8 @@ async def open_run(
         for item in prepared.values():
             for prompt in item.prompts.values():
                 directory.store_prompt(prompt)
+        if sandbox:
+            _say_who_has_no_canary(config, prepared, say)
         pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
         plan = _plan(config, problems, prepared, unprepared)
         runner = Runner(
