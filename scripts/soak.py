@@ -50,6 +50,7 @@ PROVIDERS = ("simulated", "anthropic", "gemini", "openai-responses")
 PROBLEMS = 50
 FORMATS: tuple[Format, ...] = ("xml", "json")
 STOPS = 4
+SESSIONS_TO_THE_END = 2  # what the first of them gives up for good, the second asks for again
 LOST = 0.02
 MOST_BYTES_A_SAMPLE = 3000  # of the index: two dictionaries of keys and places
 KEYS = dict.fromkeys(("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"), "none")
@@ -124,9 +125,10 @@ async def soak(folder: Path, port: int, planned: int) -> None:
     planned = samples * len(PROVIDERS) * PROBLEMS * len(FORMATS)
     sandbox, seen = LossySandbox(), Seen()
     began, descriptors = time.perf_counter(), open_descriptors()
-    for session in range(STOPS + 1):
-        stop_at = planned * (session + 1) // (STOPS + 1) if session < STOPS else None
-        await one_session(folder, port, samples, sandbox=sandbox, seen=seen, stop_at=stop_at)
+    stops: list[int | None] = [planned * number // (STOPS + 1) for number in range(1, STOPS + 1)]
+    for stop_at in [*stops, *(None,) * SESSIONS_TO_THE_END]:
+        missing = await one_session(folder, port, samples, sandbox=sandbox, seen=seen, stop_at=stop_at)
+        print(f"{time.perf_counter() - began:.0f} s: {missing} missing", file=sys.stderr)
     await asyncio.sleep(0.1)
     check(folder, planned, sandbox, seen)
     left = asyncio.all_tasks() - {asyncio.current_task()}
@@ -140,8 +142,8 @@ async def soak(folder: Path, port: int, planned: int) -> None:
 
 async def one_session(
     folder: Path, port: int, samples: int, *, sandbox: LossySandbox, seen: Seen, stop_at: int | None
-) -> None:
-    """One process's life: open, run until it is stopped or done, close."""
+) -> int:
+    """One process's life: open, run until it is stopped or done, close; returns how many are missing."""
     async with AsyncExitStack() as stack:
         pools = {provider: await open_pool(provider, port, stack, seen) for provider in PROVIDERS}
         watching: list[asyncio.Task[None]] = []
@@ -149,7 +151,7 @@ async def one_session(
         def begin(runner: Runner) -> None:
             watching.append(asyncio.create_task(watch(runner, seen, stop_at)))
 
-        await run_in_memory(
+        runner = await run_in_memory(
             folder,
             pools,
             sandbox,
@@ -162,6 +164,8 @@ async def one_session(
         )
         watching[0].cancel()
         await asyncio.wait(watching)
+        print(dict(runner.tally.reasons), file=sys.stderr)
+        return runner.tally.missing.total()
 
 
 async def watch(runner: Runner, seen: Seen, stop_at: int | None) -> None:
@@ -169,7 +173,8 @@ async def watch(runner: Runner, seen: Seen, stop_at: int | None) -> None:
     while True:
         await asyncio.sleep(0.5)
         seen.memory.append((runner.tally.final, resident_bytes()))
-        print(f"{runner.tally.final} final, {resident_bytes() >> 20} MB", file=sys.stderr)
+        counts = f"{runner.tally.final} final, {runner.tally.asking} asking, {runner.tally.grading} grading"
+        print(f"{counts}, {resident_bytes() >> 20} MB", file=sys.stderr)
         if stop_at is not None and runner.tally.final >= stop_at:
             runner.stop()
             return
