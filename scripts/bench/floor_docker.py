@@ -10,6 +10,7 @@ import asyncio
 import io
 import sys
 import tarfile
+from typing import Any
 
 import aiodocker
 
@@ -19,7 +20,7 @@ async def main(image: str, project: str, containers: int, at_once: int) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:") as tar:
         tar.add(project, "challenge")
-    config = {
+    config: dict[str, Any] = {
         "Image": image,
         "Cmd": ["bash", "tests/suite.sh"],
         "WorkingDir": "/projects/challenge",
