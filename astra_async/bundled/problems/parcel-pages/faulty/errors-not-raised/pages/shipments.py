@@ -1,0 +1,116 @@
+"""The list of shipments: `site/index.html`."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support import expected_conditions as shown
+from selenium.webdriver.support.select import Select
+
+from pages.page import Page
+
+LIST = (By.ID, "list")
+FAILURE = (By.ID, "failure")
+NOTICE = (By.ID, "notice")
+TABLE = (By.CSS_SELECTOR, "#shipments[aria-busy='false']")
+NEXT = (By.ID, "next")
+PREVIOUS = (By.ID, "previous")
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """One row of the list; the weight is in grams."""
+
+    number: str
+    recipient: str
+    weight: int
+    status: str
+
+
+def grams(text):
+    """A weight as the list writes it (850 g, 2.5 kg) in grams."""
+    amount, unit = text.split()
+    return int(Decimal(amount.replace(",", "")) * (1000 if unit == "kg" else 1))
+
+
+class ShipmentsPage(Page):
+    path = "/index.html"
+
+    def open(self):
+        self.visit()
+        self.wait.until(shown.any_of(*map(shown.visibility_of_element_located, (LIST, FAILURE))))
+        failure = self.driver.find_element(*FAILURE)
+        if failure.is_displayed():
+            return None
+        return self
+
+    def rows(self):
+        rows = self.driver.find_elements(By.CSS_SELECTOR, "#shipments tbody tr[data-number]")
+        return [self._shipment(row) for row in rows]
+
+    def all_rows(self):
+        return [shipment for _ in self._pages() for shipment in self.rows()]
+
+    def filter_by(self, status):
+        Select(self.driver.find_element(By.ID, "status")).select_by_visible_text(status)
+        self._await_list()
+
+    def cancel(self, number, confirm=True):
+        buttons = self._find(number).find_elements(By.CSS_SELECTOR, "button.cancel")
+        if not buttons:
+            return None
+        buttons[0].click()
+        question = self.wait.until(shown.alert_is_present())
+        if not confirm:
+            question.dismiss()
+            return None
+        question.accept()
+        self._await_list()
+        return self.driver.find_element(*NOTICE).text
+
+    def label(self, number):
+        button = self._find(number).find_element(By.CSS_SELECTOR, "button.label")
+        window, before = self.driver.current_window_handle, set(self.driver.window_handles)
+        button.click()
+        self.wait.until(shown.new_window_is_opened(before))
+        (opened,) = set(self.driver.window_handles) - before
+        self.driver.switch_to.window(opened)
+        try:
+            address = self.wait.until(lambda driver: driver.find_element(By.ID, "address").text)
+            return [line for line in address.splitlines() if line.strip()]
+        finally:
+            self.driver.close()
+            self.driver.switch_to.window(window)
+
+    def _find(self, number):
+        """The row of a shipment, on the page of the list that has it, which is shown then."""
+        for _ in self._pages():
+            rows = self.driver.find_elements(By.CSS_SELECTOR, f"tr[data-number='{number}']")
+            if rows:
+                return rows[0]
+        return None
+
+    def _pages(self):
+        """Shows one page of the list after the other, from the first."""
+        self._await_list()
+        while self._turn(PREVIOUS):
+            pass
+        yield
+        while self._turn(NEXT):
+            yield
+
+    def _turn(self, locator):
+        button = self.driver.find_element(*locator)
+        if not button.is_enabled():
+            return False
+        button.click()
+        self._await_list()
+        return True
+
+    def _await_list(self):
+        # The old rows stay until the new ones are there.
+        self.wait.until(shown.presence_of_element_located(TABLE))
+
+    def _shipment(self, row):
+        number, recipient, weight, status = (cell.text for cell in row.find_elements(By.TAG_NAME, "td")[:4])
+        return Shipment(number=number, recipient=recipient, weight=grams(weight), status=status)
