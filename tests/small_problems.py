@@ -6,6 +6,7 @@ Four tests; as many pass as the number in `src/answer.txt` says.
 from __future__ import annotations
 
 import csv
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TESTS = 4
-COLUMNS = ("id", "problem_statement", "project", "test_command", "result_files", "image")
+COLUMNS = ("id", "problem_statement", "project", "test_command", "result_files", "image", "tests")
 SUITE = f"""\
 read -r passing < src/answer.txt
 {{
@@ -28,19 +29,28 @@ read -r passing < src/answer.txt
 
 
 def write_problems(
-    folder: Path, ids: Sequence[str], image: str, *, characters: int = 0, before: str = ""
+    folder: Path,
+    ids: Sequence[str],
+    image: str,
+    *,
+    characters: int = 0,
+    before: str = "",
+    named: bool = False,
 ) -> Path:
     """Write the projects and their CSV; returns its path.
 
-    `characters` is what the prompt gains by padding; `before` runs in the container before the tests.
+    `characters` is what the prompt gains by padding; `before` runs in the container before the tests;
+    `named` lists the tests in the CSV, so that the untouched project is not run to learn them.
     """
+    tests = json.dumps([f"answer test {number}" for number in range(TESTS)]) if named else ""
     path = folder / "problems.csv"
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
         for name in ids:
             _write_project(folder / name, characters, before)
-            writer.writerow((name, "Write the answer.", name, "bash tests/suite.sh", "junit.xml", image))
+            command = "bash tests/suite.sh"
+            writer.writerow((name, "Write the answer.", name, command, "junit.xml", image, tests))
     return path
 
 
