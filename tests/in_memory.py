@@ -49,11 +49,12 @@ async def run_in_memory(
         prepared=prepared,
         max_in_flight=dict.fromkeys(pools, max_in_flight),
     )
+    lenient = LenientParser()
     workshop = Workshop(
         sandbox=sandbox,
         images=dict.fromkeys(problem_ids, "any"),
         expectations=Expectations(path / "expected.json", path / "cache", sandbox, Limits()),
-        lenient=LenientParser(),
+        lenient=lenient,
         limits=Limits(),
         at_once=at_once,
         retry_delays_s=(0.01,) * 6,
@@ -69,5 +70,6 @@ async def run_in_memory(
         runner = Runner(plan, directory, metrics, asking=Asking(pools=pools), workshop=workshop)
         if on_open:
             on_open(runner)
-        await runner.run()
+        async with lenient:
+            await runner.run()
     return runner

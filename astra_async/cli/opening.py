@@ -87,12 +87,14 @@ async def open_run(
             _say_who_has_no_canary(config, prepared, say)
         pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
         plan = _plan(config, problems, prepared, unprepared)
+        lenient = await stack.enter_async_context(LenientParser())
+        workshop = _workshop(config, directory, Turns(sandbox), images, lenient) if sandbox else None
         runner = Runner(
             plan,
             directory,
             _metrics(directory, recorded),
             asking=Asking(pools=pools, seed=config.seed, caching=_caching(plan)),
-            workshop=_workshop(config, directory, Turns(sandbox), images) if sandbox else None,
+            workshop=workshop,
         )
         runner.dead.update(_without_pools(config))
         yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
@@ -195,7 +197,11 @@ def _caching(plan: Plan) -> frozenset[str]:
 
 
 def _workshop(
-    config: RunConfig, directory: RunDirectory, sandbox: Turns, images: Mapping[str, str]
+    config: RunConfig,
+    directory: RunDirectory,
+    sandbox: Turns,
+    images: Mapping[str, str],
+    lenient: LenientParser,
 ) -> Workshop:
     learned = Expectations(
         directory.path / "expected.json", wiring.cache_root() / "expected", sandbox, config.limits
@@ -205,7 +211,7 @@ def _workshop(
         sandbox=sandbox,
         images=images,
         expectations=learned,
-        lenient=LenientParser(),
+        lenient=lenient,
         limits=config.limits,
         at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
         inspector=None if config.canary == "off" else inspector,
