@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from astra_async.progress import Pace, display
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from rich.console import Console
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from astra_async.cli.opening import OpenRun
     from astra_async.prepare import Prepared
     from astra_async.progress import Style
+    from astra_async.rundir import RunDirectory
     from astra_async.runner import Runner
 
     BeforeReport = Callable[[Path, Mapping[str, Prepared]], None]
@@ -112,15 +115,10 @@ async def execute(call: Call) -> int:
             generate_only=call.generate_only,
             say=call.say,
         )
-        try:
-            async with opening as opened:
-                code = await _drive(call, opened)
-                if call.before_report:
-                    call.before_report(call.config.out, opened.runner.plan.prepared)
-        except AstraError:
-            directory.discard_if_unused()
-            raise
-    if not call.generate_only:
+        stopper = Stopper(on_late=lambda: _leave(call, directory.run_id, stopper))
+        with stopper.installed():
+            code = await _bring_about(call, directory, opening, stopper)
+    if not call.generate_only and not stopper.at_once:
         _report(call)
     return code
 
@@ -131,31 +129,63 @@ def collector(recorded: list[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]]
     return lambda line: recorded.append({name: line[name] for name in names})
 
 
-async def _drive(call: Call, opened: OpenRun) -> int:
+async def _bring_about(
+    call: Call, directory: RunDirectory, opening: AbstractAsyncContextManager[OpenRun], stopper: Stopper
+) -> int:
+    """Open, drive and close; the exit code. A signal before anything is asked ends it without a run."""
+    try:
+        async with opening as opened:
+            code = await _drive(call, opened, stopper)
+            if call.before_report and not stopper.at_once:
+                call.before_report(call.config.out, opened.runner.plan.prepared)
+            return code
+    except AstraError:
+        directory.discard_if_unused()
+        raise
+    except asyncio.CancelledError:
+        if stopper.received is None:
+            raise
+        directory.discard_if_unused()
+        call.say("stopped before anything was asked; the same command resumes")
+        return 128 + stopper.received
+
+
+async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     """Run the samples under the live display and the signals; returns the exit code."""
     runner = opened.runner
     pace = Pace(runner.tally.final)
-    stopper = Stopper(partial(_drain, call, opened))
-    with stopper.installed():
-        showing = asyncio.create_task(
-            display(partial(view_of, opened, pace, stopper), call.console, call.style)
-        )
-        try:
-            await runner.run()
-        except asyncio.CancelledError:
-            if stopper.received is None:
-                raise
-        finally:
-            showing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await showing
+    stopper.drains(partial(_drain, call, opened))
+    showing = asyncio.create_task(display(partial(view_of, opened, pace, stopper), call.console, call.style))
+    try:
+        await runner.run()
+    except asyncio.CancelledError:
+        if stopper.received is None:
+            raise
+    finally:
+        stopper.is_closing()
+        showing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await showing
     _say_what_is_missing(call, runner)
     if stopper.received is not None:
-        call.say(
-            f"stopped; the same command resumes: {runner.tally.final} of {runner.tally.planned} are final"
-        )
+        call.say(_stopped_at(call, runner, stopper))
         return 128 + stopper.received
     return _exit_code(call, runner)
+
+
+def _stopped_at(call: Call, runner: Runner, stopper: Stopper) -> str:
+    text = f"stopped; the same command resumes: {runner.tally.final} of {runner.tally.planned} are final"
+    return f"{text} (`astra report {call.config.out}` reports on them)" if stopper.at_once else text
+
+
+def _leave(call: Call, run_id: str, stopper: Stopper) -> None:
+    """End this process now, whatever it waits for; nothing that was recorded is lost by that."""
+    if not call.generate_only:
+        from astra_async.sandbox.leftovers import remove_later
+
+        remove_later(run_id, os.environ)
+        call.say("stopped, not waiting any longer; a process of its own removes what is left in Docker")
+    os._exit(128 + (stopper.received or 0))
 
 
 def _drain(call: Call, opened: OpenRun) -> None:

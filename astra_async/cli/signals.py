@@ -1,4 +1,8 @@
-"""SIGINT and SIGTERM: once drains, twice stops at once."""
+"""SIGINT and SIGTERM: once drains, twice stops at once.
+
+Stopping at once has a deadline. What has not ended by then (an engine that answers slowly or never, a thread
+that reads a huge archive) is not waited for: a process that ends so loses nothing that it has recorded.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+AT_ONCE_S = 1.7  # of the two seconds that are promised; the rest is for the process to end
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -18,11 +23,17 @@ class Stopper:
 
     Attributes:
         received: number of the first signal, or None; 128 + it is the exit code.
+        at_once: the work was broken off, and nothing that can be done later is to be begun.
     """
 
-    def __init__(self, on_first: Callable[[], None]) -> None:
+    def __init__(
+        self, on_first: Callable[[], None] | None = None, *, on_late: Callable[[], None] | None = None
+    ) -> None:
+        """`on_first` begins to drain (None: there is nothing to drain); `on_late` ends the process."""
         self.received: int | None = None
+        self.at_once = False
         self._on_first = on_first
+        self._on_late = on_late
         self._task = asyncio.current_task()
 
     @contextmanager
@@ -37,9 +48,30 @@ class Stopper:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
+    def drains(self, on_first: Callable[[], None]) -> None:
+        """From now on there is something to drain: the first signal cancels nothing."""
+        self._on_first = on_first
+
+    def is_closing(self) -> None:
+        """From now on the task only tidies up: it is never cancelled, and has `AT_ONCE_S` if hurried."""
+        self._on_first = _nothing
+        self._task = None
+
     def _handle(self, number: int) -> None:
-        if self.received is None:
-            self.received = number
+        is_first = self.received is None
+        self.received = self.received or number
+        if is_first and self._on_first is not None:
             self._on_first()
-        elif self._task is not None:
+        elif not self.at_once:
+            self._stop_at_once()
+
+    def _stop_at_once(self) -> None:
+        self.at_once = True
+        if self._task is not None:
             self._task.cancel()
+        if self._on_late is not None:
+            asyncio.get_running_loop().call_later(AT_ONCE_S, self._on_late)
+
+
+def _nothing() -> None:
+    """What the first signal does to work that is ending anyway."""

@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from types import TracebackType
 
 MODEL = "simulated/steady"
 Key = tuple[str, str, str, int]
@@ -137,3 +139,40 @@ def awaited(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < patience, f"waited in vain for {what}"
         time.sleep(0.02)
+
+
+class Beside:
+    """How much slower than alone a little work runs beside what else the machine does; a context manager.
+
+    For limits in seconds that hold on a machine with nothing else to do: there `slowness` is 1.
+    """
+
+    _WORK_S, _PAUSE_S = 0.01, 0.03
+
+    def __init__(self) -> None:
+        self._wall_s = self._cpu_s = 1e-9
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._measure)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def slowness(self) -> float:
+        """Seconds that a second of CPU time took, 1 at least."""
+        return max(1.0, self._wall_s / self._cpu_s)
+
+    def _measure(self) -> None:
+        while not self._over.wait(self._PAUSE_S):
+            wall_s, cpu_s = time.monotonic(), time.thread_time()
+            while time.thread_time() - cpu_s < self._WORK_S:
+                pass
+            self._cpu_s += time.thread_time() - cpu_s
+            self._wall_s += time.monotonic() - wall_s
