@@ -82,7 +82,8 @@ class BedrockProvider:
         except StreamFault as fault:
             return self._verdict(Failure(body=fault.body, secrets=self._secrets), attempt, fault)
         except AnswerTooLong as error:
-            self._fail(TransientError, str(error), attempt, error)
+            attempt.tell()  # what is thrown away is paid for
+            self._fail(TruncatedStream, str(error), attempt, error)
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
         except TimeoutError as error:

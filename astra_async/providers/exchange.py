@@ -115,7 +115,8 @@ class HttpProvider:
         except Unreadable as error:
             self._fail(TransientError, f"{error}: {error.excerpt}", attempt, error)
         except (EventTooLarge, AnswerTooLong) as error:
-            self._fail(TransientError, str(error), attempt, error)
+            attempt.tell()  # what is thrown away is paid for
+            self._fail(TruncatedStream, str(error), attempt, error)
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             # The one place where a foreign event of a wrong shape ends up: readers index freely.
             self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
