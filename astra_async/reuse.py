@@ -6,13 +6,14 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from astra_async.types import REUSED
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from astra_async.rundir import RunDirectory
     from astra_async.types import SampleKey
 
-REUSED = "verdict of sample "  # how the note of such a line begins
 Solved = tuple[str, str]  # a problem's id and the hash of what is applied to its project
 
 

@@ -32,6 +32,8 @@ Trouble = Literal["provider_error", "project_error", "sandbox_error"]
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
+REUSED = "verdict of sample "  # how the note of a result begins whose verdict is another sample's
+
 
 # --- the plan ---------------------------------------------------------------------------------------
 

@@ -146,8 +146,8 @@ def flakiness(runs: Sequence[Run]) -> Table:
 
 
 def repeats(rows: NDArray[np.void]) -> Repeats:
-    """Group one problem's graded rows by solution and image."""
-    rows = rows[rows["solution"] != 0]
+    """Group one problem's graded rows by solution and image; a verdict used again repeats nothing."""
+    rows = rows[(rows["solution"] != 0) & (rows["reused"] == 0)]
     if len(rows) == 0:
         return Repeats(groups=0, samples=0, unlike=0, variance=None)
     _, solutions = np.unique(rows["solution"], return_inverse=True)

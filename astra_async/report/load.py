@@ -18,7 +18,7 @@ import orjson
 from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics
 from astra_async.report.settings import read_settings
-from astra_async.types import Failure, FinishReason, Format
+from astra_async.types import REUSED, Failure, FinishReason, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +44,7 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("failure", "B"),
     ("finish", "B"),
     ("timed_out", "B"),
+    ("reused", "B"),  # the verdict is another sample's: the tests did not run
     ("exit_code", "f"),  # the optional numbers are floats: NaN means not recorded
     ("input_tokens", "d"),
     ("cached_tokens", "d"),
@@ -232,6 +233,7 @@ class _Reader:
             _FAILURE_NUMBERS[record["failure"]],
             _FINISH_NUMBERS[get("finish_reason") or "stop"],
             bool(get("timed_out")),
+            (get("note") or "").startswith(REUSED),
             _number(get("exit_code")),
             _number(usage.get("input_tokens")),
             _number(usage.get("cached_tokens")),

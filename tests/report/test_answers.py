@@ -14,6 +14,9 @@ from astra_async.report.dataset import ProblemFacts, table_1
 from astra_async.report.events import read_events
 from astra_async.report.labels import read_labels
 from astra_async.report.published import published
+from astra_async.reuse import note_of_reuse
+from astra_async.rundir import key_from
+from astra_async.types import SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +83,21 @@ def test_equal_solutions_judged_differently_are_the_harness(tmp_path: Path) -> N
     assert everything[:4] == ("all problems", 4, 12, 1)
     assert flaky[:4] == ("p1", 1, 3, 1)
     assert flaky[4] == pytest.approx((((0.75 - 11 / 12) ** 2 + 2 * (1 - 11 / 12) ** 2) / 2) ** 0.5)
+
+
+def test_a_verdict_that_was_used_again_is_no_repetition(tmp_path: Path) -> None:
+    def change(line: dict[str, Any]) -> dict[str, Any]:
+        return scored({"a": 3})(line) | {
+            "solution_sha256": "ab" * 32,
+            "image_id": "sha256:1",
+            "note": note_of_reuse(key_from(line), SampleKey("a", "xml", line["problem_id"], 0))
+            if line["sample"] > 1
+            else "",
+        }
+
+    report = written(tmp_path / "run", Made(skill={"a": 1}, problems=FOUR, samples=6), change)
+    ((_, groups, samples, unlike, noise),) = report.table("flakiness").rows
+    assert (groups, samples, unlike, noise) == (4, 8, 0, 0.0)
 
 
 def test_a_test_that_swaps_with_another_is_seen_though_the_score_is_equal(tmp_path: Path) -> None:
