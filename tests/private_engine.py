@@ -31,10 +31,13 @@ needs_own_engine = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
-def private_engine(image: str, programs: tuple[str, ...]) -> Iterator[PrivateEngine]:
-    """A running engine with one image, of these programs of this machine; ended and removed afterwards."""
+def private_engine(image: str, programs: tuple[str, ...], *options: str) -> Iterator[PrivateEngine]:
+    """A running engine with one image, of these programs of this machine; ended and removed afterwards.
+
+    `options` are further ones of dockerd.
+    """
     folder = Path(tempfile.mkdtemp(prefix="astra-"))  # short: a socket's path has at most 107 bytes
-    engine = PrivateEngine(folder)
+    engine = PrivateEngine(folder, *options)
 
     async def build() -> None:
         async with await Engine.open(engine.host) as opened:
@@ -63,7 +66,7 @@ class PrivateEngine:
     which the machine's real engine depends. Mounts end with the namespace.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.host = f"unix://{folder}/docker.sock"
         self._log = folder / "log"
         self._containerd_pid = folder / "exec/containerd/containerd.pid"
@@ -72,7 +75,7 @@ class PrivateEngine:
             *(f"--host={self.host}", f"--data-root={folder}/data", f"--exec-root={folder}/exec"),
             *(f"--pidfile={folder}/pid", "--bridge=none", "--iptables=false", "--ip6tables=false"),
             *("--shutdown-timeout=1", "--containerd-namespace=astra-test"),
-            "--containerd-plugins-namespace=astra-test-plugins",
+            *("--containerd-plugins-namespace=astra-test-plugins", *options),
         ]
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -4,7 +4,8 @@ Whose fault is an exit code of 137? Process 1 of the container is our own script
 can kill. It is the time-out's or the disk limit's when we sent the kill; the memory limit's when the
 engine says OOMKilled; the command's own when process 1 lived to print its mark (see `script`). What is
 left came from outside (a restarted engine, `docker kill`, the host out of memory) and is ContainerLost,
-as is every broken connection while the command runs.
+as is every broken connection while the command runs, and a host out of memory that took a process of the
+command and left process 1 to say so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.sandbox.failures import engine_call, one_line
 from astra_async.sandbox.output import Output
 from astra_async.sandbox.resultfiles import inside_project, read_reports
-from astra_async.sandbox.script import STALE_KEPT, orders
+from astra_async.sandbox.script import HOST_STARVED, STALE_KEPT, orders
 from astra_async.types import Execution, Limits
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ async def execute(engine: Engine, container: str, job: Job) -> Execution:
     if ended.exit_code == STALE_KEPT and marked:
         shown = one_line(ended.output.combined.text())
         raise ImageError(f"Image {job.image} holds a result file that the run's user cannot delete: {shown}")
+    if ended.exit_code == HOST_STARVED and marked:
+        raise ContainerLost(
+            "A process of the tests was killed because the Docker host ran out of memory, not the container;"
+            " run fewer containers at once (--sandboxes) or give the host more memory"
+        )
     if ended.exit_code == _KILLED and not (ended.stopped or out_of_memory or marked):
         raise ContainerLost("The container was killed from outside (engine restarted, host out of memory?)")
     reports, problems = await read_reports(engine, container, job.result_files, job.limits.report_bytes)
