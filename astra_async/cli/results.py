@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from astra_async.cli.console import open_console
+from astra_async.cli.json_file import json_option, takes_standard_output, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,21 +29,28 @@ def report(directories: tuple[Path, ...], *, out: Path | None) -> None:
 @click.command()
 @click.argument("before", type=_RUN)
 @click.argument("after", type=_RUN)
-def compare(before: Path, after: Path) -> None:
+@json_option("Where the tables go with all digits")
+def compare(before: Path, after: Path, *, json_path: Path | None) -> None:
     """Compare two runs of the same problems, paired: what got better, what got worse, which is real."""
-    from astra_async.report import compare_runs, print_comparison
+    from astra_async.report import compare_runs, print_comparison, tables_for_programs
 
-    print_comparison(compare_runs(before, after), open_console())
+    found = compare_runs(before, after)
+    write_json(json_path, {"a": str(before), "b": str(after), **tables_for_programs(found)})
+    print_comparison(found, open_console(stderr=takes_standard_output(json_path)))
 
 
 @click.command()
 @click.argument("directory", type=_RUN)
 @click.option("--target-se", type=float, required=True, metavar="POINTS", help="Standard error wanted.")
-def plan(directory: Path, *, target_se: float) -> None:
+@json_option("Where the tables go with all digits")
+def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
     """Say from a pilot run how many samples or problems a wanted precision of the mean score takes."""
-    from astra_async.report import plan_run, print_plan
+    from astra_async.report import plan_run, print_plan, tables_for_programs
 
-    print_plan(plan_run(directory, target_se), open_console())
+    found = plan_run(directory, target_se)
+    target = {"directory": str(directory), "target_se_points": target_se}
+    write_json(json_path, target | tables_for_programs(found))
+    print_plan(found, open_console(stderr=takes_standard_output(json_path)))
 
 
 def write_and_print(directories: Sequence[Path], out: Path, *, full: bool = False) -> None:

@@ -10,13 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
-import orjson
 
 from astra_async.cli.console import open_console
+from astra_async.cli.json_file import json_option, takes_standard_output, write_json
 from astra_async.cli.options import config_options
 from astra_async.cli.wiring import cache_root, chosen_problems, data_config, ready_problems, resolve_images
 from astra_async.config import BUNDLED
-from astra_async.runlog import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,21 +28,16 @@ if TYPE_CHECKING:
 @click.command()
 @config_options("problems", "projects", "column", "only", "skill", "limit", "image", "sandboxes")
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="M", help="Repetitions for flakiness.")
-@click.option(
-    "--json",
-    "json_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("validation.json"),
-    help="Where the details go [default: validation.json].",
-)
+@json_option("Where the details go", Path("validation.json"))
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
     """Run each problem's untouched project, its reference and known faulty answers; exit 1 on any unfit."""
     config = data_config(given, config_file)
     found = asyncio.run(_validate(config, repeat))
     records = [asdict(fitness) | {"verdict": fitness.verdict} for fitness in found]
-    write_atomically(json_path, orjson.dumps(records, option=orjson.OPT_INDENT_2) + b"\n")
-    _print(found, open_console())
-    click.echo(json_path)
+    write_json(json_path, records)
+    _print(found, open_console(stderr=takes_standard_output(json_path)))
+    if not takes_standard_output(json_path):
+        click.echo(json_path)
     return 1 if any(fitness.reasons for fitness in found) else 0
 
 

@@ -13,7 +13,7 @@ This module's functions import the rest when called: numpy, scipy and matplotlib
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,6 +94,19 @@ def print_plan(plan: RunPlan, console: Console) -> None:
 
     _print_warnings(plan.warnings, console)
     render_terminal(plan.tables(), console)
+
+
+def tables_for_programs(found: RunComparison | RunPlan) -> dict[str, Any]:
+    """Warnings, and each table by its name with title, notes and rows (`records`), fit for JSON."""
+    from astra_async.report.table import records
+
+    return {
+        "warnings": found.warnings,
+        "tables": {
+            table.name: {"title": table.title, "notes": table.notes, "rows": records(table)}
+            for table in found.tables()
+        },
+    }
 
 
 def _print_head(report: Report, console: Console) -> None:

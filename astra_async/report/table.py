@@ -116,6 +116,18 @@ def csv_row(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[str | in
     return values
 
 
+def records(table: Table) -> list[dict[str, str | int | float | None]]:
+    """Rows as objects for JSON: the raw values of `csv_row`, and `never` for what JSON has no number for."""
+    names = csv_header(table.columns)
+    return [
+        {
+            name: "never" if isinstance(value, float) and math.isinf(value) else value
+            for name, value in zip(names, csv_row(row, table.columns), strict=True)
+        }
+        for row in table.rows
+    ]
+
+
 def _shown_value(value: Cell, kind: Kind) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
