@@ -84,7 +84,7 @@ OPTIONS: tuple[Option, ...] = (
 )
 SIMULATION_KEYS = (
     *("speed", "requests_per_minute", "tokens_per_minute", "burst_s", "faults", "fault_rate"),
-    *("stall_s", "chunk_characters", "cache_ttl_s"),
+    *("fault_kinds", "stall_s", "seed", "chunk_characters", "cache_ttl_s", "denied"),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
 _TABLES = ("models", "s3", "sandbox", "prompt", "simulation")

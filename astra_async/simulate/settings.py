@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from astra_async.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FaultKind = Literal[
     "rate_limit",  # 429 with a short delay, although no limit was passed
@@ -71,10 +69,16 @@ class SimulationSettings:
         _require(_is_number(self.burst_s) and self.burst_s > 0, "burst_s", "a number above 0")
         _require(_is_number(self.fault_rate, least=0, most=1), "fault_rate", "a number from 0 to 1")
         _require(isinstance(self.faults, bool), "faults", "true or false")
+        _require(type(self.seed) is int, "seed", "a whole number")
         is_whole = isinstance(self.chunk_characters, int) and _is_number(self.chunk_characters, least=1)
         _require(is_whole, "chunk_characters", "a whole number above 0")
-        _require(set(self.fault_kinds) <= set(FAULT_KINDS), "fault_kinds", f"of {', '.join(FAULT_KINDS)}")
-        _require(set(self.denied.values()) <= {"key", "quota"}, "denied", "key or quota for each model")
+        listed = isinstance(self.fault_kinds, tuple | list)
+        known = listed and all(kind in FAULT_KINDS for kind in self.fault_kinds)
+        _require(known, "fault_kinds", f"of {', '.join(FAULT_KINDS)}")
+        named = isinstance(self.denied, Mapping) and all(
+            why in get_args(Denial) for why in self.denied.values()
+        )
+        _require(named, "denied", "key or quota for each model")
 
 
 def _is_number(value: object, *, least: float = -math.inf, most: float = math.inf) -> bool:

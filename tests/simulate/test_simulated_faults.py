@@ -195,6 +195,10 @@ def test_a_stall_is_silence_that_a_client_can_time_out_on() -> None:
         {"faults": "no"},
         {"chunk_characters": 60.0},
         {"denied": {"weak": "lost"}},
+        {"denied": "weak"},
+        {"fault_kinds": "cut"},
+        {"fault_kinds": [["cut"]]},
+        {"seed": "one"},
     ],
 )
 def test_settings_that_mean_nothing_are_refused_by_name(wrong: dict[str, object]) -> None:
