@@ -82,7 +82,7 @@ def status(url: str, model: str) -> int:
 
 def test_a_toml_table_takes_the_same_settings(tmp_path: Path) -> None:
     (tmp_path / "faults.toml").write_text(
-        '[simulation]\nfault_rate = 1\nfault_kinds = ["cut", "stall"]\nstall_s = 0.5\ndenied = {weak = "key"}\n'
+        '[simulation]\nfault_rate = 1\nfault_kinds = ["cut", "stall"]\ndenied = {weak = "key"}\n'
     )
     given = {"out": "x", "model": ("simulated/weak",)}
     settings = SimulationSettings(**load_config(given, tmp_path / "faults.toml").simulation)
