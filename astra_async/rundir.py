@@ -16,7 +16,6 @@ import fcntl
 import os
 import shutil
 import sys
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -25,7 +24,7 @@ import orjson
 
 from astra_async.errors import ConflictError, StorageError
 from astra_async.fingerprint import merge_parts
-from astra_async.runlog import AppendLog, decode, scan, without_surrogates, write_atomically
+from astra_async.runlog import AppendLog, decode, fields_of, scan, without_surrogates, write_atomically
 from astra_async.types import Completion, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class RunDirectory:
         self, key: SampleKey, completion: Completion, prompt_sha256: str, started_at: str = ""
     ) -> None:
         """Append a finished answer; it is never asked for again."""
-        record = {"schema": SCHEMA, **_key_fields(key), **asdict(completion)}
+        record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         try:
             place = self._completions.append(record)

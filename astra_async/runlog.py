@@ -125,7 +125,7 @@ def encode(record: object) -> bytes:
     try:
         return orjson.dumps(record)
     except orjson.JSONEncodeError:
-        plain = json.dumps(record, default=_fields, ensure_ascii=False)
+        plain = json.dumps(record, default=fields_of, ensure_ascii=False)
         return without_surrogates(plain).encode()
 
 
@@ -135,6 +135,14 @@ def decode(line: bytes) -> Any:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         return json.loads(line)
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    """A dataclass's fields by name, as they are: what they hold is not copied."""
+    if not is_dataclass(value):
+        message = f"cannot record a {type(value).__name__}"
+        raise TypeError(message)
+    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 def without_surrogates(text: str) -> str:
@@ -166,13 +174,6 @@ async def keep_synced(logs: Sequence[AppendLog], interval_s: float = 0.5) -> Non
         await asyncio.sleep(interval_s)
         for log in logs:
             await asyncio.to_thread(log.sync)
-
-
-def _fields(value: object) -> dict[str, Any]:
-    if not is_dataclass(value):
-        message = f"cannot record a {type(value).__name__}"
-        raise TypeError(message)
-    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 def _write_rest(descriptor: int, rest: bytes) -> int:

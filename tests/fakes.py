@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import tarfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -83,7 +81,7 @@ class CountingSandbox:
         self.runs += 1
         if self.troubles:
             raise self.troubles.pop(0)
-        said = _files(job.archive)["src/answer.txt"].decode().partition("\n")[0].strip()
+        said = _content(job.archive, "src/answer.txt").decode().partition("\n")[0].strip()
         reports = {} if said == "crash" else {"junit.xml": _junit(int(said))}
         return Execution(exit_code=0, duration_s=0.5, output="ran", reports=reports, image_id=IMAGE_ID)
 
@@ -122,14 +120,15 @@ def a_problem(problem_id: str = "p1", **fields: object) -> Problem:
     return Problem(**{**known, **fields})  # type: ignore[arg-type]
 
 
-def _files(archive: bytes) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
-        found = {}
-        for member in tar:
-            stream = tar.extractfile(member) if member.isfile() else None
-            if stream:
-                found[member.name] = stream.read()
-        return found
+def _content(archive: bytes, path: str) -> bytes:
+    """A file of a tar; read by hand, because `tarfile` costs more than all that is measured over it."""
+    name, at = path.encode(), 0
+    while archive[at]:
+        size = int(archive[at + 124 : at + 136].rstrip(b" \0"), 8)
+        if archive[at : at + 100].rstrip(b"\0") == name:
+            return archive[at + 512 : at + 512 + size]
+        at += 512 + -(-size // 512) * 512
+    raise KeyError(path)
 
 
 def _junit(passing: int) -> bytes:

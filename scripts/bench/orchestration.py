@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """CPU, memory and event-loop lag of everything but the model and the container.
 
-Runs the real runner, parser, integration, logs and metrics over an in-memory pool and sandbox, 512 calls
-in flight with log-normal latencies. Each size has a process of its own; the first row is an empty one.
+Runs the real runner, pools, parser, integration, logs, metrics and live display over an in-memory provider
+and sandbox, 512 calls in flight with log-normal latencies. Each size has a process of its own; the first
+row is an empty one. `--profile` prints where the time of 2,080 samples goes.
 
-    .venv/bin/python scripts/bench/orchestration.py [--large]
+    .venv/bin/python scripts/bench/orchestration.py [--large | --profile]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 import random
 import resource
@@ -19,15 +21,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.cli.opening import OpenRun
+    from astra_async.runner import Runner
+    from astra_async.throttle import Pool
+    from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
+
 PROBLEMS = 65
 SAMPLES = 32
+IN_FLIGHT = 512
 ANSWER_CHARACTERS = 3000
 LATENCY_S = 2.0
 
@@ -36,12 +47,16 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="also 65 problems x 32 samples x 32 models")
+    parser.add_argument("--profile", action="store_true", help="2,080 samples under cProfile")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--resume", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             print(json.dumps(runner.run(_measure(options.one, Path(options.resume)))))
+        return
+    if options.profile:
+        profile()
         return
     print("| samples | CPU ms/sample | lag p50 ms | lag p99 ms | resident MB | resume s |")
     print("|---|---|---|---|---|---|")
@@ -54,6 +69,16 @@ def main() -> None:
             f"| {samples} | {per_sample} | {first['lag_p50_ms']:.1f} | {first['lag_p99_ms']:.1f}"
             f" | {first['resident_mb']:.0f} | {again['wall_s']:.2f} |"
         )
+
+
+def profile() -> None:
+    """Print the functions that take most of the time themselves."""
+    import cProfile
+    import pstats
+
+    with tempfile.TemporaryDirectory() as folder, cProfile.Profile() as profiler:
+        uvloop.run(_run(1, Path(folder)))
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
 
 
 def _in_a_process(models: int, folder: str) -> dict[str, float]:
@@ -88,61 +113,75 @@ async def _tick(lags: list[float]) -> None:
 
 
 async def _run(models: int, folder: Path) -> None:
-    from astra_async.expected import Expectations
-    from astra_async.lenient import LenientParser
-    from astra_async.metrics import Metrics
-    from astra_async.pipeline import Asking, Workshop
-    from astra_async.prepare import prepare_all
-    from astra_async.rundir import RunDirectory
-    from astra_async.runner import Plan, Runner
-    from astra_async.types import Completion, Limits, ModelRequest
-    from fakes import (
-        CountingSandbox,
-        MemorySource,
-        ScriptedPool,
-        a_problem,
-        a_project,
-        completion,
-        xml_answer,
-    )
+    from astra_async.throttle import Pool
+    from fakes import CountingSandbox
+    from in_memory import run_in_memory
 
-    latencies = random.Random(1)
-    padding = "// " + "x" * ANSWER_CHARACTERS
-
-    async def answer(request: ModelRequest) -> Completion:
-        await asyncio.sleep(latencies.lognormvariate(0.0, 0.5) * LATENCY_S / 1.13)
-        return completion(xml_answer(request.key.sample % 5) + padding)
-
-    names = [f"p{number}" for number in range(PROBLEMS)]
-    pools = {f"m{number}": ScriptedPool(answer) for number in range(models)}
-    source = MemorySource({name: a_project() for name in names})
-    prepared, _ = await prepare_all([a_problem(name) for name in names], source, ("xml",))
-    sandbox = CountingSandbox()
-    metrics = Metrics({(model, "xml"): dict.fromkeys(names, SAMPLES) for model in pools})
-    recorded: list[tuple[str, str, int, int]] = []
-    directory = RunDirectory.open(
+    settings = [model_settings(f"m{number}", IN_FLIGHT // models) for number in range(models)]
+    pools = {each.name: Pool(each, InMemoryProvider(), price=lambda _: None) for each in settings}
+    showing: list[asyncio.Task[None]] = []
+    await run_in_memory(
         folder,
-        lambda line: recorded.append((line["model"], line["problem_id"], line["passed"], line["total"])),
+        pools,
+        CountingSandbox(),
+        problem_ids=[f"p{number}" for number in range(PROBLEMS)],
+        samples=SAMPLES,
+        max_in_flight=IN_FLIGHT // models,
+        on_open=lambda runner: showing.append(asyncio.create_task(_show(runner, pools))),
     )
-    with closing(directory):
-        for model, problem_id, passed, total in recorded:
-            metrics.add(model, "xml", problem_id, passed, total)
-        plan = Plan(
-            models=tuple(pools),
-            formats=("xml",),
-            problem_ids=tuple(names),
-            samples=SAMPLES,
-            prepared=prepared,
-            max_in_flight=dict.fromkeys(pools, 512 // max(1, models)),
-        )
-        workshop = Workshop(
-            sandbox=sandbox,
-            images=dict.fromkeys(names, "any"),
-            expectations=Expectations(folder / "expected.json", folder / "cache", sandbox, Limits()),
-            lenient=LenientParser(),
-            limits=Limits(),
-        )
-        await Runner(plan, directory, metrics, asking=Asking(pools=pools), workshop=workshop).run()
+    showing[0].cancel()
+    await asyncio.wait(showing)
+    for pool in pools.values():
+        await pool.close()
+
+
+async def _show(runner: Runner, pools: Mapping[str, Pool]) -> None:
+    """The live display, drawn into memory as on a terminal of 120 columns."""
+    from types import SimpleNamespace
+
+    from rich.console import Console
+
+    from astra_async.cli.signals import Stopper
+    from astra_async.cli.viewing import view_of
+    from astra_async.progress import Pace, display
+
+    opened = cast("OpenRun", SimpleNamespace(runner=runner, pools=pools, sandbox=None))
+    pace, stopper = Pace(runner.tally.final), Stopper(on_late=lambda: None)
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
+    await display(lambda: view_of(opened, pace, stopper), console, "live")
+
+
+class InMemoryProvider:
+    """Answers after a log-normal latency, its first token after a tenth of it."""
+
+    charges_max_tokens = False
+    cached_input_is_exempt = False
+
+    def __init__(self) -> None:
+        self._latencies = random.Random(1)
+        self._padding = "// " + "x" * ANSWER_CHARACTERS
+
+    async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+        """One answer; every fifth passes all tests."""
+        from fakes import completion, xml_answer
+
+        latency_s = self._latencies.lognormvariate(0.0, 0.5) * LATENCY_S / 1.13
+        await asyncio.sleep(0.1 * latency_s)
+        watch.first_token()
+        await asyncio.sleep(0.9 * latency_s)
+        return completion(xml_answer(request.key.sample % 5) + self._padding)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def model_settings(name: str, max_in_flight: int) -> ModelSettings:
+    """A model without announced limits."""
+    from astra_async.types import ModelSettings
+
+    return ModelSettings(
+        name=name, spec=f"simulated/{name}", provider="simulated", model=name, max_in_flight=max_in_flight
+    )
 
 
 if __name__ == "__main__":
