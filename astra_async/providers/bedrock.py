@@ -1,7 +1,7 @@
 """Amazon Bedrock's Converse interface through aioboto3: ConverseStream, or Converse for models without it.
 
-The AWS library signs, finds credentials and decodes the event stream; it is told to try once, to wait as
-long as `timeout_s` for a byte, and to keep as many connections as the pool may have calls in flight.
+The AWS library signs, finds credentials and decodes the event stream; it is told to try once, to leave
+silence to `patience`, and to keep as many connections as the pool may have calls in flight.
 Bedrock announces no limits and gives no hint how long to wait.
 """
 
@@ -20,6 +20,7 @@ from astra_async.providers.attempt import Attempt
 from astra_async.providers.converse import ConverseReader
 from astra_async.providers.exchange import CONNECT_TIMEOUT_S, WHOLE_ATTEMPT_FACTOR
 from astra_async.providers.failures import Failure, classify
+from astra_async.providers.patience import Patience
 from astra_async.providers.redaction import one_line
 from astra_async.providers.session import certificate_bundle
 
@@ -75,10 +76,10 @@ class BedrockProvider:
             ProviderError: as HttpProvider.complete.
         """
         attempt = Attempt(watch, ConverseReader(), self._clock)
-        deadline = asyncio.timeout(WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s)
+        silence_s = self._settings.timeout_s
+        patience = Patience(silence_s=silence_s, whole_s=WHOLE_ATTEMPT_FACTOR * silence_s)
         try:
-            async with deadline:
-                return await self._converse(self._arguments(request), attempt)
+            return await self._converse(self._arguments(request), attempt, patience)
         except StreamFault as fault:
             return self._verdict(Failure(body=fault.body, secrets=self._secrets), attempt, fault)
         except AnswerTooLong as error:
@@ -87,7 +88,7 @@ class BedrockProvider:
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
         except TimeoutError as error:
-            text = "no end in time" if deadline.expired() else "no byte in time"
+            text = "no end in time" if patience.is_over else "no byte in time"
             self._fail(TransientError, f"{text} (timeout_s in [[models]])", attempt, error)
 
     async def close(self) -> None:
@@ -95,14 +96,15 @@ class BedrockProvider:
         self._opened = None
         await self._stack.aclose()
 
-    async def _converse(self, arguments: Json, attempt: Attempt) -> Completion:
+    async def _converse(self, arguments: Json, attempt: Attempt, patience: Patience) -> Completion:
         import aiohttp
         from botocore.eventstream import ParserError
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             client = await self._client()
-            await self._receive(client, arguments, attempt)
+            async with patience:
+                await self._receive(client, arguments, attempt, patience)
         except ClientError as error:  # also an exception inside the event stream
             return self._verdict(_failure(error, self._secrets), attempt, error)
         except BotoCoreError as error:
@@ -119,7 +121,7 @@ class BedrockProvider:
             self._fail(TruncatedStream, "the stream ended without its stop reason", attempt)
         return attempt.completion(answer, self._clock())
 
-    async def _receive(self, client: Any, arguments: Json, attempt: Attempt) -> None:
+    async def _receive(self, client: Any, arguments: Json, attempt: Attempt, patience: Patience) -> None:
         from botocore.exceptions import ClientError
 
         if self._streams:
@@ -130,7 +132,7 @@ class BedrockProvider:
                     raise
                 self._streams = False
             else:
-                return await _read_stream(response["stream"], attempt)
+                return await _read_stream(response["stream"], attempt, patience)
         attempt.reader.feed(await client.converse(**arguments))
         attempt.tell()
         return None
@@ -173,7 +175,7 @@ class BedrockProvider:
         unsigned = local and not (get("AWS_ACCESS_KEY_ID") or get("AWS_PROFILE"))
         config = AioConfig(
             connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=self._settings.timeout_s,
+            read_timeout=WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s,  # silence is `patience`'s to judge
             max_pool_connections=self._settings.max_in_flight,
             retries={"total_max_attempts": 1},
             user_agent_extra="astra_async",
@@ -201,10 +203,11 @@ class BedrockProvider:
         raise kind(line, usage=attempt.billed()) from cause
 
 
-async def _read_stream(stream: Any, attempt: Attempt) -> None:
+async def _read_stream(stream: Any, attempt: Attempt, patience: Patience) -> None:
     """Feed the attempt to the stream's end; the connection is closed when the end was not reached."""
     try:
         async for event in stream:
+            patience.heard()
             attempt.reader.feed(event)
             attempt.tell()
     finally:

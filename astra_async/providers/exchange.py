@@ -1,7 +1,8 @@
 """One attempt over HTTP: send, stream, time, translate. The wire formats plug in; nothing is repeated here.
 
 Time-outs: `timeout_s` is the longest silence, from the request to the first byte and between any two
-bytes; a whole attempt may last six times that, so that a stream that trickles for ever ends as well.
+bytes; a whole attempt may last six times that, so that a stream that trickles for ever ends as well (see
+`patience`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from astra_async.providers.addresses import proxy_for
 from astra_async.providers.answer import AnswerTooLong, StreamFault, Unreadable
 from astra_async.providers.attempt import Attempt
 from astra_async.providers.failures import Failure, classify, parse_body
+from astra_async.providers.patience import Patience
 from astra_async.providers.redaction import one_line
 from astra_async.providers.sse import EventTooLarge, SseSplitter
 
@@ -94,9 +96,7 @@ class HttpProvider:
         self._owns_session = owns_session
         self._clock = clock
         self._proxy = proxy_for(wire.url, environ)
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=settings.timeout_s
-        )
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=None)
 
     async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
         """Stream one answer to its terminal marker; `ttft_s` is the first content, reasoning included.
@@ -106,10 +106,12 @@ class HttpProvider:
         """
         call = self._wire.call(request)
         attempt = Attempt(watch, self._wire.reader(), self._clock)
-        deadline = asyncio.timeout(WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s)
+        silence_s = self._settings.timeout_s
+        patience = Patience(silence_s=silence_s, whole_s=WHOLE_ATTEMPT_FACTOR * silence_s)
         try:
-            async with deadline, self._send(call) as response:
-                return await self._receive(response, attempt)
+            async with patience, self._send(call) as response:
+                patience.listen_to(response.content)
+                return await self._receive(response, attempt, patience)
         except StreamFault as fault:
             return self._verdict(Failure(body=fault.body, secrets=self._wire.secrets), attempt, fault)
         except Unreadable as error:
@@ -121,7 +123,7 @@ class HttpProvider:
             # The one place where a foreign event of a wrong shape ends up: readers index freely.
             self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
         except TimeoutError as error:
-            self._fail(TransientError, self._silence(expired=deadline.expired()), attempt, error)
+            self._fail(TransientError, self._silence(patience), attempt, error)
         except aiohttp.ClientError as error:
             self._fail(*_transport(error, streaming=attempt.streaming), attempt, error)
         except OSError as error:
@@ -142,7 +144,9 @@ class HttpProvider:
             allow_redirects=False,  # a redirect would carry the key to wherever it points
         )
 
-    async def _receive(self, response: aiohttp.ClientResponse, attempt: Attempt) -> Completion:
+    async def _receive(
+        self, response: aiohttp.ClientResponse, attempt: Attempt, patience: Patience
+    ) -> Completion:
         limits = self._wire.limits(response.headers)
         if limits is not None:
             attempt.watch.limits(limits)
@@ -150,7 +154,7 @@ class HttpProvider:
             return await self._refused(response, limits, attempt)
         if response.content_type == "text/html":
             self._fail(PoolUnusable, f"{self._wire.url} is a web page: check base_url", attempt)
-        await _read_stream(response.content, attempt)
+        await _read_stream(response.content, attempt, patience)
         finished_s = self._clock()
         answer = attempt.reader.answer()
         if answer is None:
@@ -184,10 +188,9 @@ class HttpProvider:
             raise meant from cause
         return attempt.stopped(meant, self._settings.model)
 
-    def _silence(self, *, expired: bool) -> str:
-        if expired:
-            longest_s = WHOLE_ATTEMPT_FACTOR * self._settings.timeout_s
-            return f"no end after {longest_s:.0f} s, six times timeout_s in [[models]]"
+    def _silence(self, patience: Patience) -> str:
+        if patience.is_over:
+            return f"no end after {patience.whole_s:.0f} s, six times timeout_s in [[models]]"
         return f"no byte for {self._settings.timeout_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
 
     def _fail(
@@ -197,11 +200,12 @@ class HttpProvider:
         raise kind(line, usage=attempt.billed()) from cause
 
 
-async def _read_stream(content: aiohttp.StreamReader, attempt: Attempt) -> None:
+async def _read_stream(content: aiohttp.StreamReader, attempt: Attempt, patience: Patience) -> None:
     """Feed the attempt until its reader is done or the stream ends."""
     splitter = SseSplitter()
     try:
         while chunk := await content.readany():
+            patience.heard()
             attempt.take(splitter.feed(chunk))
             if attempt.reader.done:
                 return

@@ -60,13 +60,28 @@ def duration_s(text: str | None) -> float | None:
 
 
 def header_hint_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds to wait as `retry-after-ms` or `retry-after` say; None where they say nothing."""
+    """Seconds to wait as `retry-after-ms` or `retry-after` say; None where they say nothing.
+
+    A date is compared with the response's own `Date`; `now` serves where it has none.
+    """
     milliseconds = number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     after = headers.get("retry-after")
     seconds = duration_s(after)
-    return seconds if seconds is not None or after is None else _until_date(after, now)
+    return seconds if seconds is not None or after is None else _until_date(after, server_time(headers, now))
+
+
+def server_time(headers: Mapping[str, str], now: datetime) -> datetime:
+    """The provider's own clock, where the response names it: ours may be wrong, or be set meanwhile."""
+    date = headers.get("Date")
+    if date is None:
+        return now
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return now
+    return moment.replace(tzinfo=UTC)
 
 
 def body_hint_s(details: Any, message: str) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from astra_async.providers.hints import duration_s, number
+from astra_async.providers.hints import duration_s, number, server_time
 from astra_async.types import RateLimits, RateWindow
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def anthropic_limits(headers: Mapping[str, str], now: datetime) -> RateLimits | 
 
     `tokens` repeats the most restrictive of the others, so it is used only where they are missing.
     """
-    now = _server_time(headers, now)
+    now = server_time(headers, now)
     requests = _anthropic_window(headers, "requests", now)
     inputs = _anthropic_window(headers, "input-tokens", now)
     outputs = _anthropic_window(headers, "output-tokens", now)
@@ -89,16 +89,3 @@ def _until(moment: str | None, now: datetime) -> float | None:
     except ValueError:
         return None
     return max(0.0, (reset.replace(tzinfo=reset.tzinfo or UTC) - now).total_seconds())
-
-
-def _server_time(headers: Mapping[str, str], now: datetime) -> datetime:
-    """The provider's own clock, where the response names it: ours may be wrong by minutes."""
-    from email.utils import parsedate_to_datetime
-
-    date = headers.get("Date")
-    if date is None:
-        return now
-    try:
-        return parsedate_to_datetime(date).replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return now

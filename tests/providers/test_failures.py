@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from multidict import CIMultiDict
 from provider_calls import settings
 
 from astra_async.errors import (
@@ -329,6 +331,16 @@ def test_a_rejected_parameter_is_named_with_its_remedy(body: Any, fields: dict[s
     error = raised(400, body, **fields)
     assert isinstance(error, RequestRejected)
     assert line in str(error)
+
+
+@pytest.mark.parametrize("off", [timedelta(), timedelta(days=1), timedelta(days=-1)])
+def test_a_date_to_retry_after_is_counted_by_the_providers_clock_whatever_ours_says(off: timedelta) -> None:
+    headers = {"Date": format_datetime(NOW, usegmt=True)}
+    headers["Retry-After"] = format_datetime(NOW + timedelta(seconds=7), usegmt=True)
+    failure = Failure(status=429, body={}, headers=CIMultiDict(headers))
+    error = classify(failure, settings(), now=NOW + off)
+    assert isinstance(error, RateLimited)
+    assert error.hint_s == 7
 
 
 @pytest.mark.parametrize(
