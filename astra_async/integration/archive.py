@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tarfile
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ def _parents(path: str) -> set[str]:
     return parents
 
 
+@lru_cache(
+    maxsize=16_384
+)  # those of pristine files are the same for every sample, and cost more than the rest
 def _header(
     name: str, kind: bytes, mode: int, *, size: int = 0, time_s: int = _PRISTINE_TIME_S, link: str = ""
 ) -> bytes:
