@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How much of the cores' time reaches the tests, where each run of the tests costs two seconds of CPU.
 
 `astra run` with as many containers at once as there are cores, tests that spin until they have used their
@@ -7,7 +6,7 @@ start, wait, remove of `true`) at the same number at once. The share is
 
     CPU of the tests / (cores x time from the first answer to the last result - cores x time of the bare ones)
 
-    .venv/bin/python scripts/bench/busy.py [--rounds 3] [--samples 40] [--seconds 2]
+    scripts/bench/run busy [--rounds 3] [--samples 40] [--seconds 2]
 """
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The least that testing takes: create, upload, start, wait, fetch the report, remove, over the socket.
 
 Usage: floor_docker.py IMAGE PROJECT CONTAINERS AT_ONCE

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The least that asking a model takes: streamed calls with aiohttp, and nothing kept.
 
 Usage: floor_http.py BASE_URL CALLS IN_FLIGHT CHARACTERS_OF_THE_PROMPT

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Makespan against an ideal greedy schedule without any overhead, in real time scaled down to a twentieth.
 
 Model latency is log-normal (mean 20 s, here 1 s, sigma 0.6), tests too (mean 5 s, here 0.25 s); requests are
@@ -9,7 +8,7 @@ from the same draws: every call begins the moment that the limits allow, every t
 Real time cannot be scaled for what the throttle does in its first seconds, nor for our CPU: both weigh
 twenty times heavier here than in a run.
 
-    .venv/bin/python scripts/bench/makespan.py [--samples 1280] [--scenario NAME]
+    scripts/bench/run makespan [--samples 1280] [--scenario NAME]
 """
 
 from __future__ import annotations

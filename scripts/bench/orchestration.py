@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
 """CPU, memory and event-loop lag of everything but the model and the container.
 
 Runs the real runner, pools, parser, integration, logs, metrics and live display over an in-memory provider
 and sandbox, 512 calls in flight with log-normal latencies. Each size has a process of its own; the first
 row is an empty one. `--profile` prints where the time of 2,080 samples goes.
 
-    .venv/bin/python scripts/bench/orchestration.py [--large | --profile]
+    scripts/bench/run orchestration [--large | --profile]
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """How long a person waits for the program to begin: help, and the first request. Whole processes.
 
-    .venv/bin/python scripts/bench/start.py [--rounds 5]
+    scripts/bench/run start [--rounds 5]
 
 The first request is timed from the start of `astra run` to its arrival at a server in another process; the
 images are there. A resume of 66,560 finished samples: see orchestration.py --large.

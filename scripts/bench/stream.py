@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
 """CPU of one streamed call through a provider, against a server in a process of its own.
 
 Prompt of 23,000 characters, answer of 3,000 characters in 50 or 700 events. The server sends each event
 in a write of its own (`apart`: the client wakes for every event, the worst case) or a whole answer at once
 (`together`). The figures are this process's user and system time for each call, median of the rounds.
 
-    scripts/bench/stream.py [--calls 640] [--rounds 5] [--in-flight 32]
+    scripts/bench/run stream [--calls 640] [--rounds 5] [--in-flight 32]
 """
 
 from __future__ import annotations

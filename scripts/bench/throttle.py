@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """130 calls against real HTTP servers that allow 5 requests, or 5,000 tokens, in a second.
 
 Each server answers after 2 s and rejects what is above its limit with 429 and `retry-after: 1`; the ideal
@@ -7,7 +6,7 @@ knowing: nothing, the headers of the responses, the settings. The scenarios begi
 run beside each other, each with a server and a pool of its own, over the provider that real runs use.
 A busy machine shows in the strict windows: 20 ms of jitter are one rejection. Then: CPU of admission.
 
-    scripts/bench/throttle.py [--calls 130] [--latency 2.0] [--apart 1.3]
+    scripts/bench/run throttle [--calls 130] [--latency 2.0] [--apart 1.3]
 """
 
 from __future__ import annotations

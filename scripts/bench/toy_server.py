@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A chat-completions server for measurements: one answer, streamed as told, within a limit if told.
 
 Prints its base URL, then, when terminated, what it has seen. As cheap as Python allows, so that it does not
