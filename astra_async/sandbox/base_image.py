@@ -9,14 +9,14 @@ import tarfile
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError, SandboxError
 from astra_async.sandbox.build import build_image
 from astra_async.sandbox.failures import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from astra_async.sandbox.engine import Engine
 
@@ -48,6 +48,34 @@ async def ensure_base(engine: Engine, *, progress: Callable[[str], None]) -> str
         return BASE
     await debootstrap(engine, BASE, progress=progress)
     return BASE
+
+
+async def renew_base(engine: Engine, *, progress: Callable[[str], None]) -> str:
+    """The name of the base image, which is a new one now: pulled again, else made with debootstrap.
+
+    Images that stand on the old one keep it; the old one goes if none does.
+
+    Raises:
+        ImageError: neither is possible here, and the old one stays.
+    """
+    named = os.environ.get("ASTRA_BASE_IMAGE")
+    name = named or BASE
+    old = await engine.image(name)
+    if await _pulled(engine, named or DEBIAN, progress):
+        if not named:
+            await engine.tag(DEBIAN, BASE)
+    elif named:
+        raise ImageError(f"ASTRA_BASE_IMAGE={named} cannot be pulled; it stays as it is")
+    else:
+        await debootstrap(engine, BASE, progress=progress)
+    await _remove_if_unnamed(engine, old)
+    return name
+
+
+async def _remove_if_unnamed(engine: Engine, image: Mapping[str, Any] | None) -> None:
+    now = await engine.image(image["Id"]) if image else None
+    if now and not now.get("RepoTags"):
+        await engine.remove_image(now["Id"])  # refused when another image stands on it
 
 
 async def debootstrap(engine: Engine, tag: str, *, progress: Callable[[str], None]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 15
 _NOISE = ("---> Running in ", "Removing intermediate container ")
+_STEP = re.compile(r"Step ([0-9]+)/([0-9]+) : RUN\b")  # all others take no time
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # the builder paints standard error red
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
@@ -35,6 +36,8 @@ async def build_image(
     progress: Callable[[str], None],
 ) -> str:
     """Build the Dockerfile in a tar `context`; returns the image's id.
+
+    `progress` is told `step N of M` when a command of the Dockerfile is to run.
 
     A failed build leaves nothing. A cancelled one may leave the layer of the step that was under way in the
     builder's cache, where the next try finds it.
@@ -82,8 +85,8 @@ class _Build:
                 self.steps.append(text.removeprefix("---> "))
             elif text and not text.startswith(_NOISE):
                 self._lines.append(_COLOUR.sub("", text))
-                if text.startswith("Step "):
-                    self._progress(text)
+                if step := _STEP.match(text):
+                    self._progress(f"step {step[1]} of {step[2]}")
 
 
 async def _discard(engine: Engine, steps: list[str]) -> None:

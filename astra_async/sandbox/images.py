@@ -104,13 +104,12 @@ async def ensure_image_set(
     base = base or await ensure_base(engine, progress=progress)
     context = await asyncio.to_thread(_archive, folder)
     installs = (folder / "install.sh").is_file()
-    progress(f"Building {tag}")
     image_id = await build_image(
         engine,
         io.BytesIO(context),
         tag=None if installs else tag,
         arguments={"BASE": base},
-        progress=progress,
+        progress=lambda step: progress(f"Building {tag}: {step}"),
     )
     if installs:
         progress(f"Installing the dependencies of {tag}")
