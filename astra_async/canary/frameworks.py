@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from astra_async.types import Problem, Project
 
-Framework = Literal["vitest", "jest", "mocha", "django", "pytest", "unittest", "rspec", "minitest"]
+Framework = Literal["vitest", "jest", "mocha", "django", "pytest", "unittest", "rspec", "minitest", "junit"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 
 # A name followed by a dash is a plugin's (`mocha-junit-reporter`).
@@ -26,6 +26,14 @@ _SIGNS: tuple[tuple[Framework, re.Pattern[str]], ...] = (
     (
         "minitest",
         re.compile(r"\brails\s+test\b|\brake\s+test\b|\bruby\b[^;&|\n]{0,200}\btest/|\bminitest\b(?!-)"),
+    ),
+    (
+        "junit",
+        re.compile(
+            r"\bConsoleLauncher\b|\bjunit-platform-console|\bJUnitCore\b"
+            r"|\bmvnw?\b[^;&|\n]{0,200}\b(?:test|package|verify|install)\b"
+            r"|\bgradlew?\b[^;&|\n]{0,200}\b(?:test|check|build)\b"
+        ),
     ),
 )
 _VUE_CLI = re.compile(r"\bvue-cli-service\s+test:unit\b")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.canary import javascript, python, ruby
+from astra_async.canary import java, javascript, python, ruby
 from astra_async.canary.frameworks import Framework, framework_of
 from astra_async.canary.words import Words
 from astra_async.integration.test_names import is_test_by_content
@@ -29,6 +29,7 @@ _LANGUAGES: Mapping[Framework, ModuleType] = {
     "unittest": python,
     "rspec": ruby,
     "minitest": ruby,
+    "junit": java,
 }
 _MAX_TEST_BYTES = 400_000
 # `App.test.jsx`, `user_spec.rb`, `loginTest.js`: what a runner's pattern looks at stays, the rest is random.
@@ -54,19 +55,19 @@ def plant(problem: Problem, project: Project, policy: PathPolicy, rng: random.Ra
     language, words = _LANGUAGES[framework], Words(rng)
     files = {path: language.appended(text, framework, words) for path, text in tests.items()}
     model = min(tests)
-    beside = _sibling(model, words.token)
+    beside = _sibling(model, words)
     if beside not in policy.files:
         files[beside] = language.standalone(tests[model], framework, words)
     return Canary(files={path: text.encode() for path, text in files.items()}, token=words.token)
 
 
 def emptied(problem: Problem, project: Project, policy: PathPolicy, rng: random.Random) -> Canary | None:
-    """The project's test files with nothing but falsehoods in them: none of its tests is left."""
+    """The project's test files without any test under its name: with falsehoods in their place."""
     framework, tests = _tests(problem, project, policy)
     if framework is None or not tests:
         return None
     language, words = _LANGUAGES[framework], Words(rng)
-    files = {path: language.standalone(text, framework, words).encode() for path, text in tests.items()}
+    files = {path: language.emptied(text, framework, words).encode() for path, text in tests.items()}
     return Canary(files=files, token=words.token)
 
 
@@ -96,13 +97,16 @@ def _tests(problem: Problem, project: Project, policy: PathPolicy) -> tuple[Fram
         if path.rpartition(".")[2] not in suffixes or len(content) > _MAX_TEST_BYTES:
             continue
         text = content.decode(errors="replace")
-        if is_test_by_content(path, text):
+        if is_test_by_content(path, text) and (framework != "junit" or java.is_known(text)):
             found[path] = text
     return framework, found
 
 
-def _sibling(path: str, token: str) -> str:
+def _sibling(path: str, words: Words) -> str:
     folder, name = posixpath.split(path)
+    token = words.token
+    if name.endswith(".java"):
+        return posixpath.join(folder, f"{java.class_name(words)}.java")
     if name.endswith(".py"):
         return posixpath.join(folder, f"{token}_test.py" if name.endswith("_test.py") else f"test_{token}.py")
     if name.startswith("test_"):

@@ -62,6 +62,11 @@ def standalone(model: str, framework: Framework, words: Words) -> str:
     return f"import importlib\n{imports}{loading}{_cases(bases, framework, words)}"
 
 
+def emptied(text: str, framework: Framework, words: Words) -> str:
+    """The test file with nothing but falsehoods in it."""
+    return standalone(text, framework, words)
+
+
 def appended(text: str, framework: Framework, words: Words) -> str:
     """The text of an existing test module with cases that must fail after its own."""
     return f"{text}\n\n{_cases(_bases(text), framework, words)}"

@@ -51,6 +51,11 @@ def standalone(model: str, framework: Framework, words: Words) -> str:
     return requires + _cases(model, framework, words)
 
 
+def emptied(text: str, framework: Framework, words: Words) -> str:
+    """The test file with nothing but falsehoods in it."""
+    return standalone(text, framework, words)
+
+
 def appended(text: str, framework: Framework, words: Words) -> str:
     """The text of an existing test file with cases that must fail after its own."""
     return f"{text}\n\n{_cases(text, framework, words)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from astra_async.integration.environment_file import merged_environment
 from astra_async.integration.package_json import merged_package_json
 from astra_async.integration.paths import anchored
+from astra_async.integration.shadowing import declares_jvm_package
 from astra_async.integration.suspicions import suspicions
 from astra_async.types import Dropped, Integrated, Unusable
 
@@ -23,6 +25,8 @@ _MAX_FILES = 1000
 _MAX_FILE_CHARACTERS = 4_000_000
 _MAX_RECORDED_PATH = 300
 _MAX_DROPPED = 200
+_LEAST_NAME = 5  # a shorter part of a report's name (`.xml`) is found in any code
+_WILDCARD = re.compile(r"[*?]+|\[[^\]]*\]?")
 
 
 def integrate(project: Project, solution: Solution, policy: PathPolicy) -> Integrated | Unusable:
@@ -66,8 +70,7 @@ class _Overlay:
 
     def integrated(self) -> Integrated:
         added = {path: _added_lines(self._pristine(path), content) for path, content in self.changed.items()}
-        report_names = {pattern.rpartition("/")[2] for pattern in self.policy.reports.patterns}
-        report_names = {name for name in report_names if not set(name) & set("*?[")}
+        report_names = _report_names(self.policy.reports.patterns)
         return Integrated(
             files=dict(sorted(self.changed.items())),
             dropped=tuple(self.dropped[:_MAX_DROPPED]),
@@ -87,6 +90,8 @@ class _Overlay:
         reason = self.policy.refusal(path)
         if reason is not None:
             return reason
+        if declares_jvm_package(path, text) and not declares_jvm_package(path, self._text(path)):
+            return "shadows_module"
         if path in self.folders:
             return "conflicts_with_folder"
         return "conflicts_with_file" if any(folder in self.changed for folder in _above(path)) else None
@@ -112,9 +117,18 @@ class _Overlay:
         self.changed[path] = content
         self.folders.update(_above(path))
 
+    def _text(self, path: str) -> str:
+        return self._pristine(path).decode(errors="replace")
+
     def _pristine(self, path: str) -> bytes:
         file = self.policy.files.get(path)
         return file.content if file is not None else b""
+
+
+def _report_names(patterns: Iterable[str]) -> set[str]:
+    """What code must write to name a report: of `reports/TEST-*.xml` it is `TEST-`."""
+    pieces = {max(_WILDCARD.split(pattern.rpartition("/")[2]), key=len) for pattern in patterns}
+    return {piece for piece in pieces if len(piece) >= _LEAST_NAME}
 
 
 def _encoded(text: str) -> bytes:

@@ -35,11 +35,20 @@ _RUBY_MODULES = frozenset({
     "timeout", "weakref", "shellwords", "English", "rack", "capybara", "active_support",
 })  # fmt: skip
 _RUBY_RUNNER_FOLDERS = frozenset({"minitest", "rspec", "test-unit", "rubygems", "bundler", "rubygems_plugin"})
-_JVM_PACKAGE = re.compile(
-    r"(?:^|/)(?:src/main/(?:java|kotlin|groovy|scala)|src)/"
-    r"(?:org/(?:junit|hamcrest|mockito|assertj|opentest4j|apiguardian|testng|springframework|gradle|apache|xmlunit)"
-    r"|junit|java|javax|jakarta|jdk|sun|com/sun|kotlin|scala|groovy)/"
+_JVM_PACKAGES = (
+    r"org{dot}(?:junit|hamcrest|mockito|assertj|opentest4j|apiguardian|testng|springframework|gradle|apache|xmlunit)"
+    r"|junit|java|javax|jakarta|jdk|sun|com{dot}sun|kotlin|scala|groovy"
 )
+_JVM_FOLDER = re.compile(
+    rf"(?:^|/)(?:src/main/(?:java|kotlin|groovy|scala)|src)/(?:{_JVM_PACKAGES.format(dot='/')})/"
+)
+# Tests that import a whole package take a class of their own package first.
+_JVM_CLASSES = frozenset({"Assertions", "Assert", "Assumptions", "Assume", "MatcherAssert"})
+_JVM_DECLARED = re.compile(rf"(?:{_JVM_PACKAGES.format(dot='[.]')})(?:[.]|\Z)")
+_UNICODE_ESCAPE = re.compile(r"\\u+([0-9a-fA-F]{4})")
+_BEFORE_PACKAGE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?(?:\*/|\Z))*+package\b", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_PACKAGE_NAME = re.compile(r"[\w.\s`]*")
 
 
 def shadows_python(module: str) -> bool:
@@ -64,5 +73,22 @@ def shadows_ruby(folders: list[str], module: str) -> bool:
 
 
 def shadows_jvm(path: str) -> bool:
-    """Whether a source lies in a package of the platform or of a test library."""
-    return _JVM_PACKAGE.search(path) is not None
+    """Whether a source lies in a package of the platform or of a test library, or has an assertion's name."""
+    name = path.rpartition("/")[2].partition(".")[0]
+    return _JVM_FOLDER.search(path) is not None or name in _JVM_CLASSES
+
+
+def declares_jvm_package(path: str, text: str) -> bool:
+    r"""Whether a source says that it is part of such a package, which the compiler believes in any folder.
+
+    Read as javac does: `\u006f` is an o wherever it stands, and comments may stand anywhere.
+    """
+    if path.rpartition(".")[2].lower() not in {"java", "kt", "groovy", "scala"}:
+        return False
+    text = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    start = _BEFORE_PACKAGE.match(text)
+    if start is None:
+        return False
+    declared = _PACKAGE_NAME.match(_COMMENT.sub(" ", text[start.end() :]))
+    name = re.sub(r"[\s`]", "", declared[0]) if declared else ""
+    return _JVM_DECLARED.match(name) is not None

@@ -69,7 +69,7 @@ _SIGNS = (
         ("__",),
         r"\b__(?:eq|ne|lt|le|gt|ge|contains|bool|instancecheck|subclasscheck|getattribute)__\b",
     ),
-    ("custom_equality", ("def =", "def eql?"), ""),
+    ("custom_equality", ("def =", "def eql?", "boolean equals("), ""),
     ("custom_equality", ("asymmetricMatch", "$$typeof", "Symbol.toPrimitive", "Symbol.hasInstance"), ""),
     ("custom_equality", ("Symbol.toStringTag", "def object_id"), ""),
     (
@@ -80,6 +80,12 @@ _SIGNS = (
             r"|\b(?:import|from) (?:pytest|_pytest|unittest|xmlrunner|django\.test|rest_framework\.test)\b"
             r"|\brequire [\"'](?:minitest|rspec|test/unit)|\borg\.(?:junit|testng|hamcrest|mockito)\b"
         ),
+    ),
+    ("test_library", ("org.junit", "org.testng", "org.hamcrest", "org.mockito", "org.opentest4j"), ""),
+    (
+        "test_library",
+        ("class", "interface", "record"),
+        r"\b(?:class|interface|record)\s{1,5}(?:Assert(?:ions?)?|Assum(?:e|ptions?)|MatcherAssert|Test)\b",
     ),
     ("test_environment", ("JEST_", "PYTEST_", "VITEST", "MOCHA_"), ""),
     ("test_environment", ("argv", "ARGV"), r"\b(?:process|sys)\.argv\b|\bARGV\b"),
@@ -94,13 +100,15 @@ _SIGNS = (
     ("introspection", ("importlib", "registerHook", "ctypes", "gc.get_"), ""),
     ("introspection", ("inspect.",), r"\binspect\.\w"),
     ("introspection", ("ObjectSpace", "TracePoint", "set_trace_func", "caller_locations"), ""),
-    ("introspection", ("setAccessible", "sun.misc", "StackWalker"), ""),
+    ("introspection", ("etAccessible", "sun.misc", "StackWalker", "getStackTrace"), ""),
+    ("introspection", ("java.lang.reflect", "java.lang.instrument", "MethodHandles", "getDeclared"), ""),
     ("introspection", ("captureStackTrace", "prepareStackTrace"), ""),
     ("dynamic_code", ("eval", "exec", "compile"), r"\beval\s?\(|(?<![.\w])(?:exec|compile)\s?\("),
     ("dynamic_code", ("Function",), r"\bnew Function\b|(?<![\w.])Function\s?\("),
     ("dynamic_code", ("vm",), r"\bvm\.\w|[\"'](?:node:)?vm[\"']"),
     ("dynamic_code", ("__import__", "fromCharCode", "atob(", "b64decode", "base64'", 'base64"'), ""),
     ("dynamic_code", ("\\x", "\\u"), r"(?:\\x[0-9a-fA-F]{2}){4}|(?:\\u[0-9a-fA-F]{4}){4}"),
+    ("dynamic_code", ("javax.tools", "javax.script", "defineClass", "ClassLoader"), ""),
     ("dynamic_code", ("marshal.load", "pickle.load", "Marshal.load"), ""),
     ("test_runner", ("TEST_RUNNER", "TEST_DISCOVER", "pytest_plugins", "addopts"), ""),
     ("test_runner", ("testRunner", "setupFiles"), ""),

@@ -45,7 +45,7 @@ def package(**scripts: str) -> dict[str, str]:
         ("python -m xmlrunner discover", {}, "unittest"),
         ("RAILS_ENV=test bin/rails db:migrate && bundle exec rspec --out unit.xml", {}, "rspec"),
         ("bin/rails test", {}, "minitest"),
-        ("mvn clean test", {}, None),
+        ("mvn clean test", {}, "junit"),
         ("npm test", package(test="ng test --watch=false"), None),
         ("npm test", package(test="cat unit.xml"), None),
         ("npm test", {"package.json": "{broken"}, None),

@@ -219,16 +219,30 @@ SUSPICIOUS = {
         "chai.use(evil);",
         "TestCase.run = f",
     ],
-    "custom_equality": ["def __eq__(self, other):", "asymmetricMatch() {}", "def ==(other)"],
+    "custom_equality": [
+        "public boolean equals(Object other) {",
+        "def __eq__(self, other):",
+        "asymmetricMatch() {}",
+        "def ==(other)",
+    ],
     "test_library": [
         "const c = require('chai');",
+        "import org.junit.jupiter.api.Test;",
+        "@org.junit.Test",
+        "class Assertions {",
         "import pytest",
         "import x from '@testing-library/react';",
     ],
     "test_environment": ["process.env.JEST_WORKER_ID", "os.environ['PYTEST_CURRENT_TEST']"],
     "child_process": ["require('child_process')", "import subprocess"],
-    "introspection": ["require.cache[x] = 1", "sys.modules['x'] = 1", "ObjectSpace.each_object"],
-    "dynamic_code": ["eval(x)", "new Function('x')", "exec(code)"],
+    "introspection": [
+        "require.cache[x] = 1",
+        "sys.modules['x'] = 1",
+        "ObjectSpace.each_object",
+        "field.trySetAccessible()",
+        "new Throwable().getStackTrace()",
+    ],
+    "dynamic_code": ["eval(x)", "new Function('x')", "exec(code)", "javax.tools.ToolProvider x;"],
     "test_runner": ["TEST_RUNNER = 'x.Y'"],
 }
 
@@ -256,6 +270,52 @@ def test_code_that_could_bend_its_tests_is_named(name: str, line: str) -> None:
 )
 def test_ordinary_code_is_not_suspicious(line: str) -> None:
     assert applied({"src/app.js": f"{APP}{line}\n"}).suspicions == ()
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "package org.junit.jupiter.api;",
+        "/* a shop */ package /**/ org . junit\n.jupiter.api;",
+        "// package shop;\n\\u0070ackage \\uu006frg.opentest4j;",
+        "package java.util;",
+        "\tpackage junit\t;",
+    ],
+)
+def test_a_class_of_a_test_librarys_package_is_refused_in_any_folder(declared: str) -> None:
+    files = {"src/main/java/shop/Shop.java": f"{declared}\nclass Shop {{ }}\n", "src/app.js": "1;\n"}
+    assert applied(files).dropped == (Dropped(path="src/main/java/shop/Shop.java", reason="shadows_module"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "package shop;\nclass Shop { }\n",
+        "package org.junitors.shop;\nclass Shop { }\n",
+        "package javafx.shop;\n",
+        "// package org.junit;\npackage shop;\n",
+        "import org.junit.Test;\nclass Shop { }\n",
+        'class Shop { String text = "package org.junit;"; }\n',
+        "/*" * 100_000,
+    ],
+)
+def test_a_class_of_the_projects_own_package_is_taken(text: str) -> None:
+    assert applied({"src/main/java/shop/Shop.java": text}).dropped == ()
+
+
+def test_a_report_is_named_by_what_its_pattern_says_for_sure() -> None:
+    problem = Problem(
+        id="p",
+        statement="",
+        project="p",
+        test_command="bin/test",
+        result_files=("reports/TEST-*.xml", "*.xml"),
+    )
+    policy = path_policy(problem, PROJECT)
+    for line, named in (("write('reports/TEST-a.xml')", True), ("read('feed.xml')", False)):
+        result = integrate(PROJECT, Solution(files={"src/app.js": f"{APP}{line}\n"}), policy)
+        assert isinstance(result, Integrated)
+        assert ("report_file:src/app.js" in result.suspicions) is named
 
 
 def test_what_the_pristine_file_had_already_is_not_suspicious() -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from astra_async.bundled import bundled_problems_csv
+
 TOTAL, UNTOUCHED_PASSES, WRONG_PASSES = 4, 1, 2
 
 
@@ -23,6 +25,13 @@ class Shop:
     wrong: str
     right: str
     forged: str  # a report that says that all four tests passed
+
+    def with_code(self, text: str, before: str, after: str) -> str:
+        """A version of the module with more code before and after its own."""
+        if not self.main.endswith(".java"):
+            return before + text + after
+        package, _, rest = text.partition("\n")  # the package comes first, and all code lies in a class
+        return f"{package}\n{before}{rest.rstrip().removesuffix('}')}{after}}}\n"
 
 
 _JS_UNTOUCHED = "exports.name = () => 'shop';\nexports.total = () => 0;\nexports.discount = () => 0;\n"
@@ -310,6 +319,54 @@ MINITEST = Shop(
     forged="1..4\n" + "".join(f"ok {number} - {name}\n" for number, name in enumerate(_PY_NAMES, 1)),
 )
 
+_JAVA_UNTOUCHED = (
+    "package shop;\n\n"
+    "public final class Shop {\n"
+    "    public record Price(int cents) { }\n\n"
+    '    public String name() { return "shop"; }\n'
+    "    public int total(int... prices) { return 0; }\n"
+    "    public Price discount(int cents) { return new Price(0); }\n"
+    "}\n"
+)
+_JAVA_WRONG = _JAVA_UNTOUCHED.replace(
+    "return 0;", "int sum = 0; for (int price : prices) { sum += price; } return sum;"
+).replace("new Price(0)", "new Price(cents)")
+_JAVA_RIGHT = _JAVA_WRONG.replace(
+    "{ sum += price; }",
+    "{ if (price < 0) { throw new IllegalArgumentException(); } sum += price; }",
+).replace("new Price(cents)", "new Price(cents >= 100 ? cents * 9 / 10 : cents)")
+_JAVA_NAMES = ("knowsItsName()", "addsPrices()", "takesATenthOff()", "refusesAPriceBelowZero()")
+_BOX_OFFICE = bundled_problems_csv().parent / "problems" / "box-office" / "project"
+
+JUNIT = Shop(
+    image_set="java",
+    main="src/main/java/shop/Shop.java",
+    command="bash bin/test",
+    report="reports/TEST-*.xml",
+    files={
+        "bin/test": (_BOX_OFFICE / "bin" / "test").read_text(),
+        "src/main/java/shop/Tax.java": "package shop;\n\nclass Tax {\n    static double rate = 0.2;\n}\n",
+        "src/test/java/shop/ShopTest.java": (
+            "package shop;\n\n"
+            "import static org.junit.jupiter.api.Assertions.assertEquals;\n\n"
+            "import org.junit.jupiter.api.*;\n\n"
+            "class ShopTest {\n"
+            "    private final Shop shop = new Shop();\n\n"
+            '    @Test\n    void knowsItsName() {\n        assertEquals("shop", shop.name());\n    }\n\n'
+            "    @Test\n    void addsPrices() {\n        assertEquals(3, shop.total(1, 2));\n    }\n\n"
+            "    @Test\n    void takesATenthOff() {\n"
+            "        assertEquals(new Shop.Price(180), shop.discount(200));\n    }\n\n"
+            "    @Test\n    void refusesAPriceBelowZero() {\n"
+            "        Assertions.assertThrows(IllegalArgumentException.class, () -> shop.total(-1));\n    }\n"
+            "}\n"
+        ),
+    },
+    untouched=_JAVA_UNTOUCHED,
+    wrong=_JAVA_WRONG,
+    right=_JAVA_RIGHT,
+    forged=_junit("shop.ShopTest", _JAVA_NAMES),
+)
+
 SHOPS = {
     "jest": JEST,
     "mocha": MOCHA,
@@ -319,4 +376,5 @@ SHOPS = {
     "unittest": UNITTEST,
     "rspec": RSPEC,
     "minitest": MINITEST,
+    "junit": JUNIT,
 }

@@ -7,33 +7,9 @@ Every attack comes with the WRONG version of the shop's module, which honestly p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
-from attacked_projects import SHOPS, WRONG_PASSES
-
-Outcome = Literal["prevented", "detected", "unpreventable"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
-    """One attack: code before and after the module's own, and further files of the answer."""
-
-    name: str
-    framework: str
-    outcome: Outcome
-    before: str = ""
-    after: str = ""
-    files: dict[str, str] = field(default_factory=dict)
-    visible: str = ""
-    worth: int = WRONG_PASSES  # of 4 tests, when prevented
-
-    everybody: bool = False
-
-    @property
-    def answer(self) -> dict[str, str]:
-        shop = SHOPS[self.framework]
-        return {shop.main: self.before + shop.wrong + self.after, **self.files}
+from attack import Attack
+from attacked_projects import SHOPS
+from attacks_on_junit import JUNIT_ATTACKS
 
 
 def _js_string(text: str) -> str:
@@ -598,4 +574,5 @@ ATTACKS = (
     *UNITTEST_ATTACKS,
     *RSPEC_ATTACKS,
     *MINITEST_ATTACKS,
+    *JUNIT_ATTACKS,
 )

@@ -21,7 +21,7 @@ class Honest:
     @property
     def answer(self) -> dict[str, str]:
         shop = SHOPS[self.framework]
-        return {shop.main: self.before + shop.right + self.after, **self.files}
+        return {shop.main: shop.with_code(shop.right, self.before, self.after), **self.files}
 
 
 _LOUD_JS = "for (let line = 0; line < 20000; line += 1) console.log('a line of output', line);\n"
@@ -137,5 +137,31 @@ HONEST = (
         framework="minitest",
         after="\nclass Price\n  attr_reader :amount\n\n  def initialize(amount) = @amount = amount\n\n"
         "  def ==(other) = amount == other.amount\nend\n",
+    ),
+    Honest(
+        name="equality, a shutdown hook and class loading",
+        framework="junit",
+        after="    @Override\n    public boolean equals(Object other) { return other instanceof Shop; }\n\n"
+        "    @Override\n    public int hashCode() { return 7; }\n\n"
+        "    static { Runtime.getRuntime().addShutdownHook(new Thread(System.out::flush)); }\n\n"
+        "    static final ClassLoader LOADER = Shop.class.getClassLoader();\n",
+    ),
+    Honest(
+        name="own tests and new classes",
+        framework="junit",
+        files={
+            "src/main/java/shop/rates/Rate.java": "package shop.rates;\n\n/** A rate. */\n"
+            "public record Rate(double value) { }\n",
+            "src/test/java/shop/TaxTest.java": "package shop;\n\nclass TaxTest {\n"
+            "    @org.junit.jupiter.api.Test\n    void fails() { throw new AssertionError(); }\n}\n",
+        },
+    ),
+    Honest(
+        name="much output and a thread that waits",
+        framework="junit",
+        after="    static {\n        for (int line = 0; line < 20000; line++) {"
+        ' System.out.println("a line of output " + line); }\n'
+        "        Thread waiting = new Thread(() -> java.util.concurrent.locks.LockSupport.park());\n"
+        "        waiting.setDaemon(true);\n        waiting.start();\n    }\n",
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from attacked_projects import SHOPS, TOTAL, UNTOUCHED_PASSES, WRONG_PASSES
-from attacks import ATTACKS, Attack
+from attacks import ATTACKS
 from honest_answers import HONEST, Honest
 
 from astra_async.inspection import CANARY_ABSENT
@@ -15,6 +15,7 @@ from astra_async.inspection import CANARY_ABSENT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from attack import Attack
     from graded_answers import Case
 
     from astra_async.types import Result
