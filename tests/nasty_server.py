@@ -9,17 +9,15 @@ import asyncio
 import json
 import socket
 import struct
-import threading
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from small_problems import solution
+from threaded_server import ThreadedServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
-    from typing import Self
 
     Behaviour = Callable[["Connection"], Awaitable[None]]
     # (sample as PROBLEM/SAMPLE, attempt from 1) -> what to do
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-class NastyServer:
-    """A context manager.
+class NastyServer(ThreadedServer):
+    """Answers as its script says.
 
     Attributes:
         asked: requests by sample.
@@ -37,37 +35,18 @@ class NastyServer:
     """
 
     def __init__(self, script: Script) -> None:
+        super().__init__()
         self.script = script
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.base_url = ""
         self.port = 0
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._listening: asyncio.Server
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        listening = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=512)
-        self._listening = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
-        self.port = self._listening.sockets[0].getsockname()[1]
+    async def listen(self) -> asyncio.Server:
+        listening = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=512)
+        self.port = listening.sockets[0].getsockname()[1]
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _end(self) -> None:
-        self._listening.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        return listening
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

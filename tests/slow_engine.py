@@ -6,21 +6,21 @@ import asyncio
 import random
 import shutil
 import tempfile
-import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from threaded_server import ThreadedServer
+
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self
 
 _PIECES = 8
 _PAUSES = 60  # between two pieces, as parts of the longest delay
 
 
-class SlowEngine:
-    """A context manager; in a thread of the test's own process.
+class SlowEngine(ThreadedServer):
+    """Between the program and an engine.
 
     Attributes:
         host: for DOCKER_HOST.
@@ -28,6 +28,7 @@ class SlowEngine:
     """
 
     def __init__(self, longest_s: float, *, behind: str = "/var/run/docker.sock") -> None:
+        super().__init__()
         self._folder = Path(tempfile.mkdtemp(prefix="astra-"))  # short: a socket's path has at most 107 bytes
         self.host = f"unix://{self._folder}/docker.sock"
         self.longest_s = longest_s
@@ -35,39 +36,23 @@ class SlowEngine:
         self._passing.set()
         self._behind = behind
         self._random = random.Random(7)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        path = f"{self._folder}/docker.sock"
-        listening = asyncio.start_unix_server(self._serve, path, backlog=512)
-        self._listening = asyncio.run_coroutine_threadsafe(listening, self._loop).result()
-        return self
+    async def listen(self) -> asyncio.Server:
+        return await asyncio.start_unix_server(self._serve, f"{self._folder}/docker.sock", backlog=512)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        super().__exit__(kind, error, trace)
         shutil.rmtree(self._folder)
 
     def hang(self) -> None:
         """From now on neither requests nor answers pass."""
-        self._loop.call_soon_threadsafe(self._passing.clear)
+        self.loop.call_soon_threadsafe(self._passing.clear)
 
     def go_on(self) -> None:
         """What was held back passes."""
-        self._loop.call_soon_threadsafe(self._passing.set)
-
-    async def _end(self) -> None:
-        self._listening.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        self.loop.call_soon_threadsafe(self._passing.set)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         their_reader, their_writer = await asyncio.open_unix_connection(self._behind)

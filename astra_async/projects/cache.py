@@ -5,11 +5,13 @@
     CACHE/incoming/...           downloads under way
 
 Every file appears by rename, so that several processes may share a cache and a killed one leaves no half
-object; contents are checked against their name before each use.
+object; contents are checked against their name before each use. A download is locked while it is under way:
+its age alone would tell nothing once somebody has set the machine's clock.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -104,7 +106,9 @@ class Cache:
         for path in self._incoming.glob("*"):
             with suppress(OSError):  # another process may have been faster
                 if time.time() - path.stat().st_mtime > _ABANDONED_S:
-                    path.unlink()
+                    with path.open("rb") as file:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being filled
+                        path.unlink()
 
     def _unwritable(self, error: OSError) -> SourceError:
         return SourceError(
@@ -121,6 +125,8 @@ class Incoming:
         self._digest = hashlib.sha256()
         self._size = 0
         self._file = path.open("xb")
+        with suppress(OSError):  # a file system without locks: age is all there is
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def __enter__(self) -> Self:
         return self
@@ -151,7 +157,7 @@ class Incoming:
         sha256 = self._digest.hexdigest()
         target = self._cache.path(sha256)
         try:
-            self._file.close()  # flushes: the disk may turn out full only here
+            self._file.flush()  # the disk may turn out full only here
             target.parent.mkdir(parents=True, exist_ok=True)
             self._path.replace(target)
         except OSError as error:

@@ -502,6 +502,18 @@ def test_what_killed_processes_left_is_swept_and_younger_downloads_are_not(tmp_p
         assert (folder / "young").exists()
 
 
+def test_a_download_under_way_is_not_swept_though_the_clock_was_set_forward(tmp_path: Path) -> None:
+    with Cache(tmp_path).incoming() as mine:
+        mine.write(b"first, ")
+        (path,) = (tmp_path / "incoming").iterdir()
+        os.utime(path, (time.time() - 90_000,) * 2)
+        with Cache(tmp_path).incoming():
+            assert path.exists()
+        mine.write(b"second")
+        sha256 = mine.keep()
+    assert Cache(tmp_path).path(sha256).read_bytes() == b"first, second"
+
+
 def test_a_cache_that_cannot_be_written_is_told_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     cache = Cache(tmp_path / "file/cache")

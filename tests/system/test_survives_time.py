@@ -1,0 +1,169 @@
+"""The whole program while the wall clock is set, and while it stands still itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from whole_runs import Run, awaited, finished
+
+from nasty_server import NastyServer, answers, falls_silent, refuses, resets
+from preloaded import compiled, needs_compiler
+from small_problems import solution, write_problems
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nasty_server import Behaviour, Connection
+
+pytestmark = pytest.mark.docker
+SAMPLES = 10
+DAY_S = 86_400
+FORTH_AND_BACK = f"0:-{DAY_S},1.5:{2 * DAY_S},3:-{2 * DAY_S},5:{2 * DAY_S},7:-{DAY_S},9:{DAY_S}"
+BACK_AND_FORTH = f"0:-{2 * DAY_S},3:{DAY_S},5:-{DAY_S},7:{3 * DAY_S}"
+
+
+async def asks_to_wait_until_a_date(connection: Connection) -> None:
+    """429 with Retry-After as a date, by a clock that nobody sets."""
+    now = datetime.now(UTC)
+    date, after = (format_datetime(at, usegmt=True) for at in (now, now + timedelta(seconds=2)))
+    await refuses(429, date=date, retry_after=after)(connection)
+
+
+FIRST_ATTEMPTS: dict[int, Behaviour] = {
+    0: asks_to_wait_until_a_date,
+    1: falls_silent,
+    2: resets,
+    3: refuses(503),
+    4: refuses(429, retry_after="1"),
+    5: falls_silent,
+}
+
+
+def trouble_then_answer(sample: str, attempt: int) -> Behaviour:
+    """Sample n passes n of the tests, modulo 4; a first attempt may fail."""
+    number = int(sample.partition("/")[2])
+    if attempt == 1 and number in FIRST_ATTEMPTS:
+        return FIRST_ATTEMPTS[number]
+    return answers(solution(1 + number % 4))
+
+
+def a_run(folder: Path, server: NastyServer, image: str, *, sleep_s: float, timeout_s: float = 20) -> Run:
+    """Calls and tests alike may take `timeout_s` seconds."""
+    folder.mkdir(exist_ok=True)
+    problems = write_problems(folder, ["p"], image, before=f"sleep {sleep_s}", named=True)
+    head, line = problems.read_text().splitlines()
+    problems.write_text(f"{head},timeout_s\n{line},{timeout_s}\n")
+    return Run(
+        folder=folder,
+        problems=problems,
+        base_url=server.base_url,
+        samples=SAMPLES,
+        options=("--sandboxes", "4"),
+        settings={"timeout_s": timeout_s},
+    )
+
+
+def check_scores(run: Run) -> None:
+    run.check_end()
+    results = run.lines("results.jsonl")
+    assert {line["sample"]: line["passed"] for line in results} == {n: 1 + n % 4 for n in range(SAMPLES)}
+    assert not any(line["timed_out"] for line in results)
+
+
+@needs_compiler
+def test_a_wall_clock_that_is_set_by_days_delays_nothing_and_changes_no_score(
+    tmp_path: Path, tiny_image: str
+) -> None:
+    clock = str(compiled("jumping_clock", tmp_path))
+    with NastyServer(trouble_then_answer) as calm_server, NastyServer(trouble_then_answer) as server:
+        calm = a_run(tmp_path / "calm", calm_server, tiny_image, sleep_s=1, timeout_s=3)
+        run = a_run(tmp_path / "set", server, tiny_image, sleep_s=1, timeout_s=3)
+        run.environ = {"LD_PRELOAD": clock, "JUMPS": FORTH_AND_BACK}
+        began = time.monotonic()
+        processes = calm.start(), run.start()
+        finished(processes[0], 0)
+        calm_s = time.monotonic() - began
+        finished(processes[1], 0)
+        assert time.monotonic() - began < 2 * calm_s + 10, "back-off is random, but has no day in it"
+        for each in (calm, run):
+            check_scores(each)
+            check_durations(each)
+        assert set(server.answered.values()) == {1}
+    days = {line["finished_at"][:10] for line in run.lines("completions.jsonl")}
+    assert len(days) > 1, "the clock was set in mid-run"
+
+
+@needs_compiler
+def test_a_killed_run_resumes_at_once_under_a_clock_of_another_day(tmp_path: Path, tiny_image: str) -> None:
+    clock = str(compiled("jumping_clock", tmp_path))
+    with NastyServer(trouble_then_answer) as server:
+        run = a_run(tmp_path, server, tiny_image, sleep_s=1, timeout_s=3)
+        run.environ = {"LD_PRELOAD": clock, "JUMPS": FORTH_AND_BACK}
+        process = run.start()
+        run.await_lines("results.jsonl", 2)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        answered = len(run.lines("completions.jsonl"))
+        run.environ = {"LD_PRELOAD": clock, "JUMPS": BACK_AND_FORTH}
+        run.finish()
+        check_scores(run)
+        check_durations(run)
+        asked_again = [sample for sample, count in server.answered.items() if count > 1]
+        assert len(asked_again) <= SAMPLES - answered
+
+
+def check_durations(run: Run) -> None:
+    """No duration is a matter of the wall clock: none is negative, none has a day in it."""
+    durations = [
+        line[name] for line in run.lines("results.jsonl") for name in ("test_s", "latency_s", "ttft_s")
+    ]
+    durations += [event.get("seconds") for event in run.lines("events.jsonl")]
+    measured = [duration for duration in durations if duration is not None]
+    assert len(measured) >= 2 * SAMPLES
+    assert all(0 <= duration < 120 for duration in measured)
+
+
+@needs_compiler
+def test_the_clock_of_these_tests_is_set_as_told(tmp_path: Path) -> None:
+    asked = "import time; print(time.time(), time.monotonic(), time.localtime().tm_yday); time.sleep(0.3); "
+    asked += "print(time.time(), time.monotonic(), time.localtime().tm_yday)"
+    environ = {**os.environ, "LD_PRELOAD": str(compiled("jumping_clock", tmp_path)), "JUMPS": f"0.2:{DAY_S}"}
+    said = subprocess.run(
+        [sys.executable, "-c", asked], check=True, capture_output=True, text=True, env=environ
+    )
+    before, after = ([float(word) for word in line.split()] for line in said.stdout.splitlines())
+    assert DAY_S < after[0] - before[0] < DAY_S + 5
+    assert after[1] - before[1] < 5
+
+
+def test_a_program_that_stood_still_loses_nothing_and_lets_nothing_time_out(
+    tmp_path: Path, tiny_image: str
+) -> None:
+    """Tests and answers that come to their end meanwhile, within limits that pass meanwhile."""
+
+    def script(sample: str, _: int) -> Behaviour:
+        number = int(sample.partition("/")[2])
+        return answers(solution(1 + number % 4), after_s=0.0 if number < 2 else 6.0)
+
+    with NastyServer(script) as server:
+        run = a_run(tmp_path, server, tiny_image, sleep_s=4, timeout_s=15)
+        run.options = ("--sandboxes", "5")
+        process = run.start()
+        awaited((run.out / "run.json").exists, "the run")
+        awaited(lambda: len(run.containers(running_only=True)) == 2, "two running containers")
+        awaited(lambda: server.asked.total() == SAMPLES, "all calls")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(30)
+        process.send_signal(signal.SIGCONT)
+        finished(process, 0)
+        check_scores(run)
+        assert set(server.asked.values()) == {1}
+        assert {"retry", "sandbox_retry"}.isdisjoint(run.kinds())

@@ -1,0 +1,45 @@
+"""A server of the tests in a thread of their own process, with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+
+class ThreadedServer(ABC):
+    """A context manager; `loop` runs in the thread while it is open."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._listening: asyncio.Server
+
+    @abstractmethod
+    async def listen(self) -> asyncio.Server:
+        """Begin to listen; whatever the server must know of its address is set here."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._listening = asyncio.run_coroutine_threadsafe(self.listen(), self.loop).result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    async def _end(self) -> None:
+        self._listening.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
