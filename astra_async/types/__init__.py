@@ -1,0 +1,77 @@
+"""The values that travel through the house, all frozen, and the Protocols of its edges.
+
+A sample's way: Problem -> Project -> Prompt -> Completion -> Solution -> Integrated -> Execution
+-> TestReport -> Verdict -> Result. Units stand in the names (`_s` seconds, `_bytes` bytes, `_usd`
+US dollars); paths inside a project are relative, with `/`, and never begin with `./`.
+
+    samples    Problem, SampleKey          answers    Solution, Integrated
+    projects   Project, Prompt             sandbox    Job, Execution, Sandbox
+    calls      Completion, Provider        results    TestReport, Verdict, Result
+"""
+
+from astra_async.types.answers import Dropped, Integrated, Solution, Unusable
+from astra_async.types.calls import (
+    CallWatch,
+    Completion,
+    FinishReason,
+    ModelRequest,
+    ModelSettings,
+    Provider,
+    RateLimits,
+    RateWindow,
+    Usage,
+)
+from astra_async.types.projects import Project, ProjectFile, ProjectStore, Prompt
+from astra_async.types.results import (
+    REUSED,
+    Failure,
+    NamedOutcome,
+    Outcome,
+    Result,
+    Status,
+    TestCase,
+    TestReport,
+    Trouble,
+    Verdict,
+)
+from astra_async.types.samples import ExpectedTest, Format, Manifest, Problem, SampleKey
+from astra_async.types.sandbox import Execution, Job, Limits, Sandbox
+
+__all__ = [
+    "REUSED",
+    "CallWatch",
+    "Completion",
+    "Dropped",
+    "Execution",
+    "ExpectedTest",
+    "Failure",
+    "FinishReason",
+    "Format",
+    "Integrated",
+    "Job",
+    "Limits",
+    "Manifest",
+    "ModelRequest",
+    "ModelSettings",
+    "NamedOutcome",
+    "Outcome",
+    "Problem",
+    "Project",
+    "ProjectFile",
+    "ProjectStore",
+    "Prompt",
+    "Provider",
+    "RateLimits",
+    "RateWindow",
+    "Result",
+    "SampleKey",
+    "Sandbox",
+    "Solution",
+    "Status",
+    "TestCase",
+    "TestReport",
+    "Trouble",
+    "Unusable",
+    "Usage",
+    "Verdict",
+]

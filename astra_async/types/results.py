@@ -1,0 +1,121 @@
+"""What the tests said, the verdict, and the final line of a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from astra_async.types.calls import Usage
+from astra_async.types.samples import SampleKey
+
+if TYPE_CHECKING:
+    from astra_async.types.answers import Dropped
+    from astra_async.types.calls import FinishReason
+    from astra_async.types.samples import Format
+
+Status = Literal["scored", "no_solution"]
+Failure = Literal[
+    "tests_failed",
+    "no_report",
+    "build_failure",
+    "timeout",
+    "out_of_memory",
+    "tampered",
+    "refusal",
+    "truncated",
+    "context_exceeded",
+    "format_error",
+    "path_violation",
+]
+Trouble = Literal["provider_error", "project_error", "sandbox_error"]
+Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
+
+REUSED = "verdict of sample "  # how the note of a result begins whose verdict is another sample's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCase:
+    """One reported test case."""
+
+    __test__: ClassVar[bool] = False  # not a test for pytest to collect
+
+    name: str
+    outcome: Outcome
+    classname: str = ""
+    file: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestReport:
+    """All cases of all result files, and what could not be read of them."""
+
+    __test__: ClassVar[bool] = False
+
+    cases: tuple[TestCase, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedOutcome:
+    """One expected test and what became of it."""
+
+    name: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Expected tests that passed, of T; everything else that was reported is `extra_tests`."""
+
+    passed: int
+    total: int
+    tests: tuple[NamedOutcome, ...] = ()
+    extra_tests: tuple[NamedOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One final line of results.jsonl, field for field (INTERFACE.md, "Run directory")."""
+
+    schema: int
+    model: str
+    format: Format
+    problem_id: str
+    sample: int
+    status: Status
+    failure: Failure | None
+    passed: int
+    total: int
+    score: float
+    tests: tuple[NamedOutcome, ...] = ()
+    extra_tests: tuple[NamedOutcome, ...] = ()
+    exit_code: int | None = None
+    timed_out: bool = False
+    repairs: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    suspicions: tuple[str, ...] = ()
+    finish_reason: FinishReason = "stop"
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    attempts: int = 1
+    ttft_s: float | None = None
+    latency_s: float = 0.0
+    test_s: float = 0.0
+    input_characters: int = 0
+    output_characters: int = 0
+    files_changed: int = 0
+    lines_written: int = 0
+    prompt_sha256: str = ""
+    solution_sha256: str = ""
+    image_id: str = ""
+    returned_model: str = ""
+    output_tail: str = ""
+    note: str = ""  # one line on why there is no solution or no report
+    started_at: str = ""
+    finished_at: str = ""
+
+    @property
+    def key(self) -> SampleKey:
+        """The sample this line is final for."""
+        return SampleKey(self.model, self.format, self.problem_id, self.sample)

@@ -1,0 +1,77 @@
+"""Containers: what one may use and has to do, what happened in it, and the Protocol that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one container may use (`[sandbox]` in TOML)."""
+
+    timeout_s: float = 300.0
+    memory_bytes: int = 4 * 1024**3
+    processes: int = 512
+    tmp_bytes: int = 256 * 1024**2
+    file_bytes: int = 1024**3
+    disk_bytes: int = 4 * 1024**3
+    output_bytes: int = 1024**2  # kept of the output: half from its head, half from its tail
+    report_bytes: int = 16 * 1024**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One container's work. `archive` is a tar of the whole project, relative to its root.
+
+    The sandbox rewrites owners to the run's user. `result_files` are paths or globs relative to the
+    project; they are deleted before the command runs and read when the container is dead.
+    """
+
+    image: str
+    archive: bytes
+    command: str
+    result_files: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What happened in a healthy container.
+
+    `output` is head and tail of standard output and error as they came, with a line that says how
+    many bytes were left out between them; `stdout` the same of standard output alone (for TAP).
+    `failed_limit` names a limit other than time and memory that was hit (`disk`), else None.
+    """
+
+    exit_code: int | None
+    timed_out: bool = False
+    out_of_memory: bool = False
+    failed_limit: str | None = None
+    duration_s: float
+    output: str = ""
+    stdout: str = ""
+    output_bytes: int = 0
+    reports: Mapping[str, bytes] = field(default_factory=dict)
+    report_problems: tuple[str, ...] = ()
+    image_id: str = ""
+
+
+class Sandbox(Protocol):
+    """Runs one job in a fresh container, or raises SandboxError; nothing of it remains afterwards."""
+
+    async def image_id(self, image: str) -> str:
+        """The content id (sha256:...) of an image; raises ImageError when it is not there."""
+        ...
+
+    def expect(self, image: str, limits: Limits) -> None:
+        """An answer for this image is under way: a container may be made ahead. Never blocks."""
+
+    async def run(self, job: Job) -> Execution:
+        """Run the job's command; waits for a free slot first."""
+        ...
