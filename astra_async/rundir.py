@@ -217,10 +217,10 @@ class RunDirectory:
     ) -> None:
         lines: dict[SampleKey, int] = {}
         for number, offset, line in scan(self.path / name):
-            record = self._readable(name, number, line)
-            if record is None:
+            read = self._readable(name, number, line)
+            if read is None:
                 continue
-            key = key_from(record)
+            key, record = read
             if key in index:
                 self._check_twin(name, lines[key], number, (index[key], (offset, len(line))))
                 continue
@@ -229,10 +229,10 @@ class RunDirectory:
             if on_record:
                 on_record(record)
 
-    def _readable(self, name: str, number: int, line: bytes) -> dict[str, Any] | None:
+    def _readable(self, name: str, number: int, line: bytes) -> tuple[SampleKey, dict[str, Any]] | None:
         try:
             record: dict[str, Any] = decode(line)
-            key_from(record)
+            key = key_from(record)
         except (ValueError, KeyError, TypeError, AttributeError):
             self.warnings.append(f"{name} line {number}: unreadable, ignored; its sample is repeated")
             return None
@@ -241,7 +241,7 @@ class RunDirectory:
                 f"{self.path}/{name} line {number}: schema {record.get('schema')!r}, this version writes"
                 f" {SCHEMA}; use the version that wrote it, or a new directory"
             )
-        return record
+        return key, record
 
     def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
         descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
