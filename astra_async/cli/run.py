@@ -212,12 +212,32 @@ def _exit_code(call: Call, runner: Runner) -> int:
 def _say_what_is_missing(call: Call, runner: Runner) -> None:
     for model, error in runner.dead.items():
         call.say(f"{model}: {one_line(error)}")
-    buried = {str(error) for error in runner.dead.values()}
-    reasons = [(reason, n) for reason, n in runner.tally.reasons.most_common() if reason not in buried]
+    reasons = _reasons(runner)
     for reason, count in reasons[:_REASONS_SHOWN]:
         call.say(f"{count} samples missing: {reason}")
     if len(reasons) > _REASONS_SHOWN:
         call.say(f"... and {len(reasons) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
+
+
+def _reasons(runner: Runner) -> list[tuple[str, int]]:
+    """Why samples are missing, most of them first; a cause that several problems share is told once."""
+    buried = {str(error) for error in runner.dead.values()}
+    problem_of = {str(error): problem_id for problem_id, error in runner.plan.unprepared.items()}
+    shared: dict[str, list[tuple[str, str, int]]] = {}
+    for reason, count in runner.tally.reasons.most_common():
+        if reason not in buried:
+            # "problem ID: LOCATION: cause" (see `prepare`)
+            rest = reason.removeprefix(f"problem {problem_of.get(reason)}: ")
+            where, _, cause = rest.partition(": ") if rest != reason else ("", "", reason)
+            shared.setdefault(cause or reason, []).append((reason, where, count))
+    told = [
+        (
+            each[0][0] if len(each) == 1 else f"{each[0][1]} and {len(each) - 1} more problems: {cause}",
+            sum(count for _, _, count in each),
+        )
+        for cause, each in shared.items()
+    ]
+    return sorted(told, key=lambda reason: -reason[1])
 
 
 def _report(call: Call) -> None:

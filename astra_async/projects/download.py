@@ -9,6 +9,7 @@ import aiohttp
 from astra_async.errors import SourceError
 from astra_async.projects.cache import Known
 from astra_async.projects.locations import shown
+from astra_async.projects.pace import Pace
 from astra_async.projects.retrying import Passing
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
             if response.status == _NOT_MODIFIED and known is not None:
                 return known
             _check(response, url)
-            return await _store(response, cache)
+            return await _store(response, cache, Pace(shown(url)))
     except _FINAL as error:
         # Without the cause: its text holds the whole address, and that may hold a signature.
         raise SourceError(f"{shown(url)}: {_plain(error)}; check the address") from None
@@ -83,11 +84,12 @@ def _hint(text: str) -> float | None:
     return float(text) if text.isascii() and text.isdigit() else None
 
 
-async def _store(response: aiohttp.ClientResponse, cache: Cache) -> Known:
+async def _store(response: aiohttp.ClientResponse, cache: Cache, pace: Pace) -> Known:
     with cache.incoming() as incoming:
         incoming.expect(response.content_length)
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             incoming.write(chunk)
+            pace.came(len(chunk))
         return Known(
             sha256=incoming.keep(),
             etag=response.headers.get("ETag", ""),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SourceError
 from astra_async.projects.cache import Known
+from astra_async.projects.pace import Pace
 from astra_async.projects.retrying import Passing
 
 if TYPE_CHECKING:
@@ -16,16 +17,22 @@ if TYPE_CHECKING:
     from astra_async.projects.locations import S3Object
 
 _CHUNK_BYTES = 256 * 1024
-_MISSING = {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound"}
 _REFUSED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
-_CREDENTIALS = {
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "ExpiredToken",
-    "InvalidToken",
-    "TokenRefreshRequired",
-    "AuthorizationHeaderMalformed",
-}
+_TOLD = (
+    (
+        {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound"},
+        "there is no such object ({code}); check bucket and key",
+    ),
+    (
+        {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"},
+        "the credentials have expired ({code}); renew AWS_* (`aws sso login`), then run the command again",
+    ),
+    ({"RequestTimeTooSkewed"}, "this machine's clock is wrong ({code}); set it"),
+    (
+        {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthorizationHeaderMalformed"},
+        "the credentials are not accepted ({code}); check AWS_* and the region",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +71,7 @@ class ObjectStore:
         try:
             client = await self._client(where.region)
             answer = await client.get_object(**_request(where, known))
-            return await _store(answer, cache)
+            return await _store(answer, cache, Pace(_shown(where)))
         except ClientError as error:
             if known is not None and _status(error) == 304:  # noqa: PLR2004 - not modified
                 return known
@@ -123,13 +130,14 @@ def _request(where: S3Object, known: Known | None) -> dict[str, str]:
     return request
 
 
-async def _store(answer: dict[str, Any], cache: Cache) -> Known:
+async def _store(answer: dict[str, Any], cache: Cache, pace: Pace) -> Known:
     body = answer["Body"]
     with cache.incoming() as incoming:
         incoming.expect(answer.get("ContentLength"))
         try:
             async for chunk in body.iter_chunks(_CHUNK_BYTES):
                 incoming.write(chunk)
+                pace.came(len(chunk))
         finally:
             body.close()  # at its end this returns the connection, before it drops it
         return Known(sha256=incoming.keep(), etag=answer.get("ETag", ""))
@@ -142,12 +150,9 @@ def _status(error: Any) -> int:
 def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError:
     """The service's refusal in our words; its own text may name an access key."""
     code = str(error.response.get("Error", {}).get("Code", ""))
-    if code in _MISSING:
-        return SourceError(f"{_shown(where)}: there is no such object ({code}); check bucket and key")
-    if code in _CREDENTIALS:
-        return SourceError(
-            f"{_shown(where)}: the credentials are not accepted ({code}); check AWS_* and the region"
-        )
+    for codes, told in _TOLD:
+        if code in codes:
+            return SourceError(f"{_shown(where)}: {told.format(code=code)}")
     if code in _REFUSED:
         how = (
             "it is not public; leave out `anonymous` under [s3]"

@@ -18,6 +18,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.projects import S3Settings, Store
 from astra_async.projects.cache import Cache, Known
+from astra_async.projects.pace import Pace
+from astra_async.projects.retrying import Passing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -491,6 +493,22 @@ def test_an_address_signed_anew_finds_its_copy_and_the_cache_holds_no_signature(
     run(test())
 
 
+def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_not() -> None:
+    now = 0.0
+    slow, trickle = (Pace("there", clock=lambda: now) for _ in range(2))
+    for _ in range(59):
+        now += 1.0
+        slow.came(1_100)
+        trickle.came(900)
+    now += 1.0
+    slow.came(1_100)
+    with pytest.raises(Passing, match=r"there: only 54,000 bytes came in 60 s; .*--projects"):
+        trickle.came(900)
+    for _ in range(200):
+        now += 1.0
+        slow.came(1_100)
+
+
 def test_what_killed_processes_left_is_swept_and_younger_downloads_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "incoming"
     folder.mkdir()
@@ -638,6 +656,8 @@ def s3_error(code: str, status: int) -> Handler:
         ("AccessDenied", 403, "access is refused; check the permissions"),
         ("InvalidAccessKeyId", 403, "credentials are not accepted"),
         ("SignatureDoesNotMatch", 403, "credentials are not accepted"),
+        ("ExpiredToken", 400, "the credentials have expired (ExpiredToken); renew AWS_*"),
+        ("RequestTimeTooSkewed", 403, "this machine's clock is wrong"),
         ("InvalidObjectState", 403, "InvalidObjectState"),
     ],
 )

@@ -1,20 +1,25 @@
-"""The whole program with projects in S3 that are missing or change under it."""
+"""The whole program with projects in S3 that are missing, change under it, or come slowly or not at all."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from whole_runs import Run
+from whole_runs import Beside, Run, awaited, finished
 
 from nasty_server import NastyServer, answers
+from s3_trouble import S3Trouble, cut, expired, trickled, whole
 from small_problems import write_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from s3_trouble import Way
 
 IDS = ("p", "q")
 BUCKET = "questions"
@@ -47,11 +52,11 @@ def s3(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return client
 
 
-def a_run(folder: Path, server: NastyServer, prefix: str) -> Run:
-    """Both projects are named as objects below a prefix of the bucket; none is uploaded yet."""
-    problems = write_problems(folder, IDS, "any")
+def a_run(folder: Path, server: NastyServer, prefix: str, ids: tuple[str, ...] = IDS) -> Run:
+    """The projects are named as objects below a prefix of the bucket; none is uploaded yet."""
+    problems = write_problems(folder, ids, "any")
     text = problems.read_text()
-    for name in IDS:
+    for name in ids:
         text = text.replace(f",{name},bash", f",s3://{BUCKET}/{prefix}/{name}.zip,bash")
     problems.write_text(text)
     options = ("--generate-only",)
@@ -59,7 +64,7 @@ def a_run(folder: Path, server: NastyServer, prefix: str) -> Run:
         folder=folder,
         problems=problems,
         base_url=server.base_url,
-        problem_ids=IDS,
+        problem_ids=ids,
         samples=2,
         options=options,
     )
@@ -106,3 +111,73 @@ def test_an_object_that_changed_is_refused_with_the_difference_and_nothing_is_as
         run.finish()
         run.check_end(of="completions.jsonl")
         assert set(server.asked.values()) == {1}
+
+
+def test_a_body_that_comes_slowly_or_is_cut_is_waited_for_and_the_run_completes(
+    tmp_path: Path, s3: Any, moto_url: str
+) -> None:
+    def script(path: str, times: int) -> Way:
+        if path.endswith("q.zip"):
+            return cut if times < 3 else whole
+        return trickled(3.0)
+
+    with NastyServer(lambda _, __: answers()) as server, S3Trouble(moto_url, script) as trouble:
+        run = a_run(tmp_path, server, "slow")
+        run.environ = {"AWS_ENDPOINT_URL_S3": trouble.url}
+        for name in IDS:
+            upload(s3, tmp_path, "slow", name)
+        run.finish()
+        run.check_end(of="completions.jsonl")
+        assert sorted(trouble.asked.values()) == [1, 3]
+
+
+def test_credentials_that_expire_are_one_line_and_fresh_ones_resume(
+    tmp_path: Path, s3: Any, moto_url: str
+) -> None:
+    ids = ("p", "q", "r", "s")
+    with (
+        NastyServer(lambda _, __: answers()) as server,
+        S3Trouble(moto_url, lambda path, _: whole if path.endswith("p.zip") else expired) as trouble,
+    ):
+        run = a_run(tmp_path, server, "expired", ids)
+        run.environ = {"AWS_ENDPOINT_URL_S3": trouble.url, "AWS_SESSION_TOKEN": "old"}
+        for name in ids:
+            upload(s3, tmp_path, "expired", name)
+        said = run.finish(code=1)
+        (line,) = [line for line in said.splitlines() if "missing" in line]
+        assert line.startswith(f"6 samples missing: s3://{BUCKET}/expired/")
+        assert "and 2 more problems: the credentials have expired (ExpiredToken); renew AWS_*" in line
+        run.check_end(missing=6, of="completions.jsonl")
+        trouble.script = lambda _, __: expired  # now they are over for all that is checked again, too
+        recorded = (run.out / "completions.jsonl").read_bytes()
+        run.finish(code=1)
+        assert (run.out / "completions.jsonl").read_bytes() == recorded
+        trouble.script = lambda _, __: whole
+        run.environ = {"AWS_ENDPOINT_URL_S3": trouble.url, "AWS_SESSION_TOKEN": "fresh"}
+        run.finish()
+        run.check_end(of="completions.jsonl")
+        assert set(server.asked.values()) == {1}
+
+
+def test_a_signal_while_projects_are_fetched_stops_at_once_and_leaves_nothing(
+    tmp_path: Path, s3: Any, moto_url: str
+) -> None:
+    with (
+        NastyServer(lambda _, __: answers()) as server,
+        S3Trouble(moto_url, lambda _, __: trickled(120.0)) as trouble,
+    ):
+        run = a_run(tmp_path, server, "stopped")
+        run.environ = {"AWS_ENDPOINT_URL_S3": trouble.url}
+        for name in IDS:
+            upload(s3, tmp_path, "stopped", name)
+        process = run.start()
+        awaited(lambda: trouble.asked.total() == 2, "both downloads")
+        with Beside() as beside:
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            said = finished(process, 143)
+            took_s = time.monotonic() - began
+        assert took_s < 2 * beside.slowness
+        assert said == "stopped before anything was asked; the same command resumes\n"
+        assert not run.out.exists()
+        assert not server.asked
