@@ -27,7 +27,7 @@ def remove_later(run_id: str, environ: Mapping[str, str]) -> None:
     """Begin to remove what this process made for the run and leaves behind; never waits."""
     needed = {name: value for name, value in environ.items() if name in _NEEDED or name[:7] == "DOCKER_"}
     subprocess.Popen(
-        [sys.executable, "-m", "astra_async.sandbox.leftovers", run_id],
+        [sys.executable, "-I", "-m", "astra_async.sandbox.leftovers", run_id],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
