@@ -24,7 +24,15 @@ import orjson
 
 from astra_async.errors import ConflictError, StorageError
 from astra_async.fingerprint import merge_parts
-from astra_async.runlog import AppendLog, decode, fields_of, scan, without_surrogates, write_atomically
+from astra_async.runlog import (
+    AppendLog,
+    decode,
+    fields_of,
+    scan,
+    sync_entries,
+    without_surrogates,
+    write_atomically,
+)
 from astra_async.types import Completion, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -165,8 +173,9 @@ class RunDirectory:
             write_atomically(path, without_surrogates(prompt.text).encode())
 
     def save(self) -> None:
-        """Write run.json, as a whole or not at all."""
+        """Write run.json, as a whole or not at all; after a power loss it and the logs are there."""
         write_atomically(self.path / "run.json", orjson.dumps(self.run, option=orjson.OPT_INDENT_2) + b"\n")
+        sync_entries(self.path)
 
     def close(self) -> None:
         """Sync and close the logs and release the lock."""

@@ -12,6 +12,7 @@ Not covered: two processes on one file. The run directory's lock sees to that.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 from dataclasses import fields, is_dataclass
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _TAIL_BLOCK_BYTES = 64 * 1024
+# What file systems say that have no such request, and a parent that may be entered and not read.
+_CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
 
 
 class AppendLog:
@@ -166,6 +169,20 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise _storage_error(path, error) from error
+
+
+def sync_entries(folder: Path) -> None:
+    """Force to disk that the folder's files, and the folder itself, exist by their names (fsync(2))."""
+    for each in (folder, folder.parent):
+        try:
+            descriptor = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if error.errno not in _CANNOT_SYNC_FOLDERS:
+                raise _storage_error(each, error) from error
 
 
 async def keep_synced(logs: Sequence[AppendLog], interval_s: float = 0.5) -> None:
