@@ -81,6 +81,35 @@ def test_a_container_killed_from_outside_is_tested_again_and_never_scored(
         assert len({key(event) for event in repeated}) == 2
 
 
+def test_a_test_that_eats_all_cpu_neither_fails_nor_blocks_the_others(
+    tmp_path: Path, tiny_image: str
+) -> None:
+    eater = "for ((n = 0; n < 32; n++)); do while :; do :; done & done; wait"
+    work = "for ((n = 0; n < 200000; n++)); do :; done"  # half a second of CPU time
+    before = f'read -r answer < src/answer.txt; if [ "$answer" = 9 ]; then {eater}; else {work}; fi'
+
+    def script(sample: str, attempt: int) -> Behaviour:
+        return answers(solution(9)) if sample == "p/0" else by_sample(sample, attempt)
+
+    with NastyServer(script) as server:
+        run = Run(
+            folder=tmp_path,
+            problems=write_problems(tmp_path, ["p"], tiny_image, before=before, named=True),
+            base_url=server.base_url,
+            samples=SAMPLES,
+            options=("--sandboxes", "2"),
+        )
+        head, line = run.problems.read_text().splitlines()
+        run.problems.write_text(f"{head},timeout_s\n{line},12\n")
+        run.finish()
+        run.check_end()
+        results = {line["sample"]: line for line in run.lines("results.jsonl")}
+        ate = results.pop(0)
+        assert (ate["failure"], ate["passed"]) == ("timeout", 0)
+        assert {n: line["passed"] for n, line in results.items()} == {n: 1 + n % 4 for n in range(1, SAMPLES)}
+        assert max(line["finished_at"] for line in results.values()) < ate["finished_at"]
+
+
 @pytest.fixture
 def own_image(tiny_image: str) -> Iterator[str]:
     """An image that nothing else stands on."""
