@@ -137,7 +137,7 @@ class TransientError(ProviderError):
 
 
 class TruncatedStream(TransientError):  # noqa: N818 - names what was seen
-    """The stream ended without its terminal marker, whatever text had arrived, or had no end.
+    """The stream ended without its terminal marker, fell silent after some text, or had no end.
 
     Every attempt of that kind costs its full price, so that it is repeated once only.
     """

@@ -89,7 +89,8 @@ class BedrockProvider:
             self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
         except TimeoutError as error:
             text = "no end in time" if patience.is_over else "no byte in time"
-            self._fail(TransientError, f"{text} (timeout_s in [[models]])", attempt, error)
+            kind = TruncatedStream if attempt.streaming else TransientError
+            self._fail(kind, f"{text} (timeout_s in [[models]])", attempt, error)
 
     async def close(self) -> None:
         """Close the client's connections."""

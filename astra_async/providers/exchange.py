@@ -123,7 +123,8 @@ class HttpProvider:
             # The one place where a foreign event of a wrong shape ends up: readers index freely.
             self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
         except TimeoutError as error:
-            self._fail(TransientError, self._silence(patience), attempt, error)
+            kind = TruncatedStream if attempt.streaming else TransientError
+            self._fail(kind, self._silence(patience), attempt, error)
         except aiohttp.ClientError as error:
             self._fail(*_transport(error, streaming=attempt.streaming), attempt, error)
         except OSError as error:
