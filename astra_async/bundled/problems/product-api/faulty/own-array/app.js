@@ -2,14 +2,13 @@
 
 const express = require('express');
 
-const config = require('./config');
 const indexRouter = require('./routes/index');
 const productsRouter = require('./routes/products');
 const { notFound, failed } = require('./middleware/errors');
 
 const app = express();
 
-app.use(express.json({ limit: config.bodyLimit }));
+app.use(express.json());
 app.use('/', indexRouter);
 app.use('/products', productsRouter);
 
