@@ -1,6 +1,6 @@
 'use strict';
 
-const EVENTS = ['received', 'shipped', 'low', 'out'];
+const EVENTS = ['received', 'shipped', 'low'];
 
 /** Records every event of an inventory from the moment it is attached. */
 class Journal {

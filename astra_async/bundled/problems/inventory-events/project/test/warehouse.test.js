@@ -24,16 +24,4 @@ describe('Warehouse', () => {
       { event: 'received', sku: 'LAMP', quantity: 9, stock: 10 },
     ]);
   });
-
-  it('answers a movement that is refused with its code', async () => {
-    const app = createApp(createService(ARTICLES));
-    const ship = (sku, quantity) => request(app).post(`/articles/${sku}/shipments`).send({ quantity });
-    const answers = [await ship('SOFA', 1), await ship('LAMP', 0), await ship('LAMP', 4)];
-    expect(answers.map(({ status, body }) => [status, body])).to.deep.equal([
-      [404, { error: 'UNKNOWN_SKU' }],
-      [400, { error: 'INVALID_QUANTITY' }],
-      [409, { error: 'INSUFFICIENT_STOCK' }],
-    ]);
-    expect((await request(app).get('/articles/LAMP')).body).to.deep.equal({ sku: 'LAMP', stock: 3 });
-  });
 });

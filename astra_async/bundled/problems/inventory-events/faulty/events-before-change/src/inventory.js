@@ -41,7 +41,6 @@ class Inventory extends EventEmitter {
     const stock = before - quantity;
     this.emit('shipped', { sku, quantity, stock: before });
     if (before > minimum && stock <= minimum) this.emit('low', { sku, stock, minimum });
-    if (stock === 0) this.emit('out', { sku });
     return this.setStock(sku, stock);
   }
 

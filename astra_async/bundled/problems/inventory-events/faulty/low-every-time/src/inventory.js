@@ -41,7 +41,6 @@ class Inventory extends EventEmitter {
     }
     const stock = this.setStock(sku, before - quantity);
     this.emit('shipped', { sku, quantity, stock });
-    if (stock === 0) this.emit('out', { sku });
     if (stock <= minimum) this.emit('low', { sku, stock, minimum });
     return stock;
   }

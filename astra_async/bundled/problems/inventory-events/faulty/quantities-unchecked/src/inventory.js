@@ -37,7 +37,6 @@ class Inventory extends EventEmitter {
     const stock = this.setStock(sku, before - quantity);
     this.emit('shipped', { sku, quantity, stock });
     if (before > minimum && stock <= minimum) this.emit('low', { sku, stock, minimum });
-    if (stock === 0) this.emit('out', { sku });
     return stock;
   }
 

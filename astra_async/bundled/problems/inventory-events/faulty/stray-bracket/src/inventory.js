@@ -41,8 +41,7 @@ class Inventory extends EventEmitter {
     }
     const stock = this.setStock(sku, before - quantity);
     this.emit('shipped', { sku, quantity, stock });
-    if (before > minimum && stock <= minimum) this.emit('low', { sku, stock, minimum });
-    if (stock === 0)) this.emit('out', { sku });
+    if (before > minimum && stock <= minimum)) this.emit('low', { sku, stock, minimum });
     return stock;
   }
 
