@@ -2,8 +2,6 @@ import { Component } from '@angular/core';
 
 @Component({
   selector: 'app-root',
-  templateUrl: './app.component.html',
+  template: `<h1>Length converter</h1>`,
 })
-export class AppComponent {
-  readonly title = 'Length converter';
-}
+export class AppComponent {}

@@ -5,8 +5,9 @@ import { LengthConverterComponent } from './length-converter/length-converter.co
 @Component({
   selector: 'app-root',
   imports: [LengthConverterComponent],
-  templateUrl: './app.component.html',
+  template: `
+    <h1>Length converter</h1>
+    <app-length-converter></app-length-converter>
+  `,
 })
-export class AppComponent {
-  readonly title = 'Length converter';
-}
+export class AppComponent {}

@@ -1,13 +1,53 @@
 import { Component, OnInit } from '@angular/core';
 import { FormsModule } from '@angular/forms';
 
-import { ConversionService } from '../units/conversion.service';
-import { LENGTH_UNITS } from '../units/length-units';
+import { ConversionService, LENGTH_UNITS } from './conversion.service';
 
 @Component({
   selector: 'app-length-converter',
   imports: [FormsModule],
-  templateUrl: './length-converter.component.html',
+  template: `
+    <section>
+      <input
+        type="number"
+        data-testid="value1"
+        aria-label="First length"
+        [(ngModel)]="value1"
+        (ngModelChange)="updateSecond()"
+      />
+      <select
+        data-testid="unit1"
+        aria-label="Unit of the first length"
+        [(ngModel)]="unit1"
+        (ngModelChange)="updateFirst()"
+      >
+        @for (unit of units; track unit.id) {
+          <option [value]="unit.id">{{ unit.name }}</option>
+        }
+      </select>
+      <span aria-hidden="true">⇄</span>
+      <input
+        type="number"
+        data-testid="value2"
+        aria-label="Second length"
+        [(ngModel)]="value2"
+        (ngModelChange)="updateFirst()"
+      />
+      <select
+        data-testid="unit2"
+        aria-label="Unit of the second length"
+        [(ngModel)]="unit2"
+        (ngModelChange)="updateSecond()"
+      >
+        @for (unit of units; track unit.id) {
+          <option [value]="unit.id">{{ unit.name }}</option>
+        }
+      </select>
+    </section>
+    @if (value1 !== null && value2 !== null) {
+      <p data-testid="summary">{{ value1 }} {{ symbol(unit1) }} = {{ value2 }} {{ symbol(unit2) }}</p>
+    }
+  `,
 })
 export class LengthConverterComponent implements OnInit {
   readonly units = LENGTH_UNITS;
@@ -24,19 +64,19 @@ export class LengthConverterComponent implements OnInit {
     this.unit2 = this.units[1].id;
   }
 
-  get hasValues(): boolean {
-    return this.value1 !== null && this.value2 !== null;
-  }
-
   updateFirst(): void {
-    this.value1 = this.conversion.convert(this.value2, this.unit2, this.unit1);
+    this.value1 = this.converted(this.value2, this.unit2, this.unit1);
   }
 
   updateSecond(): void {
-    this.value2 = this.conversion.convert(this.value1, this.unit1, this.unit2);
+    this.value2 = this.converted(this.value1, this.unit1, this.unit2);
   }
 
   symbol(id: string): string {
     return this.units.find((unit) => unit.id === id)?.symbol ?? '';
+  }
+
+  private converted(value: number | null, from: string, to: string): number | null {
+    return value === null ? null : this.conversion.convert(value, from, to);
   }
 }
