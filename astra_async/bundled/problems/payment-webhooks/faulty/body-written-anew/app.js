@@ -8,17 +8,12 @@ const ordersRouter = require('./routes/orders');
 const webhooksRouter = require('./routes/webhooks');
 const { notFound, failed } = require('./middleware/errors');
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/**
- * The application. `now()` is the time in milliseconds, `wait(ms)` a promise that is resolved after that
- * time: whatever depends on time uses these two.
- */
-function createApp({ config = defaults, orders = new Orders(), now = Date.now, wait = sleep } = {}) {
+/** The application. `now()` is the time in milliseconds: whatever depends on time uses it. */
+function createApp({ config = defaults, orders = new Orders(), now = Date.now } = {}) {
   const app = express();
 
   app.use(express.json({ limit: config.bodyLimit }));
-  app.use('/webhooks', webhooksRouter({ config, orders, now, wait }));
+  app.use('/webhooks', webhooksRouter({ config, orders, now }));
   app.use('/orders', ordersRouter({ orders }));
 
   app.use(notFound);

@@ -1,63 +1,69 @@
 'use strict';
 
+const crypto = require('crypto');
+
 const { expect } = require('chai');
 const request = require('supertest');
 
-const { UnknownOrder, Unavailable } = require('../orders/errors');
+const createApp = require('../app');
+const { Unavailable } = require('../orders/errors');
 const Orders = require('../orders/orders');
-const { SECONDS, SECRETS, event, header, openShop, signature } = require('./setup');
+
+const NOW = Date.UTC(2024, 4, 3, 12);
+const SECONDS = NOW / 1000;
+const SECRET = 'whsec_shop';
+const PROCESSED = { status: 'processed' };
+const DUPLICATE = { status: 'duplicate' };
+
+const signature = (body, { secret = SECRET, t = SECONDS } = {}) =>
+  crypto.createHmac('sha256', secret).update(`${t}.`).update(body).digest('hex');
+
+const header = (body, { secret, t = SECONDS } = {}) => `t=${t},v1=${signature(body, { secret, t })}`;
+
+const event = (changes = {}) => ({
+  id: 'evt_1',
+  type: 'payment.succeeded',
+  data: { order: 'A-17', amount: 4900 },
+  ...changes,
+});
 
 /** Orders that fail with the given errors, one for each call, before they work. */
 class Failing extends Orders {
   constructor(...errors) {
     super();
     this.errors = errors;
-    this.calls = 0;
   }
 
   async pay(id, amount) {
-    this.calls += 1;
     const error = this.errors.shift();
     if (error) throw error;
     await super.pay(id, amount);
   }
 }
 
-/** Orders that are paid when the test says so. */
-class Slow extends Orders {
-  constructor() {
-    super();
-    this.calls = 0;
-    this.asked = new Promise((resolve) => {
-      this.ask = resolve;
-    });
-    this.finished = new Promise((resolve) => {
-      this.finish = resolve;
-    });
-  }
-
-  async pay(id, amount) {
-    this.calls += 1;
-    this.ask();
-    const error = await this.finished;
-    if (error) throw error;
-    await super.pay(id, amount);
-  }
-}
-
-/** Until the application has looked at a delivery that is under way, or two seconds. */
-async function arrived(shop, looksBefore) {
-  const moment = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  for (let turn = 0; turn < 200 && shop.clockLooks() === looksBefore; turn += 1) await moment(10);
-  await moment(50);
+/** A shop with the order A-17 over 49 euros, and a clock that stands still. */
+function openShop(orders = new Orders()) {
+  orders.add({ id: 'A-17', amount: 4900 });
+  const app = createApp({
+    config: { port: 0, bodyLimit: '100kb', webhooks: { secret: SECRET, toleranceSeconds: 300 } },
+    orders,
+    now: () => NOW,
+  });
+  /** Sends text as it stands; `signed` is the header, null for none. */
+  const send = (body, signed = header(body)) => {
+    const delivery = request(app).post('/webhooks/payments').set('Content-Type', 'application/json');
+    if (signed !== null) delivery.set('Webhook-Signature', signed);
+    return delivery.send(body);
+  };
+  const deliver = (changes) => send(JSON.stringify(event(changes)));
+  const paid = () => orders.find('A-17').paid;
+  return { app, send, deliver, paid };
 }
 
 const expectAnswer = (response, status, body) => {
   expect(response.status, response.text).to.equal(status);
   expect(response.body).to.deep.equal(body);
 };
-const PROCESSED = { status: 'processed' };
-const DUPLICATE = { status: 'duplicate' };
 
 describe('Payment webhooks', () => {
   it('pay and refund orders, and ignore other events', async () => {
@@ -88,7 +94,7 @@ describe('Payment webhooks', () => {
     expect(shop.paid()).to.equal(9800);
   });
 
-  it('are refused when no signature fits', async () => {
+  it('are refused when the signature does not fit', async () => {
     const shop = openShop();
     const body = JSON.stringify(event());
     const right = signature(body);
@@ -128,20 +134,6 @@ describe('Payment webhooks', () => {
     expectAnswer(await shop.send(body, header(body, { t: SECONDS + 300 })), 200, DUPLICATE);
   });
 
-  it('are genuine by any signature with any of the secrets', async () => {
-    const shop = openShop();
-    const body = JSON.stringify(event());
-    expectAnswer(await shop.send(body, header(body, { secret: SECRETS[1] })), 200, PROCESSED);
-    const other = signature(body, { secret: 'whsec_other' });
-    const right = signature(body, { secret: SECRETS[1] });
-    expectAnswer(await shop.send(body, `t=${SECONDS},v1=${other},v1=${right}`), 200, DUPLICATE);
-    expectAnswer(await shop.send(body, `t=${SECONDS},v1=short,v1=${right},v0=${other}`), 200, DUPLICATE);
-    expectAnswer(await shop.send(body, `v2=x,v1=${right},v1=${other},t=${SECONDS}`), 200, DUPLICATE);
-    const tampered = JSON.stringify(event({ data: { order: 'A-17', amount: 1 } }));
-    const refused = await shop.send(tampered, `t=${SECONDS},v1=${other},v1=${right}`);
-    expectAnswer(refused, 401, { error: 'Invalid signature' });
-  });
-
   it('are refused when they are signed but no event', async () => {
     const shop = openShop();
     const bodies = [
@@ -174,64 +166,20 @@ describe('Payment webhooks', () => {
     expectAnswer(await another.deliver(), 200, PROCESSED);
   });
 
-  it('wait for the same event while it is being processed', async () => {
-    for (const error of [null, new UnknownOrder('A-17')]) {
-      const orders = new Slow();
-      const shop = openShop(orders);
-      const first = shop.deliver().then((response) => response);
-      await Promise.race([orders.asked, first]);
-      const looksBefore = shop.clockLooks();
-      const second = shop.deliver().then((response) => response);
-      await arrived(shop, looksBefore);
-      expect(orders.calls).to.equal(1);
-      orders.finish(error);
-      if (error) {
-        expectAnswer(await first, 422, { error: 'Unknown order' });
-        expectAnswer(await second, 422, { error: 'Unknown order' });
-      } else {
-        expectAnswer(await first, 200, PROCESSED);
-        expectAnswer(await second, 200, DUPLICATE);
-        expect(shop.paid()).to.equal(4900);
-      }
-      expect(orders.calls).to.equal(1);
-    }
-  });
-
-  it('try again while orders are unavailable', async () => {
-    const orders = new Failing(new Unavailable(), new Unavailable());
-    const shop = openShop(orders);
-    expectAnswer(await shop.deliver(), 200, PROCESSED);
-    expect(shop.waits).to.deep.equal([1000, 2000]);
-    expect(orders.calls).to.equal(3);
-    expectAnswer(await shop.deliver(), 200, DUPLICATE);
-    expect(shop.paid()).to.equal(4900);
-  });
-
-  it('give up after the last wait and begin anew with the next delivery', async () => {
-    const orders = new Failing(...Array.from({ length: 5 }, () => new Unavailable()));
+  it('say what failed and begin anew with the next delivery', async () => {
+    const orders = new Failing(new Unavailable(), new Error('The disk is full'));
     const shop = openShop(orders);
     const response = await shop.deliver();
     expectAnswer(response, 503, { error: 'Try again later' });
     expect(response.headers['retry-after']).to.equal('60');
-    expect(shop.waits).to.deep.equal([1000, 2000, 4000]);
-    expect(orders.calls).to.equal(4);
+    expectAnswer(await shop.deliver(), 500, { error: 'The disk is full' });
     expectAnswer(await shop.deliver(), 200, PROCESSED);
-    expect(shop.waits).to.deep.equal([1000, 2000, 4000, 1000]);
+    expectAnswer(await shop.deliver(), 200, DUPLICATE);
     expect(shop.paid()).to.equal(4900);
-  });
-
-  it('do not try again what cannot work', async () => {
-    const orders = new Failing(null, new Error('The disk is full'), new Unavailable(), new TypeError('Not a number'));
-    const shop = openShop(orders);
     const later = { id: 'evt_9', data: { order: 'C-3', amount: 100 } };
     expectAnswer(await shop.deliver(later), 422, { error: 'Unknown order' });
-    expectAnswer(await shop.deliver(), 500, { error: 'The disk is full' });
-    expect(shop.waits).to.deep.equal([]);
-    expectAnswer(await shop.deliver(), 500, { error: 'Not a number' });
-    expect(shop.waits).to.deep.equal([1000]);
     orders.add({ id: 'C-3', amount: 100 });
     expectAnswer(await shop.deliver(later), 200, PROCESSED);
-    expectAnswer(await shop.deliver(), 200, PROCESSED);
     expect(orders.find('C-3').paid).to.equal(100);
   });
 });
