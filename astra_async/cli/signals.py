@@ -47,6 +47,8 @@ class Stopper:
         finally:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
+                if self.at_once:  # a third one has nothing left to hurry, and would hide the exit code
+                    signal.signal(number, signal.SIG_IGN)
 
     def drains(self, on_first: Callable[[], None]) -> None:
         """From now on there is something to drain: the first signal cancels nothing."""
