@@ -1,6 +1,10 @@
+import { provideHttpClient } from '@angular/common/http';
 import { bootstrapApplication } from '@angular/platform-browser';
+import { provideRouter } from '@angular/router';
 
 import { AppComponent } from './app/app.component';
-import { appConfig } from './app/app.config';
+import { routes } from './app/app.routes';
 
-bootstrapApplication(AppComponent, appConfig).catch((error) => console.error(error));
+bootstrapApplication(AppComponent, {
+  providers: [provideRouter(routes), provideHttpClient()],
+}).catch((error) => console.error(error));

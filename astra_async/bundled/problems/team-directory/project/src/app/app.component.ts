@@ -10,3 +10,9 @@ import { RouterOutlet } from '@angular/router';
   `,
 })
 export class AppComponent {}
+
+@Component({
+  selector: 'app-not-found',
+  template: `<p data-testid="not-found">There is no such page</p>`,
+})
+export class NotFoundComponent {}

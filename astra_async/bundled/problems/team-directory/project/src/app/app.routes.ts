@@ -1,5 +1,5 @@
 import { Routes } from '@angular/router';
 
-import { NotFoundComponent } from './not-found.component';
+import { NotFoundComponent } from './app.component';
 
 export const routes: Routes = [{ path: '**', component: NotFoundComponent }];

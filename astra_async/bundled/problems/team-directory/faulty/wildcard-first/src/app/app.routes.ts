@@ -1,12 +1,10 @@
 import { Routes } from '@angular/router';
 
-import { MemberDetailComponent } from './members/member-detail.component';
+import { NotFoundComponent } from './app.component';
 import { MemberListComponent } from './members/member-list.component';
-import { NotFoundComponent } from './not-found.component';
 
 export const routes: Routes = [
   { path: '**', component: NotFoundComponent },
   { path: '', pathMatch: 'full', redirectTo: 'members' },
   { path: 'members', component: MemberListComponent },
-  { path: 'members/:id', component: MemberDetailComponent },
 ];

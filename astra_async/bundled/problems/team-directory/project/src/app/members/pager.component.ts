@@ -1,14 +1,24 @@
-import { Component } from '@angular/core';
+import { Component, input, output } from '@angular/core';
 
-/** Shows where one is among several pages, and asks for the page before or after. */
+/** Shows where one is among several pages, and asks for the page before or after; nothing for a single page. */
 @Component({
   selector: 'app-pager',
   template: `
-    <nav aria-label="Pages">
-      <button type="button" data-testid="previous">Previous</button>
-      <span data-testid="position"></span>
-      <button type="button" data-testid="next">Next</button>
-    </nav>
+    @if (pages() > 1) {
+      <nav aria-label="Pages">
+        <button data-testid="previous" [disabled]="page() <= 1" (click)="pageChange.emit(page() - 1)">
+          Previous
+        </button>
+        <span data-testid="position">Page {{ page() }} of {{ pages() }}</span>
+        <button data-testid="next" [disabled]="page() >= pages()" (click)="pageChange.emit(page() + 1)">
+          Next
+        </button>
+      </nav>
+    }
   `,
 })
-export class PagerComponent {}
+export class PagerComponent {
+  readonly page = input.required<number>();
+  readonly pages = input.required<number>();
+  readonly pageChange = output<number>();
+}

@@ -1,6 +1,6 @@
 import { AsyncPipe } from '@angular/common';
 import { Component } from '@angular/core';
-import { ActivatedRoute, ParamMap, Params, Router, RouterLink } from '@angular/router';
+import { ActivatedRoute, ParamMap, Params, Router } from '@angular/router';
 import { Observable, catchError, combineLatest, map, of } from 'rxjs';
 
 import { Member, MemberService } from './member.service';
@@ -18,7 +18,7 @@ interface View {
 
 @Component({
   selector: 'app-member-list',
-  imports: [AsyncPipe, PagerComponent, RouterLink],
+  imports: [AsyncPipe, PagerComponent],
   template: `
     @if (failed) {
       <p role="alert" data-testid="load-error">Members could not be loaded</p>
@@ -38,7 +38,7 @@ interface View {
       <ul>
         @for (member of view.members; track member.id) {
           <li data-testid="member">
-            <a [routerLink]="['/members', member.id]">{{ member.name }}</a> {{ member.department }}
+            <a [href]="'mailto:' + member.email">{{ member.name }}</a>
           </li>
         } @empty {
           <li data-testid="no-members">No members</li>
