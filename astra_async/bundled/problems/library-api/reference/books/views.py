@@ -40,10 +40,6 @@ class BookViewSet(
         query = self.request.query_params
         if "author" in query:
             queryset = queryset.filter(author__icontains=query["author"])
-        if query.get("year_from", "").isdigit():
-            queryset = queryset.filter(year__gte=int(query["year_from"]))
-        if query.get("year_to", "").isdigit():
-            queryset = queryset.filter(year__lte=int(query["year_to"]))
         if query.get("available") in ("true", "false"):
             lent = Count("loans", filter=Q(loans__returned=False))
             queryset = queryset.annotate(lent=lent)

@@ -39,10 +39,6 @@ class BookViewSet(
         query = self.request.query_params
         if "author" in query:
             queryset = queryset.filter(author__icontains=query["author"])
-        if query.get("year_from", "").isdigit():
-            queryset = queryset.filter(year__gte=int(query["year_from"]))
-        if query.get("year_to", "").isdigit():
-            queryset = queryset.filter(year__lte=int(query["year_to"]))
         if query.get("available") in ("true", "false"):
             if query["available"] == "true":
                 queryset = queryset.filter(copies__gt=0)

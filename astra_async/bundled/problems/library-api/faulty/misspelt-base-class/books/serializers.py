@@ -16,7 +16,6 @@ def is_isbn(text):
 
 class BookSerializer(serializers.ModelSerialiser):
     isbn = serializers.CharField()
-    copies = serializers.IntegerField(default=1)
     available = serializers.SerializerMethodField()
 
     class Meta:
@@ -32,11 +31,6 @@ class BookSerializer(serializers.ModelSerialiser):
         if Book.objects.filter(isbn=isbn).exists():
             raise serializers.ValidationError("A book with this ISBN exists")
         return isbn
-
-    def validate_copies(self, copies):
-        if copies < 1:
-            raise serializers.ValidationError("A book needs at least one copy")
-        return copies
 
 
 class LoanSerializer(serializers.ModelSerializer):

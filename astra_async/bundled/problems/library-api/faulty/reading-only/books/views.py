@@ -1,5 +1,6 @@
 """What the library answers to requests."""
 
+from django.db.models import Count, F, Q
 from rest_framework import mixins, viewsets
 from rest_framework.pagination import PageNumberPagination
 
@@ -24,8 +25,11 @@ class BookViewSet(
         query = self.request.query_params
         if "author" in query:
             queryset = queryset.filter(author__icontains=query["author"])
-        if query.get("year_from", "").isdigit():
-            queryset = queryset.filter(year__gte=int(query["year_from"]))
-        if query.get("year_to", "").isdigit():
-            queryset = queryset.filter(year__lte=int(query["year_to"]))
+        if query.get("available") in ("true", "false"):
+            lent = Count("loans", filter=Q(loans__returned=False))
+            queryset = queryset.annotate(lent=lent)
+            if query["available"] == "true":
+                queryset = queryset.filter(copies__gt=F("lent"))
+            else:
+                queryset = queryset.filter(copies__lte=F("lent"))
         return queryset

@@ -2,6 +2,12 @@
 
 from django.http import JsonResponse
 from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from books.views import BookViewSet
+
+router = SimpleRouter()
+router.register("books", BookViewSet)
 
 
 def status(request):
@@ -10,5 +16,5 @@ def status(request):
 
 urlpatterns = [
     path("api/status/", status),
-    path("api/", include("books.urls")),
+    path("api/", include(router.urls)),
 ]
