@@ -7,4 +7,9 @@ const SIGNATURES = {
   'application/pdf': Buffer.from('%PDF-'),
 };
 
-module.exports = { SIGNATURES };
+/** The media type of these bytes, or undefined. */
+function typeOf(bytes) {
+  return Object.keys(SIGNATURES).find((type) => bytes.subarray(0, SIGNATURES[type].length).equals(SIGNATURES[type]));
+}
+
+module.exports = { typeOf };

@@ -29,11 +29,6 @@ class DocumentStore {
   get(id) {
     return this.entries.get(id);
   }
-
-  /** Forgets a document; false where there is none. */
-  remove(id) {
-    return this.entries.delete(id);
-  }
 }
 
 module.exports = new DocumentStore();
