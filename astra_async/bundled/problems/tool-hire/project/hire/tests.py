@@ -43,11 +43,6 @@ class HireTestCase(TestCase):
     def pays(self, customer, amount):
         Payment(customer=self.customers[customer], amount=amount, paid_on=may(31)).save()
 
-    def answer(self, path):
-        response = self.client.get(path)
-        self.assertEqual(response.status_code, 200, path)
-        return response.json()
-
 
 class BookingTests(HireTestCase):
     def test_overlapping_bookings_share_a_day_and_queries_chain(self):
@@ -157,59 +152,3 @@ class CustomerTests(HireTestCase):
         self.assertEqual(debtors, [("Ada", -900), ("Bob", -900), ("Dora", -900)])
         self.pays("Ada", 100)
         self.assertEqual([customer.name for customer in Customer.objects.debtors()], ["Bob", "Dora", "Ada"])
-
-
-class ApiTests(HireTestCase):
-    def test_free_tools_are_answered_by_period_and_category(self):
-        self.hired("Drill", "Ada", may(3), may(5))
-        self.hired("Mower", "Ada", may(5), may(9))
-        path = "/api/tools/free/?from=2024-05-04&to=2024-05-05"
-        self.assertEqual([tool["name"] for tool in self.answer(path)], ["Chipper", "Hedge trimmer", "Ladder", "Saw"])
-        saw = self.tools["Saw"]
-        self.assertEqual(
-            self.answer(f"{path}&category=Workshop"),
-            [{"id": saw.id, "name": "Saw", "category": "Workshop", "daily_rate": 1500}],
-        )
-        self.assertEqual(self.answer(f"{path}&category=Kitchen"), [])
-        self.assertEqual(self.answer("/api/status/")["status"], "up")
-
-    def test_a_period_that_is_none_is_refused(self):
-        for query in (
-            "",
-            "?from=2024-05-04",
-            "?to=2024-05-04",
-            "?from=&to=2024-05-04",
-            "?from=2024-02-30&to=2024-03-02",
-            "?from=2024-05-04&to=tomorrow",
-            "?from=2024-05-04&to=2024-05-03",
-        ):
-            response = self.client.get(f"/api/tools/free/{query}")
-            self.assertEqual(response.status_code, 400, query)
-            self.assertEqual(response.json(), {"error": "Invalid period"})
-        self.assertEqual(len(self.answer("/api/tools/free/?from=2024-05-04&to=2024-05-04")), 6)
-
-    def test_revenue_is_answered_for_every_month_of_a_year(self):
-        self.hired("Drill", "Ada", date(2024, 1, 31), date(2024, 2, 2), price=2700)
-        self.hired("Saw", "Ada", date(2024, 1, 1), date(2024, 1, 1), price=1500)
-        self.hired("Saw", "Bob", date(2024, 12, 31), date(2025, 1, 1), price=3000)
-        self.hired("Mower", "Bob", date(2024, 2, 1), date(2024, 2, 1), price=2000, cancelled=True)
-        self.hired("Mower", "Bob", date(2023, 1, 15), date(2023, 1, 15), price=2000)
-        months = self.answer("/api/revenue/2024/")
-        self.assertEqual([month["month"] for month in months], [f"2024-{number:02}" for number in range(1, 13)])
-        self.assertEqual([month["revenue"] for month in months], [4200, *[0] * 10, 3000])
-        self.assertEqual(sum(month["revenue"] for month in self.answer("/api/revenue/2025/")), 0)
-
-    def test_categories_are_answered_with_their_tools_bookings_and_revenue(self):
-        self.hired("Mower", "Ada", may(1), may(3), price=6000)
-        self.hired("Mower", "Bob", may(5), may(6), price=4000)
-        self.hired("Mower", "Bob", may(8), may(9), price=4000, cancelled=True)
-        self.hired("Chipper", "Bob", may(5), may(6), price=10000)
-        self.hired("Saw", "Cem", may(1), may(1), price=1500, cancelled=True)
-        self.assertEqual(
-            self.answer("/api/categories/"),
-            [
-                {"category": "Access", "tools": 1, "bookings": 0, "revenue": 0},
-                {"category": "Garden", "tools": 3, "bookings": 3, "revenue": 20000},
-                {"category": "Workshop", "tools": 2, "bookings": 0, "revenue": 0},
-            ],
-        )

@@ -4,6 +4,7 @@ from django.db import models, transaction
 from django.db.models import Count, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 
+
 def price_of(daily_rate, days):
     """The price of a number of days, of which every seventh is free."""
     return daily_rate * (days - days // 7)

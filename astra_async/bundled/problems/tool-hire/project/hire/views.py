@@ -1,5 +1,0 @@
-"""What the shop answers to requests."""
-
-from django.http import JsonResponse
-
-from hire.models import Booking, Tool
