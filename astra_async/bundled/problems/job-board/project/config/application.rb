@@ -1,11 +1,13 @@
-require_relative "boot"
+ENV["BUNDLE_GEMFILE"] ||= File.expand_path("../Gemfile", __dir__)
 
+require "bundler/setup"
+require "bootsnap/setup"
 require "rails"
 require "active_record/railtie"
 require "action_controller/railtie"
-
-require "bcrypt"
 require "jwt"
+
+ENV["DATABASE_URL"] ||= Rails.env.test? ? "sqlite3::memory:" : "sqlite3:db/#{Rails.env}.sqlite3"
 
 module JobBoard
   class Application < Rails::Application
@@ -15,8 +17,5 @@ module JobBoard
     config.secret_key_base = ENV.fetch("SECRET_KEY_BASE", "for-development-only")
     config.consider_all_requests_local = Rails.env.development?
     config.log_level = :warn
-
-    # Where CvStore keeps its files.
-    config.cv_folder = Rails.root.join("storage", Rails.env)
   end
 end

@@ -1,3 +1,5 @@
 Rails.application.routes.draw do
-  get "status", to: proc { [200, { "Content-Type" => "application/json" }, ['{"service":"job-board"}']] }
+  resources :jobs, only: %i[index create] do
+    post :applications, on: :member, action: :apply
+  end
 end

@@ -1,14 +1,17 @@
 ENV["RAILS_ENV"] = "test"
-require_relative "../config/environment"
+require_relative "../config/application"
+
+Rails.application.initialize!
 require "rspec/rails"
 
 ActiveRecord::Schema.verbose = false
 load Rails.root.join("db/schema.rb")
 
-# What the request specs share.
+# What the request specs share: an employer, a seeker, and the tokens that the account service gives.
 module JobBoardRequests
-  def account(role, name)
-    User.create!(name: name, email: "#{name.downcase}@example.com", password: "correct horse", role: role)
+  def self.included(group)
+    group.let!(:grace) { User.create!(name: "Grace", role: "employer") }
+    group.let!(:ada) { User.create!(name: "Ada", role: "seeker") }
   end
 
   def token(payload, key: Rails.application.secret_key_base, algorithm: "HS256")
@@ -19,15 +22,13 @@ module JobBoardRequests
     { "Authorization" => "Bearer #{token({ user_id: user.id, exp: 1.hour.from_now.to_i })}" }
   end
 
-  def json
-    JSON.parse(response.body)
+  def answer
+    [response.status, JSON.parse(response.body)]
   end
 end
 
 RSpec.configure do |config|
   config.include JobBoardRequests, type: :request
-  config.include ActiveSupport::Testing::TimeHelpers
   config.use_transactional_fixtures = true
   config.infer_spec_type_from_file_location!
-  config.before { CvStore.clear }
 end

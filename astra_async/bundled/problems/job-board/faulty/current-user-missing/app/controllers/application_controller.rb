@@ -1,5 +1,5 @@
 class ApplicationController < ActionController::API
-  include Authentication
+  ALGORITHM = "HS256".freeze
 
   wrap_parameters false
 
@@ -9,7 +9,22 @@ class ApplicationController < ActionController::API
 
   private
 
+  def require_role(role)
+    if current_user.nil?
+      render json: { error: "Unauthorized" }, status: :unauthorized
+    elsif current_user.role != role
+      render json: { error: "Forbidden" }, status: :forbidden
+    end
+  end
+
   def render_invalid(errors)
     render json: { errors: errors }, status: :unprocessable_entity
+  end
+
+  def token_payload
+    token = request.headers["Authorization"].to_s[/\ABearer (.+)\z/, 1]
+    JWT.decode(token, Rails.application.secret_key_base, true, algorithm: ALGORITHM).first
+  rescue JWT::DecodeError
+    {}
   end
 end

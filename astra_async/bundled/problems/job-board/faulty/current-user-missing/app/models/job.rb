@@ -1,5 +1,5 @@
 class Job < ApplicationRecord
-  SEARCHED = %w[title company location].freeze
+  SEARCHED = %i[title company location].freeze
 
   belongs_to :user
   has_many :job_applications
