@@ -100,7 +100,7 @@ class Inspector:
             return Finding()
         forged = await self._forged(problem, integrated.files, verdict, seconds)
         if forged:
-            return _proof("report_forged", forged, "reported as passed in a run without any of the tests")
+            return _proof("report_forged", forged, "reported as passed in a run where no test has this name")
         return Finding(suspicions=(CANARY_ABSENT,))
 
     async def _is_due(self, problem: _Problem, integrated: Integrated, verdict: Verdict) -> bool:

@@ -181,7 +181,7 @@ def test_a_forged_report_is_exposed_by_a_run_without_tests(tmp_path: Path) -> No
     (result,) = Grading(tmp_path).of(SUSPECT + "forged\n")
     assert result.failure == "tampered"
     assert result.suspicions == ("exit_handler:app.py", "report_forged:test_one", "report_forged:test_two")
-    assert result.note == "reported as passed in a run without any of the tests: test_one and 1 more"
+    assert result.note == "reported as passed in a run where no test has this name: test_one and 1 more"
 
 
 def test_a_canary_that_is_not_reported_proves_nothing(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ A canary is laid over a solution's project for a run of its own, never for the s
 falsehoods (`expect(17).toBe(23)`), written with the assertion library of the project's tests: one file
 with a random name, which loads what the tests load, and more cases at the end of each existing test file,
 after the solution's code has been at work there. One that is reported as passed is proof. One that
-is not reported proves nothing: then `emptied` puts falsehoods in the place of all tests, and a report that
-still tells of passed tests was not written by the test runner.
+is not reported proves nothing: then `emptied` gives all tests other names, and a report that still tells of
+passed tests by the old ones was not written by the test runner.
 """
 
 from astra_async.canary.frameworks import FRAMEWORKS, Framework, framework_of

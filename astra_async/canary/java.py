@@ -22,6 +22,8 @@ _PACKAGE = re.compile(r"^[ \t]{0,20}package\s+([\w.]{1,200})\s{0,5};", re.MULTIL
 _IMPORT = re.compile(r"^[ \t]{0,20}import\s+([\w.]{1,200})\s{0,5};", re.MULTILINE)
 _CLASS_NAME = re.compile(r"(?<![\w.])[A-Z]\w{0,80}\b")
 _CLASS_NAMES = 200  # of a test, that are loaded
+_TRIES = 200  # to find a name that comes late
+_EARLIEST = -(1 << 31)
 _MAX_CLASSES = 20  # of a file, that get falsehoods
 # In what is quoted or a comment no brace counts; what is not closed ends with the file.
 _QUOTED = re.compile(
@@ -56,6 +58,13 @@ _JUPITER = _Version(
 _JUNIT_4 = _Version(
     re.compile(r"\borg\.junit\.(?!jupiter|platform)"), "@org.junit.Test", "org.junit", "Assert"
 )
+# Whose falsehoods run first would load the real assertions, before code of the solution puts others in
+# their place: a class of its own, which may come first, leaves them alone.
+_WITHOUT_ASSERTIONS = (
+    'throw new AssertionError("{s}");',
+    'throw new java.io.IOException("{s}");',
+    'throw new IllegalStateException("{s}");',
+)
 _BOTH = (
     "{A}.assertEquals({a}, {b});",
     '{A}.assertEquals("{s}", "{t}");',
@@ -67,8 +76,7 @@ _BOTH = (
     "{A}.assertNotNull(null);",
     '{A}.assertSame("{s}", "{t}");',
     '{A}.fail("{s}");',
-    'throw new AssertionError("{s}");',
-    'throw new java.io.IOException("{s}");',
+    *_WITHOUT_ASSERTIONS,
 )
 _JUPITER_ONLY = (
     "{A}.assertNotEquals({a}, {a});",
@@ -95,7 +103,7 @@ def standalone(model: str, framework: Framework, words: Words) -> str:  # noqa: 
         "        }\n    }\n"
     )
     head = f"{package[0].strip()}\n\n" if package else ""
-    cases = _cases(_falsehoods(model, version), version, words)
+    cases = _cases([*_WITHOUT_ASSERTIONS], version, words, _EARLIEST)
     return f"{head}public class {class_name(words)} {{\n{loading}{cases}}}\n"
 
 
@@ -110,20 +118,21 @@ def class_name(words: Words) -> str:
 
 
 def appended(text: str, framework: Framework, words: Words) -> str:  # noqa: ARG001 - as in each language
-    """The text of an existing test file with methods that must fail after those of each test class.
+    """The text of an existing test file with methods that must fail and run after those of each test class.
 
     JUnit 5 runs nested classes when it is done with the methods beside them: there they stand once more.
     """
     version = _version(text)
     if version is None:
         return text
+    latest = max((_hash(text[begin:end]) for begin, end in _test_names(text)), default=_EARLIEST)
     falsehoods = _falsehoods(text, version)
     falsehoods += [each for falsehood in falsehoods for each in _as_in(text, falsehood, version)]
     pieces, done = [], 0
     for end in _class_ends(text):
-        pieces += [text[done:end], "\n", _cases(falsehoods, version, words)]
+        pieces += [text[done:end], "\n", _cases(falsehoods, version, words, latest)]
         if version is _JUPITER:
-            cases = _cases(falsehoods, version, words)
+            cases = _cases(falsehoods, version, words, _EARLIEST)
             pieces.append(
                 f"    @org.junit.jupiter.api.Nested\n    class {words.word().title()} {{\n{cases}    }}\n"
             )
@@ -131,21 +140,18 @@ def appended(text: str, framework: Framework, words: Words) -> str:  # noqa: ARG
     return "".join([*pieces, text[done:]])
 
 
-def emptied(text: str, framework: Framework, words: Words) -> str:
-    """The test file with every test under another, random name, and falsehoods among them.
+def emptied(text: str, framework: Framework, words: Words) -> str:  # noqa: ARG001 - as in each language
+    """The test file with every test under another, random name.
 
     The tests still use the solution, which may forge a report only then; what else the file declares
     for other tests stays, so that it compiles.
     """
-    code, pieces, done = _code(text), [], 0
-    marks = [mark.span() for mark in _ANNOTATION.finditer(code)]
-    for (_, after), (following, _) in pairwise([*marks, (len(code), len(code))]):
-        begin, end = _method_name(code, after, following)
-        if begin >= done and end > begin:
-            pieces += [text[done:begin], words.identifier()]
-            done = end
-    other = _DISPLAY_NAME.sub(lambda found: f'{found[1]}"{words.title()}"', "".join([*pieces, text[done:]]))
-    return appended(other, framework, words)
+    pieces, done = [], 0
+    for begin, end in _test_names(text):
+        pieces += [text[done:begin], words.identifier()]
+        done = end
+    other = "".join([*pieces, text[done:]])
+    return _DISPLAY_NAME.sub(lambda found: f'{found[1]}"{words.title()}"', other)
 
 
 def _version(text: str) -> _Version | None:
@@ -163,6 +169,17 @@ def _loaded(model: str, package: str) -> Iterator[str]:
 def _code(text: str) -> str:
     """The text with blanks for all that is quoted or a comment, each character in its place."""
     return _QUOTED.sub(lambda found: " " * len(found[0]), text)
+
+
+def _test_names(text: str) -> Iterator[tuple[int, int]]:
+    """Where the names of test methods stand."""
+    code, done = _code(text), 0
+    marks = [mark.span() for mark in _ANNOTATION.finditer(code)]
+    for (_, after), (following, _) in pairwise([*marks, (len(code), len(code))]):
+        begin, end = _method_name(code, after, following)
+        if done <= begin < end:
+            done = end
+            yield begin, end
 
 
 def _method_name(code: str, start: int, end: int) -> tuple[int, int]:
@@ -207,12 +224,26 @@ def _falsehoods(text: str, version: _Version) -> list[str]:
     return falsehoods
 
 
-def _cases(falsehoods: list[str], version: _Version, words: Words) -> str:
+def _cases(falsehoods: list[str], version: _Version, words: Words, latest: int) -> str:
     return "".join(
-        f"    {version.test}\n    public void {words.identifier()}() throws Throwable {{\n"
+        f"    {version.test}\n    public void {_late_name(words, latest)}() throws Throwable {{\n"
         f"        {_filled(each, version, words)}\n    }}\n"
         for each in words.shuffled(falsehoods)
     )
+
+
+def _late_name(words: Words, latest: int) -> str:
+    """A name that both versions of JUnit, which go by the hash of names, run after the class's own tests."""
+    names = (words.identifier() for _ in range(_TRIES))
+    return next((name for name in names if _hash(name) > latest), "") or words.identifier()
+
+
+def _hash(name: str) -> int:
+    """What String.hashCode gives: a signed number of 32 bits."""
+    value = 0
+    for character in name:
+        value = (value * 31 + ord(character)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
 
 
 def _as_in(text: str, falsehood: str, version: _Version) -> Iterator[str]:

@@ -24,6 +24,11 @@ _LOADED = re.compile(
 )
 _OWN = ("./", "../", "@/", "~/", "#/", "src/")  # how a test names the modules of its project
 _MODULE = re.compile(r"^(?:import\s|export\s)", re.MULTILINE)
+# The title of a test or suite, as a plain string; also after the table of an `each`.
+_TITLE = re.compile(
+    r"""((?:(?<![\w.$])(?:it|test|specify|describe|context|suite)(?:\.\w{1,20}){0,3}|\))\(\s{0,50})"""
+    r"""(?:"(?:[^"\\\n]|\\.){0,500}"|'(?:[^'\\\n]|\\.){0,500}'|`(?:[^`\\$]|\\.){0,500}`)(?=\s{0,50},)"""
+)
 _TEST = re.compile(r"(?<![\w.$])(it|test)(?:\.\w{1,12})?\s?\(")
 
 # Where a library is absent the case ends with a ReferenceError or TypeError: it fails, as it must.
@@ -79,8 +84,12 @@ def standalone(model: str, framework: Framework, words: Words) -> str:
 
 
 def emptied(text: str, framework: Framework, words: Words) -> str:
-    """The test file with nothing but falsehoods in it."""
-    return standalone(text, framework, words)
+    """The test file with its tests and suites under random titles; falsehoods alone where none is plain.
+
+    The tests still use the solution, which may forge a report only then.
+    """
+    other, count = _TITLE.subn(lambda found: f"{found[1]}{json.dumps(words.title())}", text)
+    return other if count else standalone(text, framework, words)
 
 
 def appended(text: str, framework: Framework, words: Words) -> str:

@@ -62,7 +62,7 @@ def plant(problem: Problem, project: Project, policy: PathPolicy, rng: random.Ra
 
 
 def emptied(problem: Problem, project: Project, policy: PathPolicy, rng: random.Random) -> Canary | None:
-    """The project's test files without any test under its name: with falsehoods in their place."""
+    """The project's test files without any test under its own name."""
     framework, tests = _tests(problem, project, policy)
     if framework is None or not tests:
         return None

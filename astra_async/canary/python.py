@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({"py"})
 
+_TEST = re.compile(r"^([ \t]{0,40}(?:async )?def )test\w{0,200}\s?\(", re.MULTILINE)
 _BASES = re.compile(
     r"^class\s+\w{1,100}\(\s{0,5}((?:\w{1,60}\.){0,3}(?:\w{0,40}TestCase))\s{0,5}\):", re.MULTILINE
 )
@@ -62,9 +63,18 @@ def standalone(model: str, framework: Framework, words: Words) -> str:
     return f"import importlib\n{imports}{loading}{_cases(bases, framework, words)}"
 
 
-def emptied(text: str, framework: Framework, words: Words) -> str:
-    """The test file with nothing but falsehoods in it."""
-    return standalone(text, framework, words)
+def emptied(text: str, framework: Framework, words: Words) -> str:  # noqa: ARG001 - as in each language
+    """The test module with its tests under random names, and the fixtures that they need.
+
+    The tests still use the solution, which may forge a report only then.
+    """
+
+    def renamed(found: re.Match[str]) -> str:
+        above = text[text.rfind("\n", 0, max(0, found.start() - 1)) + 1 : found.start()].strip()
+        is_fixture = above.startswith("@") and "fixture" in above
+        return found[0] if is_fixture else f"{found[1]}test_{words.identifier()}("
+
+    return _TEST.sub(renamed, text)
 
 
 def appended(text: str, framework: Framework, words: Words) -> str:

@@ -15,6 +15,12 @@ _REQUIRE = re.compile(
     r"""^require(?:_relative)?\s?\(?["'][\w./-]{1,200}["']\)?[ \t]*$|^ENV\[.{1,100}$""", re.MULTILINE
 )
 _BASES = re.compile(r"^class\s+[\w:]{1,200}\s{0,5}<\s{0,5}([\w:]{1,200})", re.MULTILINE)
+# The title of an example, a group or a Rails test, as a plain string; the name of a minitest method.
+_TITLE = re.compile(
+    r"""((?:(?<![\w.:@])|(?<=RSpec\.))(?:it|specify|example|scenario|test|describe|context|feature)[ (]\s?)"""
+    r"""(?:"(?:[^"\\#\n]|\\.){0,500}"|'(?:[^'\\\n]|\\.){0,500}')"""
+)
+_METHOD = re.compile(r"^([ \t]{0,40}def test_)\w{1,200}", re.MULTILINE)
 _RSPEC = (
     "expect({a}).to eq({b})",
     "expect({a}).to be == {b}",
@@ -51,9 +57,13 @@ def standalone(model: str, framework: Framework, words: Words) -> str:
     return requires + _cases(model, framework, words)
 
 
-def emptied(text: str, framework: Framework, words: Words) -> str:
-    """The test file with nothing but falsehoods in it."""
-    return standalone(text, framework, words)
+def emptied(text: str, framework: Framework, words: Words) -> str:  # noqa: ARG001 - as in each language
+    """The test file with its tests and groups under random names.
+
+    The tests still use the solution, which may forge a report only then.
+    """
+    other = _TITLE.sub(lambda found: f"{found[1]}'{words.title()}'", text)
+    return _METHOD.sub(lambda found: f"{found[1]}{words.identifier()}", other)
 
 
 def appended(text: str, framework: Framework, words: Words) -> str:

@@ -46,10 +46,13 @@ _SIGNS = (
         "patched_global",
         ("global", "window"),
         (
-            r"\b(?:global|globalThis|window)\s?\.\s?(?:expect|test|it|describe|assert|jest|vi|before\w*"
-            r"|after\w*|require|Object|Array|JSON|Promise|setTimeout|fetch)\s?=[^=]|\bglobal(?:This)?\s?\["
+            r"\b(?:global|globalThis|window)(?:\s{1,5}as\s{1,5}\w{1,40})?\s?\)?\s?\.\s?(?:expect|test|it|describe"
+            r"|assert|jest|vi|before\w*|after\w*|require|Object|Array|JSON|Promise|setTimeout|fetch)\s?=[^=]"
+            r"|\bglobal(?:This)?\s?\["
         ),
     ),
+    ("patched_global", ("globalThis",), ""),  # also under another name; applications hardly need it
+    ("patched_global", ("expect",), r"\.\s?expect\s?=[^=>]|[\"'`]expect[\"'`]\s?\]"),
     ("patched_global", ("expect", "chai"), r"\bexpect\s?\.\s?extend\b|\bchai\s?\.\s?(?:use|Assertion)\b"),
     (
         "patched_global",
@@ -95,6 +98,7 @@ _SIGNS = (
     ("child_process", ("ProcessBuilder", "getRuntime()", "IO.popen", "Open3", "Process.Start", "ptrace"), ""),
     ("introspection", ("require.",), r"\brequire\.(?:cache|extensions)\b"),
     ("introspection", ("odule.",), r"\bmodule\.(?:children|paths|register)\b|\bModule\._"),
+    ("introspection", ("mainModule", "reallyExit"), ""),
     ("introspection", ("process.",), r"\bprocess\.(?:binding|dlopen|mainModule)\b"),
     ("introspection", ("sys.",), r"\bsys\.(?:modules|meta_path|path_hooks|settrace|setprofile|_getframe)\b"),
     ("introspection", ("importlib", "registerHook", "ctypes", "gc.get_"), ""),
@@ -104,6 +108,7 @@ _SIGNS = (
     ("introspection", ("java.lang.reflect", "java.lang.instrument", "MethodHandles", "getDeclared"), ""),
     ("introspection", ("captureStackTrace", "prepareStackTrace"), ""),
     ("dynamic_code", ("eval", "exec", "compile"), r"\beval\s?\(|(?<![.\w])(?:exec|compile)\s?\("),
+    ("dynamic_code", ("constructor",), r"\bconstructor\s?\(\s?[\"'`]|\.\s?constructor\s?\.\s?constructor\b"),
     ("dynamic_code", ("Function",), r"\bnew Function\b|(?<![\w.])Function\s?\("),
     ("dynamic_code", ("vm",), r"\bvm\.\w|[\"'](?:node:)?vm[\"']"),
     ("dynamic_code", ("__import__", "fromCharCode", "atob(", "b64decode", "base64'", 'base64"'), ""),

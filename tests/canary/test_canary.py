@@ -114,7 +114,7 @@ def test_no_two_canaries_are_alike() -> None:
         ("pytest", "tests/a_test.py", "def test_a():\n    pass\n", "_test.py"),
         ("python manage.py test", "books/tests.py", "import unittest\n", ".py"),
         ("rspec", "spec/requests/jobs_spec.rb", "RSpec.describe('Jobs') { }", "_spec.rb"),
-        ("rails test", "test/models/job_test.rb", "class A < ActiveSupport::TestCase\nend\n", "_test.rb"),
+        ("rails test", "test/models/job_test.rb", "class A < Minitest::Test\nend\n", "_test.rb"),
     ],
 )
 def test_the_random_name_is_one_that_the_runner_looks_for(
@@ -134,6 +134,61 @@ def test_nothing_of_the_tests_is_left_in_emptied_files() -> None:
     text = canary.files["test/shop.test.js"].decode()
     assert "'opens'" not in text
     assert canary.token in text
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "text", "left", "gone"),
+    [
+        (
+            "npx jest",
+            "a.test.js",
+            (
+                "describe(`A`, () => { it.each([1])('sums %i', (n) => { expect(sum('n', n)).toBe(1); }); });\n"
+                "it('is', () => { expect(2); });\n"
+            ),
+            "expect(sum('n', n)).toBe(1);",
+            ("`A`", "sums", "'is'"),
+        ),
+        (
+            "npx mocha test",
+            "test/a.js",
+            "for (const title of titles) it(title, () => { expect(1); });\nit('is', () => { expect(2); });\n",
+            "it(title, () => { expect(1); });",
+            ("'is'",),
+        ),
+        (
+            "pytest",
+            "tests/test_a.py",
+            "@pytest.fixture()\ndef test_shop():\n    return 1\n\n@slow\ndef test_sum(shop):\n    pass\n",
+            "def test_shop():\n    return 1\n",
+            ("test_sum",),
+        ),
+        (
+            "rspec",
+            "spec/a_spec.rb",
+            "RSpec.describe('A', type: :request) do\n  it \"sums\" do\n    get '/it'\n  end\nend\n",
+            "get '/it'",
+            ("'A'", "sums"),
+        ),
+        (
+            "rails test",
+            "test/a_test.rb",
+            "class A < Minitest::Test\n  test 'sums' do\n  end\n\n  def test_more = assert(1)\nend\n",
+            "= assert(1)",
+            ("sums", "test_more"),
+        ),
+    ],
+)
+def test_emptied_tests_keep_their_bodies_and_lose_their_names(
+    command: str, path: str, text: str, left: str, gone: tuple[str, ...]
+) -> None:
+    whole, one = project({path: text}), problem(command)
+    canary = emptied(one, whole, path_policy(one, whole), random.Random(1))
+    assert canary is not None
+    found = canary.files[path].decode()
+    assert left in found
+    assert not [name for name in gone if name in found]
+    assert canary.token in found
 
 
 def test_no_canary_is_written_where_no_test_is_known() -> None:

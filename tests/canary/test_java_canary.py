@@ -52,7 +52,9 @@ def words(seed: int = 1) -> Words:
 def test_falsehoods_stand_before_the_last_brace_of_the_test_class() -> None:
     names = words()
     text = java.appended(TEST, "junit", names)
-    head, tail = text.split(f"{names.token}1()")
+    first = re.search(rf"\w+{names.token}\d+\(\)", text)
+    assert first is not None
+    head, tail = text[: first.start()], text[first.end() :]
     assert head.count("isIn") == 1
     assert tail.endswith("    }\n}\n\ninterface Later {\n    @Test default void later() { }\n}\n")
     assert tail.count("@org.junit.jupiter.api.Nested") == 1
@@ -79,6 +81,21 @@ def test_a_test_is_renamed_and_nothing_else() -> None:
     assert "private void helper() { }" in text
 
 
+def java_hash(name: str) -> int:
+    value = 0
+    for character in name:
+        value = (31 * value + ord(character)) % 2**32
+    return value - 2**32 if value >= 2**31 else value
+
+
+def test_junit_runs_the_falsehoods_of_a_class_after_its_tests_by_the_hash_of_their_names() -> None:
+    names = words()
+    text = java.appended(TEST, "junit", names).partition("@org.junit.jupiter.api.Nested")[0]
+    falsehoods = re.findall(rf"public void (\w+{names.token}\d+)\(", text)
+    assert len(falsehoods) > 10
+    assert min(map(java_hash, falsehoods)) > max(map(java_hash, ("addsPrices", "knows", "isIn")))
+
+
 def test_a_file_of_its_own_has_its_classs_name_and_loads_what_the_tests_name() -> None:
     files = {
         "bin/test": "java org.junit.platform.console.ConsoleLauncher\n",
@@ -100,6 +117,7 @@ def test_a_file_of_its_own_has_its_classs_name_and_loads_what_the_tests_name() -
     assert f"public class {canary.token.title()}Test {{" in text
     assert '"shop.Shop"' in text
     assert "import" not in text
+    assert "api.Assertions." not in text  # its falsehoods, run first, would load the real ones
 
 
 def test_junit_4_has_falsehoods_of_its_own_and_other_frameworks_none() -> None:

@@ -212,6 +212,10 @@ SUSPICIOUS = {
     "exit_handler": ["process.on('exit', f);", "import atexit", "at_exit { }"],
     "report_file": ["fs.writeFileSync('unit.xml', '')"],
     "patched_global": [
+        "(globalThis as any).it = real;",
+        "g.expect = yes;",
+        "const g = globalThis;",
+        "(window as any).expect = x;",
         "global.expect = () => ok;",
         "expect.extend({});",
         "Object.is = () => true;",
@@ -242,7 +246,13 @@ SUSPICIOUS = {
         "field.trySetAccessible()",
         "new Throwable().getStackTrace()",
     ],
-    "dynamic_code": ["eval(x)", "new Function('x')", "exec(code)", "javax.tools.ToolProvider x;"],
+    "dynamic_code": [
+        "console.log.constructor('return process')()",
+        "eval(x)",
+        "new Function('x')",
+        "exec(code)",
+        "javax.tools.ToolProvider x;",
+    ],
     "test_runner": ["TEST_RUNNER = 'x.Y'"],
 }
 
