@@ -16,16 +16,7 @@ beforeEach(() => {
 });
 
 describe('Search', () => {
-  const ids = (query) =>
-    injector
-      .get('searchService')
-      .find(NOTES, query)
-      .map(({ id }) => id);
-  const parts = (text, query) =>
-    injector
-      .get('searchService')
-      .highlight(text, query)
-      .map((part) => (part.match ? `[${part.text}]` : part.text));
+  const ids = (query) => injector.get('$filter')('search')(NOTES, query).map(({ id }) => id);
 
   it('finds the notes in which every word occurs, wherever and in any case', () => {
     expect(ids('bread')).toEqual([2, 4]);
@@ -63,15 +54,6 @@ describe('Search', () => {
     expect(ids('$5 50%')).toEqual([5]);
     expect(ids('.*')).toEqual([]);
     expect(ids('bread - tag: "" -""')).toEqual([2, 4]);
-  });
-
-  it('cuts a text into parts that are found and parts that are not', () => {
-    expect(parts('Bread and butter', 'b BRE')).toEqual(['[Bre]', 'ad and ', '[b]', 'utter']);
-    expect(parts('to do today', '"to do" -day tag:to')).toEqual(['[to do]', ' today']);
-    expect(parts('c++ or c', 'c++ zzz')).toEqual(['[c++]', ' or c']);
-    expect(parts('banana', 'ana')).toEqual(['b', '[ana]', 'na']);
-    expect(parts('banana', 'ban nan')).toEqual(['[banan]', 'a']);
-    expect(parts('plain', '')).toEqual(['plain']);
   });
 });
 
@@ -125,30 +107,6 @@ describe('Page', () => {
     wait(50);
     expect(titles()).toEqual(['Bread', 'Groceries']);
     expect(text('count')).toBe('2 of 5 notes');
-  });
-
-  it('shows pinned notes only, among those that are found', () => {
-    find('pinned-only').click();
-    wait(250);
-    expect(titles()).toEqual(['Bread', 'Postcard codes']);
-    search('support');
-    expect(titles()).toEqual(['Postcard codes']);
-    expect(text('count')).toBe('1 of 5 notes');
-    find('pinned-only').click();
-    wait(250);
-    expect(titles()).toEqual(['Postcard codes', 'Release plan']);
-  });
-
-  it('marks what was found and shows notes as text', () => {
-    const marks = () => all('note').map((card) => [...card.querySelectorAll('mark')].map((mark) => mark.textContent));
-    expect(marks().flat()).toEqual([]);
-    search('bread salt -flour tag:home');
-    expect(marks()).toEqual([['Bread', 'salt']]);
-    expect(text('text')).toBe('Bread, BUTTER and <b>salt</b>');
-    expect(find('text').querySelector('b')).toBeNull();
-    search('c++');
-    expect(find('title').innerHTML).toMatch(/<mark[^>]*>C\+\+<\/mark>/);
-    expect(text('title')).toBe('C++ notes');
   });
 
   it('says when nothing is found, and clears the search', () => {

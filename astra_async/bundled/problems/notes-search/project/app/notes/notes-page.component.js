@@ -12,6 +12,7 @@
     var $ctrl = this;
 
     $ctrl.notes = [];
+    $ctrl.query = '';
 
     $ctrl.$onInit = function () {
       notesService.load().then(function (notes) {

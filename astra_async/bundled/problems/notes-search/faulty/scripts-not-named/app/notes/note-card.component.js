@@ -1,8 +1,0 @@
-(function () {
-  'use strict';
-
-  angular.module('notesApp').component('noteCard', {
-    bindings: { note: '<', query: '<' },
-    templateUrl: 'app/notes/note-card.html',
-  });
-})();
