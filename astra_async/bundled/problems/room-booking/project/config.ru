@@ -1,3 +1,5 @@
-require_relative "config/environment"
+require_relative "config/application"
 
+Rails.application.initialize!
+load Rails.root.join("db/schema.rb") unless ActiveRecord::Base.connection.table_exists?("rooms")
 run Rails.application

@@ -1,8 +1,12 @@
-require_relative "boot"
+ENV["BUNDLE_GEMFILE"] ||= File.expand_path("../Gemfile", __dir__)
 
+require "bundler/setup"
+require "bootsnap/setup"
 require "rails"
 require "active_record/railtie"
 require "action_controller/railtie"
+
+ENV["DATABASE_URL"] ||= Rails.env.test? ? "sqlite3::memory:" : "sqlite3:db/#{Rails.env}.sqlite3"
 
 module RoomBooking
   class Application < Rails::Application

@@ -2,5 +2,5 @@ Rails.application.routes.draw do
   resources :rooms, only: :index do
     resources :bookings, only: %i[index create]
   end
-  resources :bookings, only: %i[update destroy]
+  resources :bookings, only: :destroy
 end

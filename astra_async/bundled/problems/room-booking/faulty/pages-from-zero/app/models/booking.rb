@@ -1,6 +1,5 @@
 # A room in somebody's hands from starts_at until ends_at; the end itself is free again.
 class Booking < ApplicationRecord
-  QUARTER = 15.minutes.to_i
   OPENS = 8.hours
   CLOSES = 18.hours
 
@@ -12,17 +11,11 @@ class Booking < ApplicationRecord
   validates :title, :organiser, :starts_at, :ends_at, presence: true
   validates :attendees, numericality: { only_integer: true, greater_than: 0 }
   validate :fits_into_the_room
-  validate :keeps_to_quarters_of_an_hour
   validate :ends_after_its_start
   validate :lies_within_the_opening_hours
 
-  # The same booking so many weeks later, not stored.
-  def in_weeks(weeks)
-    dup.tap { |later| later.assign_attributes(starts_at: starts_at + weeks.weeks, ends_at: ends_at + weeks.weeks) }
-  end
-
   def conflicts
-    room.bookings.active.overlapping(starts_at, ends_at).where.not(id: id)
+    room.bookings.active.overlapping(starts_at, ends_at).order(:starts_at)
   end
 
   def as_answer
@@ -36,14 +29,6 @@ class Booking < ApplicationRecord
     return unless room && attendees && attendees > room.capacity
 
     errors.add(:attendees, "exceeds the capacity of the room")
-  end
-
-  def keeps_to_quarters_of_an_hour
-    %i[starts_at ends_at].each do |field|
-      next if self[field].nil? || (self[field].to_r % QUARTER).zero?
-
-      errors.add(field, "must be on a quarter of an hour")
-    end
   end
 
   def ends_after_its_start

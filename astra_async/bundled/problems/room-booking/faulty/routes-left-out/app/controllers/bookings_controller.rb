@@ -1,30 +1,27 @@
 class BookingsController < ApplicationController
-  FIELDS = %i[title organiser attendees starts_at ends_at].freeze
-  WEEKS = (1..52).freeze
+  PER_PAGE = 10
+  MAXIMUM = 50
 
   def index
-    bookings = room.bookings.active.order(:starts_at)
-    page = Page.new(bookings, params)
-    return render json: { error: "Invalid page" }, status: :bad_request unless page.valid?
+    page = whole(params.fetch(:page, 1))
+    per_page = whole(params.fetch(:per_page, PER_PAGE))&.clamp(1, MAXIMUM)
+    return render json: { error: "Invalid page" }, status: :bad_request unless page && per_page
 
-    render json: { bookings: page.records.includes(:room).map(&:as_answer), **page.about }
+    all = room.bookings.active.order(:starts_at)
+    shown = all.limit(per_page).offset((page - 1) * per_page)
+    pages = (all.count.to_f / per_page).ceil
+    render json: { bookings: shown.map(&:as_answer), page: page, per_page: per_page, total: all.count, pages: pages }
   end
 
   def create
-    first = room.bookings.new(params.permit(*FIELDS))
-    first.valid?
-    first.errors.add(:weeks, "must be from 1 to 52") unless WEEKS.include?(weeks)
-    return render_invalid(first.errors) if first.errors.any?
+    booking = room.bookings.new(params.permit(:title, :organiser, :attendees, :starts_at, :ends_at))
+    return render json: { errors: booking.errors }, status: :unprocessable_entity if booking.invalid?
 
-    store(Array.new(weeks) { |week| first.in_weeks(week) }, :created)
-  end
+    conflicts = booking.conflicts.ids
+    return render json: { error: "Room is taken", conflicts: conflicts }, status: :conflict if conflicts.any?
 
-  def update
-    booking = Booking.active.find(params[:id])
-    booking.assign_attributes(params.permit(*FIELDS))
-    return render_invalid(booking.errors) if booking.invalid?
-
-    store([booking], :ok)
+    booking.save!
+    render json: booking.as_answer, status: :created
   end
 
   def destroy
@@ -38,23 +35,8 @@ class BookingsController < ApplicationController
     @room ||= Room.find(params[:room_id])
   end
 
-  def weeks
-    params.fetch(:weeks, 1).to_s[/\A[0-9]+\z/].to_i
-  end
-
-  # Saves all of the bookings or, if one of them is in the way of others, none.
-  def store(bookings, status)
-    conflicts = Booking.transaction do
-      found = bookings.flat_map { |booking| booking.conflicts.to_a }.uniq.sort_by(&:starts_at)
-      bookings.each(&:save!) if found.empty?
-      found
-    end
-    return render json: bookings.first.as_answer, status: status if conflicts.empty?
-
-    render json: { error: "Room is taken", conflicts: conflicts.map(&:id) }, status: :conflict
-  end
-
-  def render_invalid(errors)
-    render json: { errors: errors }, status: :unprocessable_entity
+  # The number, or nil where there is no whole number from 1.
+  def whole(value)
+    value.to_s.match?(/\A[1-9][0-9]*\z/) ? value.to_i : nil
   end
 end

@@ -1,9 +1,5 @@
 # A room in somebody's hands from starts_at until ends_at; the end itself is free again.
 class Booking < ApplicationRecord
-  QUARTER = 15.minutes.to_i
-  OPENS = 8.hours
-  CLOSES = 18.hours
-
   belongs_to :room
 
   scope :active, -> { where(cancelled: false) }
@@ -11,46 +7,12 @@ class Booking < ApplicationRecord
 
   validates :title, :organiser, :attendees, :starts_at, :ends_at, presence: true
 
-  # The same booking so many weeks later, not stored.
-  def in_weeks(weeks)
-    dup.tap { |later| later.assign_attributes(starts_at: starts_at + weeks.weeks, ends_at: ends_at + weeks.weeks) }
-  end
-
   def conflicts
-    room.bookings.active.overlapping(starts_at, ends_at).where.not(id: id)
+    room.bookings.active.overlapping(starts_at, ends_at).order(:starts_at)
   end
 
   def as_answer
     slice(:id, :title, :organiser, :attendees)
       .merge(room: room.name, starts_at: starts_at.iso8601, ends_at: ends_at.iso8601)
-  end
-
-  private
-
-  def fits_into_the_room
-    return unless room && attendees && attendees > room.capacity
-
-    errors.add(:attendees, "exceeds the capacity of the room")
-  end
-
-  def keeps_to_quarters_of_an_hour
-    %i[starts_at ends_at].each do |field|
-      next if self[field].nil? || (self[field].to_r % QUARTER).zero?
-
-      errors.add(field, "must be on a quarter of an hour")
-    end
-  end
-
-  def ends_after_its_start
-    errors.add(:ends_at, "must be after the start") if starts_at && ends_at && ends_at <= starts_at
-  end
-
-  def lies_within_the_opening_hours
-    return unless starts_at && ends_at
-
-    day = starts_at.beginning_of_day
-    return if starts_at >= day + OPENS && ends_at <= day + CLOSES
-
-    errors.add(:starts_at, "is outside the opening hours")
   end
 end
