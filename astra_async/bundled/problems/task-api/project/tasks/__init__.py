@@ -2,6 +2,7 @@
 
 from flask import Flask
 
+from tasks.accounts import accounts
 from tasks.config import Config
 from tasks.errors import ApiError, answer
 from tasks.store import Store
@@ -13,6 +14,7 @@ def create_app(config=Config):
     app.config.from_object(config)
     app.extensions["store"] = Store()
     app.register_error_handler(ApiError, answer)
+    app.register_blueprint(accounts)
 
     @app.get("/")
     def status():

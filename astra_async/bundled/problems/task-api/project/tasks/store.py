@@ -32,6 +32,3 @@ class Store:
     def update_task(self, task_id, **fields):
         self._tasks[task_id].update(fields)
         return dict(self._tasks[task_id])
-
-    def remove_task(self, task_id):
-        del self._tasks[task_id]

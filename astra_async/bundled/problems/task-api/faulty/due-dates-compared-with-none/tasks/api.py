@@ -81,10 +81,3 @@ def change_task(task_id):
         "done": checked_done(body.get("done", False)),
     }
     return shown(store().update_task(task_id, **fields))
-
-
-@api.delete("/<int:task_id>")
-def remove_task(task_id):
-    own_task(task_id)
-    store().remove_task(task_id)
-    return "", 204

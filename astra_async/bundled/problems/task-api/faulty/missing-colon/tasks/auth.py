@@ -8,7 +8,7 @@ from flask import current_app, request
 from tasks.errors import ApiError
 
 
-def make_token(username):
+def make_token(username)
     """A token that says for TOKEN_LIFETIME_S seconds that its bearer is this user."""
     now = int(time.time())
     claims = {"sub": username, "iat": now, "exp": now + current_app.config["TOKEN_LIFETIME_S"]}

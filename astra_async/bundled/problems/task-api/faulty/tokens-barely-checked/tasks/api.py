@@ -80,10 +80,3 @@ def change_task(task_id):
     body = request.get_json(silent=True) or {}
     fields = {name: check(body[name]) for name, check in CHECKS.items() if name in body}
     return shown(store().update_task(task_id, **fields))
-
-
-@api.delete("/<int:task_id>")
-def remove_task(task_id):
-    own_task(task_id)
-    store().remove_task(task_id)
-    return "", 204

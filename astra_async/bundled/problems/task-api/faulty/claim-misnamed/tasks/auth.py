@@ -11,7 +11,7 @@ from tasks.errors import ApiError
 def make_token(username):
     """A token that says for TOKEN_LIFETIME_S seconds that its bearer is this user."""
     now = int(time.time())
-    claims = {"sub": username, "iat": now, "exp": now + current_app.config["TOKEN_LIFETIME_S"]}
+    claims = {"username": username, "iat": now, "exp": now + current_app.config["TOKEN_LIFETIME_S"]}
     return jwt.encode(
         claims, current_app.config["SECRET_KEY"], algorithm=current_app.config["TOKEN_ALGORITHM"]
     )
@@ -28,7 +28,7 @@ def current_username():
         )
     except jwt.InvalidTokenError as error:
         raise ApiError(401, "Not authenticated") from error
-    user = current_app.extensions["store"].user(claims.get("sub"))
+    user = current_app.extensions["store"].user(claims.get("username"))
     if user is None:
         raise ApiError(401, "Not authenticated")
     return user["username"]
