@@ -6,14 +6,14 @@ const KEY = 'favourites';
 export function useFavourites() {
   const favourites = ref(JSON.parse(localStorage.getItem(KEY) ?? '{}'));
 
-  const isFavourite = (id) => id in favourites.value;
+  const isFavourite = (title) => title in favourites.value;
 
-  function toggle(id) {
-    const { [id]: known, ...others } = favourites.value;
-    favourites.value = known ? others : { ...others, [id]: true };
+  function toggle(title) {
+    const { [title]: known, ...others } = favourites.value;
+    favourites.value = known ? others : { ...others, [title]: true };
   }
 
-  watch(favourites, (ids) => localStorage.setItem(KEY, JSON.stringify(ids)));
+  watch(favourites, (titles) => localStorage.setItem(KEY, JSON.stringify(titles)));
 
   return { favourites, isFavourite, toggle };
 }
