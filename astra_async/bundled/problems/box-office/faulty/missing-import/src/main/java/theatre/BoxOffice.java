@@ -3,7 +3,6 @@ package theatre;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 
 /** Reserves and cancels seats of one hall. */
 public final class BoxOffice {
