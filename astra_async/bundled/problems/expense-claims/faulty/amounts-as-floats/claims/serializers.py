@@ -43,8 +43,6 @@ class ClaimSerializer(serializers.ModelSerializer):
         return day
 
     def validate(self, fields):
-        amount = fields.get("amount", getattr(self.instance, "amount", None))
-        receipt = fields.get("receipt", getattr(self.instance, "receipt", ""))
-        if amount > RECEIPT_ABOVE and not receipt.strip():
+        if fields["amount"] > RECEIPT_ABOVE and not fields.get("receipt"):
             raise serializers.ValidationError({"receipt": "Needed above 100.00"})
         return fields

@@ -2,6 +2,12 @@
 
 from django.http import JsonResponse
 from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from claims.views import ClaimViewSet
+
+router = SimpleRouter()
+router.register("claims", ClaimViewSet, basename="claim")
 
 
 def status(request):
@@ -10,5 +16,5 @@ def status(request):
 
 urlpatterns = [
     path("api/status/", status),
-    path("api/", include("claims.urls")),
+    path("api/", include(router.urls)),
 ]

@@ -43,6 +43,6 @@ class ClaimSerializer(serializers.ModelSerializer):
         return day
 
     def validate(self, fields):
-        if self.instance is None and fields["amount"] >= RECEIPT_ABOVE and not fields.get("receipt"):
+        if fields["amount"] > RECEIPT_ABOVE and not fields.get("receipt"):
             raise serializers.ValidationError({"receipt": "Needed above 100.00"})
         return fields

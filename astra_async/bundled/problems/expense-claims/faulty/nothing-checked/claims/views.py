@@ -17,46 +17,51 @@ class Conflict(APIException):
     status_code = 409
 
 
-class ClaimViewSet(
-    mixins.CreateModelMixin,
-    mixins.RetrieveModelMixin,
-    mixins.UpdateModelMixin,
-    viewsets.GenericViewSet,
-):
+class ClaimViewSet(mixins.CreateModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet):
     serializer_class = ClaimSerializer
     permission_classes = [IsAuthenticated]
-    http_method_names = ["get", "post", "patch"]
 
     def get_queryset(self):
         user = self.request.user
-        claims = Claim.objects.select_related("owner", "department", "decided_by")
         shared = Q() if user.is_staff else Q(department__manager=user)
-        return claims.filter(Q(owner=user) | (shared & ~Q(status=Status.DRAFT)))
+        return Claim.objects.filter(Q(owner=user) | (shared & ~Q(status=Status.DRAFT)))
 
     def list(self, request):
         claims = self.get_queryset().order_by("-spent_on", "-id")
-        results = self.get_serializer(claims, many=True).data
-        return Response({"count": len(results), "total": total(claims), "results": results})
+        if "month" in request.query_params:
+            claims = in_month(claims, request.query_params["month"])
+        total = claims.aggregate(sum=Sum("amount"))["sum"] or 0
+        return Response({"total": f"{total:.2f}", "results": self.get_serializer(claims, many=True).data})
 
     def perform_create(self, serializer):
         user = self.request.user
         serializer.save(owner=user, department=user.departments.first())
 
-    def update(self, request, *args, **kwargs):
-        self.own_claim()
-        return super().update(request, *args, **kwargs)
-
     @action(detail=True, methods=["post"])
     def submit(self, request, pk):
-        claim = self.own_claim()
+        claim = self.get_object()
+        if claim.owner != request.user:
+            raise PermissionDenied
+        require(claim, Status.DRAFT, Status.REJECTED)
         return self.change(claim, status=Status.SUBMITTED, decided_by=None, reason="")
 
-    def own_claim(self):
-        """The claim, which belongs to the user and is not under way."""
+    @action(detail=True, methods=["post"])
+    def approve(self, request, pk):
+        claim = self.claim_to_decide()
+        return self.change(claim, status=Status.APPROVED, decided_by=request.user)
+
+    @action(detail=True, methods=["post"])
+    def reject(self, request, pk):
+        claim = self.claim_to_decide()
+        reason = request.data.get("reason", "")
+        return self.change(claim, status=Status.REJECTED, decided_by=request.user, reason=reason)
+
+    def claim_to_decide(self):
         claim = self.get_object()
-        if claim.owner != self.request.user:
+        if claim.owner == self.request.user:
             raise PermissionDenied
-        return require(claim, Status.DRAFT, Status.REJECTED)
+        require(claim, Status.SUBMITTED)
+        return claim
 
     def change(self, claim, **fields):
         for name, value in fields.items():
@@ -65,11 +70,11 @@ class ClaimViewSet(
         return Response(self.get_serializer(claim).data)
 
 
+def in_month(claims, text):
+    year, month = text.split("-")
+    return claims.filter(spent_on__year=year, spent_on__month=month)
+
+
 def require(claim, *statuses):
     if claim.status not in statuses:
         raise Conflict(f"The claim is {claim.status}")
-    return claim
-
-
-def total(claims):
-    return f"{claims.aggregate(sum=Sum('amount'))['sum'] or 0:.2f}"

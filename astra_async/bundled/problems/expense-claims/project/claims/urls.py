@@ -1,3 +1,0 @@
-"""The URLs below /api/."""
-
-urlpatterns = []
