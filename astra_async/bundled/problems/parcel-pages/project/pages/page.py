@@ -2,7 +2,7 @@
 
 from selenium.webdriver.support.wait import WebDriverWait
 
-PATIENCE_S = 8
+PATIENCE_S = 5
 
 
 class PageError(Exception):
@@ -15,7 +15,7 @@ class Page:
     def __init__(self, driver, base_url):
         self.driver = driver
         self.base_url = base_url
-        self.wait = WebDriverWait(driver, PATIENCE_S, poll_frequency=0.1)
+        self.wait = WebDriverWait(driver, PATIENCE_S, poll_frequency=0.03)
 
     def visit(self):
         """Leads the browser to the page; what scripts add to it may come later."""

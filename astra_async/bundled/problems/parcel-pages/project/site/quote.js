@@ -1,6 +1,5 @@
 'use strict';
 
-const DELAY = 300;
 const MAXIMUM_KG = 40;
 const PRICES = {
   home: { parcel: 4.5, kg: 0.8 },
@@ -30,15 +29,15 @@ function show() {
 }
 
 // What was shown before stays until the new price is there.
-element('calculate').addEventListener('click', () => {
+element('calculate').addEventListener('click', async () => {
   element('price').setAttribute('aria-busy', 'true');
-  setTimeout(() => {
-    show();
-    element('price').setAttribute('aria-busy', 'false');
-  }, DELAY);
+  await fetch('/pause');
+  show();
+  element('price').setAttribute('aria-busy', 'false');
 });
 
-window.addEventListener('message', (event) => {
+window.addEventListener('message', async (event) => {
   if (event.origin !== location.origin || event.data !== 'terms accepted') return;
-  setTimeout(() => { element('calculate').disabled = false; }, DELAY);
+  await fetch('/pause');
+  element('calculate').disabled = false;
 });

@@ -1,7 +1,6 @@
 'use strict';
 
 const PAGE_LENGTH = 3;
-const DELAY = 300;
 
 const element = (id) => document.getElementById(id);
 const state = { shipments: [], status: '', page: 1 };
@@ -36,8 +35,7 @@ function draw() {
     cell(row, shipment.recipient);
     cell(row, weightText(shipment.weight));
     cell(row, shipment.status);
-    const actions = cell(row, button('Label', () => window.open(`label.html#${shipment.number}`, '_blank')));
-    if (shipment.status === 'Ready') actions.append(' ', button('Cancel', () => cancel(shipment)));
+    cell(row, shipment.status === 'Ready' ? button('Cancel', () => cancel(shipment)) : '');
   }
   if (found.length === 0) {
     const none = cell(body.insertRow(), 'No shipments');
@@ -51,13 +49,12 @@ function draw() {
 }
 
 /** Changes the list and draws it anew, which takes its time; the old rows stay for so long. */
-function later(change, delay = DELAY) {
+async function later(change) {
   element('shipments').setAttribute('aria-busy', 'true');
-  setTimeout(() => {
-    change();
-    draw();
-    element('shipments').setAttribute('aria-busy', 'false');
-  }, delay);
+  await fetch('/pause');
+  change();
+  draw();
+  element('shipments').setAttribute('aria-busy', 'false');
 }
 
 function cancel(shipment) {
@@ -66,7 +63,12 @@ function cancel(shipment) {
     shipment.status = 'Cancelled';
     element('notice').textContent = `${shipment.number} was cancelled`;
     element('notice').hidden = false;
-  }, 3 * DELAY);
+  });
+}
+
+function turn(pages) {
+  state.page += pages;
+  draw();
 }
 
 async function load() {
@@ -87,6 +89,6 @@ element('status').addEventListener('change', (event) => {
   const status = event.target.value;
   later(() => Object.assign(state, { status, page: 1 }));
 });
-element('previous').addEventListener('click', () => later(() => { state.page -= 1; }));
-element('next').addEventListener('click', () => later(() => { state.page += 1; }));
+element('previous').addEventListener('click', () => turn(-1));
+element('next').addEventListener('click', () => turn(1));
 load();

@@ -7,7 +7,7 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from server import Site
 
-DEADLINE_S = 45
+DEADLINE_S = 30
 OPTIONS = (
     "--headless=new",
     "--no-first-run",
@@ -20,6 +20,18 @@ OPTIONS = (
     "--in-process-gpu",
     "--window-size=800,600",
 )
+
+
+class Driver(webdriver.Chrome):
+    """A driver that counts what it was asked to do."""
+
+    commands = 0
+
+    def execute(self, *arguments, **options):
+        try:
+            return super().execute(*arguments, **options)
+        finally:
+            self.commands += 1
 
 
 class Browser:
@@ -44,7 +56,7 @@ class Browser:
         options.binary_location = os.environ.get("CHROME_BIN", "/usr/bin/chromium")
         for option in OPTIONS:
             options.add_argument(option)
-        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+        driver = Driver(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
         driver.set_page_load_timeout(30)
         return driver
 
@@ -80,12 +92,12 @@ def driver(browser):
 
 
 @pytest.fixture
-def serve():
+def serve(driver):
     """A function that serves the site with the given shipments and returns its address."""
     sites = []
 
-    def serve(shipments=(), **settings):
-        sites.append(Site(shipments, **settings))
+    def serve(shipments=()):
+        sites.append(Site(shipments, looks=lambda: driver.commands))
         return sites[-1].url
 
     yield serve

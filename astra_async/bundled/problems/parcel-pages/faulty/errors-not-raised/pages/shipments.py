@@ -11,10 +11,7 @@ from pages.page import Page
 
 LIST = (By.ID, "list")
 FAILURE = (By.ID, "failure")
-NOTICE = (By.ID, "notice")
 TABLE = (By.CSS_SELECTOR, "#shipments[aria-busy='false']")
-NEXT = (By.ID, "next")
-PREVIOUS = (By.ID, "previous")
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Shipment:
 def grams(text):
     """A weight as the list writes it (850 g, 2.5 kg) in grams."""
     amount, unit = text.split()
-    return int(Decimal(amount.replace(",", "")) * (1000 if unit == "kg" else 1))
+    return int(Decimal(amount) * (1000 if unit == "kg" else 1))
 
 
 class ShipmentsPage(Page):
@@ -55,32 +52,14 @@ class ShipmentsPage(Page):
         Select(self.driver.find_element(By.ID, "status")).select_by_visible_text(status)
         self._await_list()
 
-    def cancel(self, number, confirm=True):
-        buttons = self._find(number).find_elements(By.CSS_SELECTOR, "button.cancel")
-        if not buttons:
+    def cancel(self, number):
+        row = self._find(number)
+        if row is None or not row.find_elements(By.CSS_SELECTOR, "button.cancel"):
             return None
-        buttons[0].click()
-        question = self.wait.until(shown.alert_is_present())
-        if not confirm:
-            question.dismiss()
-            return None
-        question.accept()
+        row.find_element(By.CSS_SELECTOR, "button.cancel").click()
+        self.wait.until(shown.alert_is_present()).accept()
         self._await_list()
-        return self.driver.find_element(*NOTICE).text
-
-    def label(self, number):
-        button = self._find(number).find_element(By.CSS_SELECTOR, "button.label")
-        window, before = self.driver.current_window_handle, set(self.driver.window_handles)
-        button.click()
-        self.wait.until(shown.new_window_is_opened(before))
-        (opened,) = set(self.driver.window_handles) - before
-        self.driver.switch_to.window(opened)
-        try:
-            address = self.wait.until(lambda driver: driver.find_element(By.ID, "address").text)
-            return [line for line in address.splitlines() if line.strip()]
-        finally:
-            self.driver.close()
-            self.driver.switch_to.window(window)
+        return self.driver.find_element(By.ID, "notice").text
 
     def _find(self, number):
         """The row of a shipment, on the page of the list that has it, which is shown then."""
@@ -92,20 +71,18 @@ class ShipmentsPage(Page):
 
     def _pages(self):
         """Shows one page of the list after the other, from the first."""
-        self._await_list()
-        while self._turn(PREVIOUS):
+        while self._turn("previous"):
             pass
         yield
-        while self._turn(NEXT):
+        while self._turn("next"):
             yield
 
-    def _turn(self, locator):
-        button = self.driver.find_element(*locator)
-        if not button.is_enabled():
-            return False
-        button.click()
-        self._await_list()
-        return True
+    def _turn(self, name):
+        button = self.driver.find_element(By.ID, name)
+        if button.is_enabled():
+            button.click()
+            return True
+        return False
 
     def _await_list(self):
         # The old rows stay until the new ones are there.
