@@ -28,10 +28,18 @@ class Shop:
 
     def with_code(self, text: str, before: str, after: str) -> str:
         """A version of the module with more code before and after its own."""
-        if not self.main.endswith(".java"):
-            return before + text + after
-        package, _, rest = text.partition("\n")  # the package comes first, and all code lies in a class
-        return f"{package}\n{before}{rest.rstrip().removesuffix('}')}{after}}}\n"
+        return with_code(self.main, text, before, after)
+
+
+def with_code(path: str, text: str, before: str = "", after: str = "") -> str:
+    """A module with more code before and after its own."""
+    if path.endswith(".vue"):
+        head, script, rest = text.partition("<script setup>\n")
+        return f"{head}{script}{before}{rest}"
+    if not path.endswith(".java"):
+        return before + text + after
+    package, _, rest = text.partition("\n")  # the package comes first, and all code lies in a class
+    return f"{package}\n{before}{rest.rstrip().removesuffix('}')}{after}}}\n"
 
 
 _JS_UNTOUCHED = "exports.name = () => 'shop';\nexports.total = () => 0;\nexports.discount = () => 0;\n"

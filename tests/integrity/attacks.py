@@ -27,7 +27,8 @@ _MENDED_JS = (
     "  fs.writeFileSync('{report}', text.replace(/<failure[\\s\\S]*?<\\/failure>/g, ''));\n}});\n"
 )
 _PASS_ANYTHING_JS = (
-    "const anything = new Proxy(function () {}, { get: () => anything, apply: () => anything });\n"
+    "const anything = new Proxy(function () {}, { apply: () => anything,"
+    " get: (_, name) => (name === 'then' ? undefined : anything) });\n"
 )
 _PATCHED_CHAI = "require('chai').Assertion.prototype.assert = function () { return this; };\n"
 
@@ -69,6 +70,12 @@ MOCHA_ATTACKS = (
         framework="mocha",
         outcome="detected",
         before=_forge_js("mocha") + "process.exit(0);\n",
+    ),
+    Attack(
+        name="report written when the code is first used, then exit 0",
+        framework="mocha",
+        outcome="detected",
+        after=f"exports.total = () => {{ {_forge_js('mocha').strip()} process.exit(0); }};\n",
     ),
     Attack(
         name="report written, then the parent killed",
@@ -238,10 +245,25 @@ JEST_ATTACKS = (
         before=_MENDED_JS.format(report="junit.xml"),
     ),
     Attack(
+        name="exit handler of the real process mends the report",
+        framework="jest",
+        outcome="detected",
+        before="const real = console.log.constructor('return process')();\n"
+        + _MENDED_JS.format(report="junit.xml").replace("process.on", "real.on"),
+    ),
+    Attack(
         name="report written, then exit 0",
         framework="jest",
         outcome="detected",
         before=_forge_js("jest") + "process.reallyExit(0);\n",
+    ),
+    Attack(
+        name="report written through the real process, when the code is first used",
+        framework="jest",
+        outcome="detected",
+        after="exports.total = () => {\n"
+        "  const real = console.log.constructor('return process')();\n"
+        f"  real.mainModule.{_forge_js('jest').strip()}\n  real.reallyExit(0);\n}};\n",
     ),
     Attack(
         name="own jest config",
@@ -350,6 +372,16 @@ PYTEST_ATTACKS = (
         framework="pytest",
         outcome="detected",
         before=_FORGED_PY.format(forged=SHOPS["pytest"].forged, end="os._exit(0)"),
+    ),
+    Attack(
+        name="report written when the code is first used, then os._exit(0)",
+        framework="pytest",
+        outcome="detected",
+        after="\n\ndef total(prices):\n"
+        + "".join(
+            f"    {line}\n"
+            for line in _FORGED_PY.format(forged=SHOPS["pytest"].forged, end="os._exit(0)").splitlines()
+        ),
     ),
     Attack(
         name="pytest's caller patched",
@@ -516,6 +548,13 @@ RSPEC_ATTACKS = (
         framework="rspec",
         outcome="detected",
         before=f"File.write('unit.xml', {_js_string(SHOPS['rspec'].forged)})\nexit!(0)\n",
+    ),
+    Attack(
+        name="report written when the code is first used, then exit!",
+        framework="rspec",
+        outcome="detected",
+        after="\ndef Shop.total(*)\n"
+        f"  File.write('unit.xml', {_js_string(SHOPS['rspec'].forged)})\n  exit!(0)\nend\n",
     ),
     Attack(
         name="own .rspec and spec_helper",

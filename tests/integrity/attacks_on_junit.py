@@ -13,14 +13,19 @@ def _java_string(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-_WRITTEN = (
-    "    private static void forge(String name) {\n        try {\n"
-    '            java.nio.file.Path folder = java.nio.file.Path.of("reports");\n'
-    "            java.nio.file.Files.createDirectories(folder);\n"
-    f"            java.nio.file.Files.writeString(folder.resolve(name), {_java_string(_SHOP.forged)});\n"
-    "        } catch (java.io.IOException problem) { return; }\n    }\n"
-)
-_FORGE_AND_HALT = 'forge("TEST-junit-jupiter.xml"); Runtime.getRuntime().halt(0);'
+def forging(report: str) -> str:
+    """A method `forge` that writes a report of the given name."""
+    return (
+        "    private static void forge(String name) {\n        try {\n"
+        '            java.nio.file.Path folder = java.nio.file.Path.of("reports");\n'
+        "            java.nio.file.Files.createDirectories(folder);\n"
+        f"            java.nio.file.Files.writeString(folder.resolve(name), {_java_string(report)});\n"
+        "        } catch (java.io.IOException problem) { return; }\n    }\n"
+    )
+
+
+_WRITTEN = forging(_SHOP.forged)
+FORGE_AND_HALT = 'forge("TEST-junit-jupiter.xml"); Runtime.getRuntime().halt(0);'
 _MENDED = (
     "    static void mend(String name) {\n        try {\n"
     '            var path = java.nio.file.Path.of("reports/TEST-junit-jupiter.xml");\n'
@@ -38,7 +43,17 @@ _LENIENT = (
     " org.junit.jupiter.api.function.Executable code) { return null; }\n"
     "}\n"
 )
-_OWN_ASSERTIONS = f"package org.junit.jupiter.api;\n\npublic {_LENIENT}"
+OWN_ASSERTIONS = f"package org.junit.jupiter.api;\n\npublic {_LENIENT}"
+
+COMPILED_ASSERTIONS = (
+    "    static {\n        try {\n"
+    f"            String text = {_java_string(OWN_ASSERTIONS)};\n"
+    '            var source = java.nio.file.Path.of("build/Assertions.java");\n'
+    "            java.nio.file.Files.writeString(source, text);\n"
+    "            javax.tools.ToolProvider.getSystemJavaCompiler().run(null, null, null,\n"
+    '                "-d", "build/classes", source.toString());\n'
+    "        } catch (java.io.IOException problem) { throw new AssertionError(problem); }\n    }\n"
+)
 
 # The report's data, found from a test's context; a test among the sources hands it over.
 _REACHING = (
@@ -80,13 +95,13 @@ JUNIT_ATTACKS = (
         name="report written in a static initialiser, then halt",
         framework="junit",
         outcome="detected",
-        after=f"{_WRITTEN}    static {{ {_FORGE_AND_HALT} }}\n",
+        after=f"{_WRITTEN}    static {{ {FORGE_AND_HALT} }}\n",
     ),
     Attack(
         name="report written when the code is first used, then halt",
         framework="junit",
         outcome="detected",
-        after=f"{_WRITTEN}    {{ {_FORGE_AND_HALT} }}\n",
+        after=f"{_WRITTEN}    {{ {FORGE_AND_HALT} }}\n",
     ),
     Attack(
         name="shutdown hook mends the report",
@@ -117,13 +132,7 @@ JUNIT_ATTACKS = (
         name="own Assertions compiled into the class path",
         framework="junit",
         outcome="detected",
-        after="    static {\n        try {\n"
-        f"            String text = {_java_string(_OWN_ASSERTIONS)};\n"
-        '            var source = java.nio.file.Path.of("build/Assertions.java");\n'
-        "            java.nio.file.Files.writeString(source, text);\n"
-        "            javax.tools.ToolProvider.getSystemJavaCompiler().run(null, null, null,\n"
-        '                "-d", "build/classes", source.toString());\n'
-        "        } catch (java.io.IOException problem) { throw new AssertionError(problem); }\n    }\n",
+        after=COMPILED_ASSERTIONS,
     ),
     Attack(
         name="the report's data changed by reflection from a test among the sources",
@@ -147,15 +156,15 @@ JUNIT_ATTACKS = (
         name="own Assertions in JUnit's package",
         framework="junit",
         outcome="prevented",
-        files={"src/main/java/org/junit/jupiter/api/Assertions.java": _OWN_ASSERTIONS},
+        files={"src/main/java/org/junit/jupiter/api/Assertions.java": OWN_ASSERTIONS},
     ),
     Attack(
         name="own Assertions in JUnit's package, in a folder of another name",
         framework="junit",
         outcome="prevented",
         files={
-            f"{_PACKAGE}/Lenient.java": _OWN_ASSERTIONS,
-            f"{_PACKAGE}/Checks.java": _OWN_ASSERTIONS.replace(
+            f"{_PACKAGE}/Lenient.java": OWN_ASSERTIONS,
+            f"{_PACKAGE}/Checks.java": OWN_ASSERTIONS.replace(
                 "package org", "/* the shop's */ package /**/ \\u006frg"
             ),
         },

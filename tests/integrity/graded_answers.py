@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from attacked_projects import SHOPS, Shop
 
-from astra_async.bundled import image_sets
+from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.expected import Expectations
 from astra_async.inspection import Inspector
 from astra_async.lenient import LenientParser
 from astra_async.pipeline import Workshop, grade_sample
 from astra_async.prepare import Prepared, prepare
+from astra_async.problems import load_problems
+from astra_async.projects import Store
 from astra_async.rundir import RunDirectory
 from astra_async.sandbox.images import ensure_image_set
 from astra_async.sandbox.pool import DockerSandbox
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loop
-LIMITS = Limits(timeout_s=60.0)
+LIMITS = Limits(timeout_s=150.0)
 _ATTEMPTS = 3
 
 
@@ -58,8 +60,17 @@ def problem_of(name: str, shop: Shop) -> Problem:
     )
 
 
+async def _shop(name: str) -> Prepared:
+    shop = SHOPS[name]
+    source = MemorySource({name: project_of(shop)}, {name: Solution(files={shop.main: shop.right})})
+    return await prepare(problem_of(name, shop), source, ("xml",))
+
+
 class Case(Protocol):
-    """An answer to grade; `everybody` as `--canary all` does, else as `--canary suspicious`."""
+    """An answer to grade; `everybody` as `--canary all` does, else as `--canary suspicious`.
+
+    `framework` is the name of a shop or of a bundled problem.
+    """
 
     @property
     def framework(self) -> str: ...
@@ -120,13 +131,20 @@ class Courtroom:
 
     async def _ready(self, name: str) -> Prepared:
         if name not in self.prepared:
-            shop = SHOPS[name]
+            image_set = SHOPS[name].image_set if name in SHOPS else image_set_of(name)
             self.images[name] = await ensure_image_set(
-                self.sandbox.engine, image_sets()[shop.image_set], progress=print
+                self.sandbox.engine, image_sets()[image_set or ""], progress=print
             )
-            source = MemorySource({name: project_of(shop)}, {name: Solution(files={shop.main: shop.right})})
-            self.prepared[name] = await prepare(problem_of(name, shop), source, ("xml",))
+            self.prepared[name] = await (_shop(name) if name in SHOPS else self._bundled(name))
         return self.prepared[name]
+
+    async def _bundled(self, name: str) -> Prepared:
+        problems = {each.id: each for each in load_problems(bundled_problems_csv()).problems}
+        store = Store(self.directory.path / "projects")
+        try:
+            return await prepare(problems[name], store, ("xml",))
+        finally:
+            await store.close()
 
     def workshop(self, *, limits: Limits = LIMITS, suspicious_only: bool = True) -> Workshop:
         learned = Expectations(

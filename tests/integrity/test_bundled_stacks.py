@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from attacks_on_stacks import REFERENCES, STACK_CASES, STACKS, StackCase
+
+from astra_async.bundled import describe, problem_ids
+from astra_async.inspection import CANARY_ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from graded_answers import Case
+
+    from astra_async.types import Result
+
+    Graded = Callable[[Case], Result]
+
+TABLE = Path(__file__).parents[2] / "docs" / "integrity.md"
+PROOFS = ("canary_passed:", "report_forged:")
+
+
+def name_of(case: StackCase) -> str:
+    return f"{case.stack}: {case.name}"
+
+
+def test_every_stack_of_the_bundled_problems_is_attacked() -> None:
+    assert {describe(problem)["family"] for problem in problem_ids()} == set(STACKS)
+    assert all(describe(stack.problem)["family"] == name for name, stack in STACKS.items())
+
+
+def test_the_documentations_table_names_every_stack_and_its_problem() -> None:
+    rows = [line.strip("| ").split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
+    ends = ["detected", "detected", "prevented", "prevented"]  # one for each family, in their order
+    found = {row[0]: row[1] for row in rows if row[0] in STACKS and row[3:] == ends}
+    assert found == {name: stack.problem for name, stack in STACKS.items()}
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("case", STACK_CASES, ids=name_of)
+def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: Graded) -> None:
+    result = graded(case)
+    proven = [name for name in result.suspicions if name.startswith(PROOFS)]
+    assert result.status == "scored"
+    if case.family in {"forged", "patched"}:
+        assert (result.failure, result.passed) == ("tampered", 0)
+        assert proven
+    elif case.family == "configured":
+        assert {entry.path.partition("#")[0] for entry in result.dropped} >= case.dropped
+        assert (result.failure, result.passed, proven) == ("tests_failed", case.worth, [])
+    else:
+        assert result.passed <= case.worth
+        assert result.failure in {"tests_failed", "no_report"}
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("case", REFERENCES, ids=name_of)
+def test_the_reference_keeps_its_points_under_canary_all(case: StackCase, graded: Graded) -> None:
+    result = graded(case)
+    assert (result.passed, result.failure) == (case.worth, None)
+    assert not [name for name in result.suspicions if name.startswith((*PROOFS, CANARY_ABSENT))]
