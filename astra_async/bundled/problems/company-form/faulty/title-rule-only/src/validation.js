@@ -4,8 +4,7 @@
  */
 
 export function titleError(text) {
-  if (text.trim() === '') return 'Company title is required';
-  return '';
+  return text === '' ? 'Company title is required' : '';
 }
 
 export function employeesError(text) {
