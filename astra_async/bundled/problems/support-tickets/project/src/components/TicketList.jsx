@@ -1,11 +1,16 @@
 export default function TicketList({ tickets, onClose }) {
   return (
     <ul className="tickets">
-      {tickets.map(({ id, title }) => (
+      {tickets.map(({ id, title, status }) => (
         <li key={id} data-testid={`ticket-${id}`}>
           <span>
             #{id} {title}
           </span>
+          {status === 'open' && (
+            <button type="button" data-testid={`close-${id}`} onClick={() => onClose(id)}>
+              Close
+            </button>
+          )}
         </li>
       ))}
     </ul>

@@ -1,6 +1,10 @@
 import { useEffect, useState } from 'react';
 
-import { listTickets } from '../api.js';
+async function listTickets(status) {
+  const response = await fetch(`/api/tickets?status=${status}`);
+  if (!response.ok) throw new Error(`The API answered ${response.status}`);
+  return response.json();
+}
 
 /** The tickets with a status, and what can be done with them. */
 export function useTickets(status) {
@@ -23,8 +27,5 @@ export function useTickets(status) {
     };
   }, [status]);
 
-  return {
-    state,
-    tickets: state === 'ready' ? loaded : [],
-  };
+  return { state, tickets: state === 'ready' ? loaded : [] };
 }

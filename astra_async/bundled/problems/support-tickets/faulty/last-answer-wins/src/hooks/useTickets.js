@@ -1,6 +1,23 @@
 import { useEffect, useRef, useState } from 'react';
 
-import { closeTicket, listTickets } from '../api.js';
+async function request(path, options) {
+  const response = await fetch(`/api/tickets${path}`, options);
+  if (!response.ok) throw new Error(`The API answered ${response.status}`);
+  return response;
+}
+
+async function listTickets(status) {
+  const response = await request(`?status=${status}`);
+  return response.json();
+}
+
+function closeTicket(id) {
+  return request(`/${id}`, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ status: 'closed' }),
+  });
+}
 
 /** The tickets with a status, and what can be done with them. */
 export function useTickets(status) {
@@ -28,7 +45,6 @@ export function useTickets(status) {
   }, [status, attempt]);
 
   async function close(id) {
-    setNotice('');
     setClosing((known) => new Set(known).add(id));
     try {
       await closeTicket(id);

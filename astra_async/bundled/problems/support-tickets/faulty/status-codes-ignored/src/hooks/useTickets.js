@@ -1,6 +1,21 @@
 import { useEffect, useRef, useState } from 'react';
 
-import { closeTicket, listTickets } from '../api.js';
+async function request(path, options) {
+  return fetch(`/api/tickets${path}`, options);
+}
+
+async function listTickets(status) {
+  const response = await request(`?status=${status}`);
+  return response.json();
+}
+
+function closeTicket(id) {
+  return request(`/${id}`, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ status: 'closed' }),
+  });
+}
 
 /** The tickets with a status, and what can be done with them. */
 export function useTickets(status) {
@@ -33,7 +48,6 @@ export function useTickets(status) {
   }, [status, attempt]);
 
   async function close(id) {
-    setNotice('');
     setClosing((known) => new Set(known).add(id));
     try {
       await closeTicket(id);

@@ -1,6 +1,0 @@
-/** The tickets with this status, as `{ id, title, status }`. */
-export async function listTickets(status) {
-  const response = await fetch(`/api/tickets?status=${status}`);
-  if (!response.ok) throw new Error(`The API answered ${response.status}`);
-  return response.json();
-}
