@@ -1,8 +1,11 @@
-import { formatMoney } from '../money.js';
+/** An amount as people read it: 123450 cents are `€1,234.50`. */
+function formatMoney(cents) {
+  return (cents / 100).toLocaleString('en-US', { style: 'currency', currency: 'EUR' });
+}
 
-export default function InvoiceTable({ invoices }) {
+export default function InvoiceTable({ invoices, loading }) {
   return (
-    <table>
+    <table aria-busy={loading}>
       <thead>
         <tr>
           <th>Number</th>

@@ -1,13 +1,18 @@
-import { useCallback, useEffect, useState } from 'react';
+import { useEffect, useState } from 'react';
 
-import { listInvoices } from '../api.js';
+async function listInvoices({ page, size, customer }) {
+  const query = new URLSearchParams({ page, size });
+  if (customer) query.set('customer', customer);
+  const response = await fetch(`/api/invoices?${query}`);
+  if (!response.ok) throw new Error(`The server answered with ${response.status}`);
+  return response.json();
+}
 
 /** The invoices that a query (`{ page, size, customer }`) asks for. */
 export function useInvoices({ page, size, customer }) {
   const [answer, setAnswer] = useState({ items: [], total: 0 });
   const [loading, setLoading] = useState(true);
   const [failed, setFailed] = useState(false);
-  const [round, setRound] = useState(0);
 
   useEffect(() => {
     let current = true;
@@ -27,8 +32,7 @@ export function useInvoices({ page, size, customer }) {
     return () => {
       current = false;
     };
-  }, [page, size, customer, round]);
+  }, [page, size, customer]);
 
-  const reload = useCallback(() => setRound((number) => number + 1), []);
-  return { ...answer, loading, failed, reload };
+  return { ...answer, loading, failed };
 }

@@ -1,8 +1,17 @@
-import { useState } from 'react';
-
-import { pageNumbers } from '../pages.js';
-
 const SIZES = [10, 25, 50];
+
+/** What a pager shows for this page of so many: page numbers, and `'…'` where some are left out. */
+export function pageNumbers(page, pages) {
+  const shown = [1, page - 1, page, page + 1, pages].filter((number) => number >= 1 && number <= pages);
+  const numbers = [];
+  for (const number of new Set(shown)) {
+    const last = numbers.at(-1) ?? 0;
+    if (number === last + 2) numbers.push(last + 1);
+    if (number > last + 2) numbers.push('…');
+    numbers.push(number);
+  }
+  return numbers;
+}
 
 export default function Pager({ page, pages, size, onChange, onResize }) {
   return (
@@ -28,7 +37,6 @@ export default function Pager({ page, pages, size, onChange, onResize }) {
       <button type="button" data-testid="next" disabled={page >= pages} onClick={() => onChange(page + 1)}>
         Next
       </button>
-      <GoTo pages={pages} onChange={onChange} />
       <select
         data-testid="size"
         aria-label="Invoices on a page"
@@ -36,46 +44,9 @@ export default function Pager({ page, pages, size, onChange, onResize }) {
         onChange={(event) => onResize(Number(event.target.value))}
       >
         {SIZES.map((each) => (
-          <option key={each} value={each}>
-            {each}
-          </option>
+          <option key={each}>{each}</option>
         ))}
       </select>
     </nav>
-  );
-}
-
-function GoTo({ pages, onChange }) {
-  const [text, setText] = useState('');
-  const [wrong, setWrong] = useState(false);
-
-  const submit = (event) => {
-    event.preventDefault();
-    const number = /^\d+$/.test(text.trim()) ? Number(text) : 0;
-    if (number < 1 || number > pages) {
-      setWrong(true);
-      return;
-    }
-    setText('');
-    onChange(number);
-  };
-
-  return (
-    <form onSubmit={submit}>
-      <input
-        data-testid="goto"
-        aria-label="Go to page"
-        value={text}
-        onChange={(event) => {
-          setText(event.target.value);
-          setWrong(false);
-        }}
-      />
-      {wrong && (
-        <span role="alert" data-testid="goto-error">
-          Enter a page from 1 to {pages}
-        </span>
-      )}
-    </form>
   );
 }
