@@ -7,7 +7,6 @@ export default defineConfig({
     environment: 'jsdom',
     globals: true,
     testTimeout: 30000,
-    setupFiles: './test/setup.js',
     reporters: ['default', 'junit'],
     outputFile: { junit: 'junit.xml' },
   },

@@ -3,10 +3,7 @@ export function matching(items, text) {
   return items;
 }
 
-/**
- * The items in the order of a sorting: null for the order of the list,
- * or { column: 'name' | 'price' | 'quantity', direction: 'ascending' | 'descending' }.
- */
+/** The items in the order of a sorting, `{ column, direction }`; null stands for the order of the list. */
 export function sorted(items, sorting) {
   return items;
 }

@@ -1,9 +1,7 @@
 /** The items that match the text of the search, in their order. */
 export function matching(items, text) {
   const wanted = text.trim().toLowerCase();
-  return items.filter(
-    ({ name }) => name.toLowerCase().includes(wanted),
-  );
+  return items.filter(({ name }) => name.toLowerCase().includes(wanted));
 }
 
 const COMPARE = {
@@ -12,10 +10,7 @@ const COMPARE = {
   quantity: (a, b) => a.quantity - b.quantity,
 };
 
-/**
- * The items in the order of a sorting: null for the order of the list,
- * or { column: 'name' | 'price' | 'quantity', direction: 'ascending' | 'descending' }.
- */
+/** The items in the order of a sorting, `{ column, direction }`; null stands for the order of the list. */
 export function sorted(items, sorting) {
   if (sorting === null) return items;
   const compare = COMPARE[sorting.column];

@@ -3,10 +3,9 @@ import { useState } from 'react';
 import ItemTable from './components/ItemTable.jsx';
 import SearchBox from './components/SearchBox.jsx';
 import Total from './components/Total.jsx';
-import ITEMS from './items.js';
 import { matching, nextSorting, sorted } from './selection.js';
 
-export default function App({ items: initialItems = ITEMS }) {
+export default function App({ items: initialItems }) {
   const [items, setItems] = useState(initialItems);
   const [text, setText] = useState('');
   const [sorting, setSorting] = useState(null);

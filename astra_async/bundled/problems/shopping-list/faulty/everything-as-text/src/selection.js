@@ -11,10 +11,7 @@ function compareBy(column) {
   return (a, b) => (String(a[column]) < String(b[column]) ? -1 : 1);
 }
 
-/**
- * The items in the order of a sorting: null for the order of the list,
- * or { column: 'name' | 'price' | 'quantity', direction: 'ascending' | 'descending' }.
- */
+/** The items in the order of a sorting, `{ column, direction }`; null stands for the order of the list. */
 export function sorted(items, sorting) {
   if (sorting === null) return items;
   const compare = compareBy(sorting.column);

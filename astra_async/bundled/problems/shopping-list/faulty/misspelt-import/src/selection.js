@@ -13,10 +13,7 @@ const COMPARE = {
   quantity: (a, b) => a.quantity - b.quantity,
 };
 
-/**
- * The items in the order of a sorting: null for the order of the list,
- * or { column: 'name' | 'price' | 'quantity', direction: 'ascending' | 'descending' }.
- */
+/** The items in the order of a sorting, `{ column, direction }`; null stands for the order of the list. */
 export function sorted(items, sorting) {
   if (sorting === null) return items;
   const compare = COMPARE[sorting.column];

@@ -1,34 +1,22 @@
 import { asMoney } from '../money.js';
 
-const COLUMNS = [
-  ['name', 'Name'],
-  ['price', 'Price'],
-  ['quantity', 'Quantity'],
-];
-
-/** The items in the given order, with heads that sort and boxes that tick off. */
-export default function ItemTable({ items, sorting, onSort, onToggle }) {
+/** The items in the given order. */
+export default function ItemTable({ items }) {
   return (
     <table>
       <thead>
         <tr>
           <th>Bought</th>
-          {COLUMNS.map(([column, label]) => (
-            <th key={column} data-testid={`head-${column}`} aria-sort="none">
-              <button type="button" data-testid={`sort-${column}`}>
-                {label}
-              </button>
-            </th>
-          ))}
+          <th>Name</th>
+          <th>Price</th>
+          <th>Quantity</th>
           <th>Category</th>
         </tr>
       </thead>
       <tbody>
         {items.map((item) => (
           <tr key={item.id} data-testid="item" className={item.bought ? 'bought' : ''}>
-            <td>
-              <input type="checkbox" data-testid={`bought-${item.id}`} checked={item.bought} readOnly />
-            </td>
+            <td>{item.bought && '✓'}</td>
             <td>{item.name}</td>
             <td>{asMoney(item.price)}</td>
             <td>{item.quantity}</td>

@@ -3,16 +3,15 @@ import { useState } from 'react';
 import ItemTable from './components/ItemTable.jsx';
 import SearchBox from './components/SearchBox.jsx';
 import Total from './components/Total.jsx';
-import ITEMS from './items.js';
-import { matching, nextSorting, sorted } from './selection.js';
+import { matching, nextSorting } from './selection.js';
 
-export default function App({ items: initialItems = ITEMS }) {
+export default function App({ items: initialItems }) {
   const [items, setItems] = useState(initialItems);
   const [text, setText] = useState('');
   const [sorting, setSorting] = useState(null);
 
-  const shown = sorted(matching(items, text), sorting);
-  const cents = shown
+  const shown = matching(items, text);
+  const cents = items
     .filter((item) => !item.bought)
     .reduce((sum, { price, quantity }) => sum + price * quantity, 0);
 
