@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import py_compile
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from fnmatch import fnmatch
@@ -178,3 +181,25 @@ def test_labels_hold_no_more_than_what_is_read() -> None:
         text = (HOME / "problems" / problem_id / "faulty" / "faulty.toml").read_text(encoding="utf-8")
         for label in tomllib.loads(text).values():
             assert set(label) == {"expected_passed", "error_class", "summary"}
+
+
+def test_the_set_is_about_as_large_as_the_papers() -> None:
+    """Table 1: 12 files, 6.7 tests, 718 characters of statement, 2.3 modified files, 84 lines on average."""
+    said = subprocess.run(
+        [sys.executable, "-m", "astra_async", "problems"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "200"},
+    ).stdout
+
+    def average(what: str) -> float:
+        found = re.search(rf"Average {what}\s+([\d.,]+)", said)
+        assert found, what
+        return float(found[1].replace(",", ""))
+
+    assert 10 <= average("input files") <= 14
+    assert 5.5 <= average("number of test cases") <= 8
+    assert 718 <= average("problem statement characters") <= 2500
+    assert 1.5 <= average("modified files") <= 3
+    assert 60 <= average("lines of solution code") <= 100

@@ -143,10 +143,10 @@ def test_nothing_of_the_tests_is_left_in_emptied_files() -> None:
             "npx jest",
             "a.test.js",
             (
-                "describe(`A`, () => { it.each([1])('sums %i', (n) => { expect(sum('n', n)).toBe(1); }); });\n"
+                "describe(`A`, () => { it.each([1])('sums %i', (n) => { expect(f('n', n)).toBe(1); }); });\n"
                 "it('is', () => { expect(2); });\n"
             ),
-            "expect(sum('n', n)).toBe(1);",
+            "expect(f('n', n)).toBe(1);",
             ("`A`", "sums", "'is'"),
         ),
         (
