@@ -73,6 +73,9 @@ def _toolchain_dockerfile(toolchain: Toolchain, *, browser: bool) -> str:
     lines = [f"ARG BASE=debian:bookworm-slim\nFROM {toolchain.image or '${BASE}'}\n"]
     if "nodejs" in toolchain.packages:
         lines.append(_APT.format(packages=" ".join(_NODE)))  # the layer of the bundled JavaScript sets
+    if any(name.startswith("openjdk-") for name in rest):
+        # A slim Debian leaves the manual out, but Java's packages want to link their pages in its folder.
+        lines.append("RUN mkdir -p /usr/share/man/man1\n")
     lines.append(_APT.format(packages=" ".join(rest)))
     lines.append("COPY offline/ /opt/offline/bin/\n")
     links = " ".join(_SKIPPED)
