@@ -338,6 +338,7 @@ def test_ids_that_cannot_stand_in_a_table_are_mistakes(tmp_path: Path, cell: str
         ("zips\\a.zip", None, "{csv}/zips/a.zip"),
         ("a.zip", "{csv}/other", "{csv}/other/a.zip"),
         ("/abs/a.zip", "{csv}/other", "/abs/a.zip"),
+        ("~nobody-has-this-name/a.zip", None, "{csv}/~nobody-has-this-name/a.zip"),
         ("https://h.example/a.zip?X-Amz-Signature=1", None, "https://h.example/a.zip?X-Amz-Signature=1"),
         ("HTTPS://h.example/a.zip", None, "https://h.example/a.zip"),
         ("s3://bucket/key with space.zip", "{csv}", "s3://bucket/key with space.zip"),

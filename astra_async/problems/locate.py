@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -21,7 +22,8 @@ def locate(cell: str, root: str) -> str:
         return _from_url(text)
     if _URL.match(root):
         return _joined(root, text)
-    return str(Path(root, Path(text.replace("\\", "/")).expanduser()).absolute())
+    # Not Path's own: that raises where nobody has the name, and `~name` may be a folder.
+    return str(Path(root, os.path.expanduser(text.replace("\\", "/"))).absolute())  # noqa: PTH111
 
 
 def _from_url(text: str) -> str:

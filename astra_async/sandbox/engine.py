@@ -300,5 +300,6 @@ def _client(docker_host: str | None) -> aiodocker.Docker:
 
 
 def _socket() -> Path:
-    candidates = [Path(each).expanduser() for each in _SOCKETS]
+    # Not Path's own, which raises where the user has no home.
+    candidates = [Path(os.path.expanduser(each)) for each in _SOCKETS]  # noqa: PTH111
     return next((path for path in candidates if path.is_socket()), candidates[0])
