@@ -20,6 +20,7 @@ ABOVE = {
     "fingerprint",
     "grading",
     "inspection",
+    "integrity",
     "lenient",
     "pipeline",
     "prepare",
