@@ -11,11 +11,11 @@ import os
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from astra_async.errors import ConfigError
-from astra_async.types import Limits, ModelSettings
+from astra_async.types import Limits, MaxTokensField, ModelSettings, Thinking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,6 +86,8 @@ SIMULATION_KEYS = (
     *("speed", "requests_per_minute", "tokens_per_minute", "burst_s", "faults", "fault_rate"),
     *("fault_kinds", "stall_s", "seed", "chunk_characters", "cache_ttl_s", "denied"),
 )
+_OPEN = ("extra_headers", "extra_body")
+_WORDS = {"thinking": get_args(Thinking), "max_tokens_field": get_args(MaxTokensField)}
 _BY_NAME = {option.name: option for option in OPTIONS}
 _TABLES = ("models", "s3", "sandbox", "prompt", "simulation")
 
@@ -178,6 +180,22 @@ def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
     return columns
 
 
+# What came later: part of a fingerprint only where it is set, so that older runs can be continued.
+_ASKED = (
+    *(
+        "thinking",
+        "thinking_budget",
+        "system_prompt",
+        "top_p",
+        "top_k",
+        "stop",
+        "service_tier",
+        "organization",
+    ),
+    *("project", "max_tokens_field", "extra_headers", "extra_body"),
+)
+
+
 def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
     """What of a model's settings changes its answers: the model's part of the fingerprint.
 
@@ -187,6 +205,7 @@ def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
     kept = ("spec", "provider", "model", "temperature", "max_tokens", "reasoning_effort", "api_version")
     part: dict[str, Any] = {name: getattr(settings, name) for name in kept}
     part["seed"] = seed
+    part |= {name: value for name in _ASKED if (value := getattr(settings, name)) not in (None, (), {})}
     for name in ("base_url", "endpoint"):
         url = getattr(settings, name)
         part[name] = without_credentials(url) if url and settings.provider != "simulated" else None
@@ -305,14 +324,26 @@ def _described_model(table: Any) -> ModelSettings:
 def _checked(table: dict[str, Any]) -> dict[str, Any]:
     kinds = {item.name: str(item.type) for item in fields(ModelSettings)}
     for name, value in table.items():
+        if name in _OPEN:
+            if not isinstance(value, dict):
+                raise ConfigError(f"[[models]] {name}: a table of keys is expected")
+            continue
+        if name in _WORDS:
+            if value not in _WORDS[name]:
+                raise ConfigError(
+                    f"[[models]] {name} = {value!r}: one of {', '.join(_WORDS[name])} is expected"
+                )
+            continue
         wanted: tuple[type, ...] = (str,)
-        if "float" in kinds[name]:
+        if name == "stop":
+            wanted = (list,)
+        elif "float" in kinds[name]:
             wanted = (int, float)
         elif "int" in kinds[name]:
             wanted = (int,)
         if not isinstance(value, wanted) or isinstance(value, bool):
             raise ConfigError(f"[[models]] {name} = {value!r}: {kinds[name].split(' ')[0]} is expected")
-    return table
+    return {name: tuple(value) if name == "stop" else value for name, value in table.items()}
 
 
 def _plain_model(spec: str) -> ModelSettings:

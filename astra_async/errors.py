@@ -79,7 +79,11 @@ class ProviderError(AstraError):
         code: the provider's own error code, or None.
         usage: tokens billed although the call failed, where the provider said so.
         cost_usd: US dollars spent on all attempts of the call so far.
+        cost_estimated: tokens that the provider did not tell are estimated in it.
         attempts: attempts made when the error left the pool.
+        meets_all: nothing in it speaks of this one prompt: every request of the pool would meet it alike.
+        likeness: equal for errors that say the same: status, code and sentence, without numbers and names of
+            requests in it; empty when no response arrived.
     """
 
     def __init__(
@@ -94,7 +98,10 @@ class ProviderError(AstraError):
         self.status = status
         self.code = code
         self.usage = usage
+        self.meets_all = False
+        self.likeness = ""
         self.cost_usd: float | None = None
+        self.cost_estimated = False
         self.attempts = 1
 
 

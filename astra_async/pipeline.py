@@ -243,6 +243,7 @@ class _Line:
             finish_reason=completion.finish_reason,
             usage=completion.usage,
             cost_usd=completion.cost_usd,
+            cost_estimated=completion.cost_estimated,
             attempts=completion.attempts,
             ttft_s=completion.ttft_s,
             latency_s=completion.latency_s,

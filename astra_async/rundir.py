@@ -287,6 +287,7 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         latency_s=record["latency_s"],
         attempts=record["attempts"],
         cost_usd=record["cost_usd"],
+        cost_estimated=record.get("cost_estimated", False),
         repairs=tuple(record["repairs"]),
     )
 

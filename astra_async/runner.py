@@ -297,7 +297,12 @@ class Runner:
     def _record_missing(self, key: SampleKey, error: AstraError) -> None:
         details = {}
         if isinstance(error, ProviderError):
-            details = {"attempts": error.attempts, "cost_usd": error.cost_usd, "status": error.status}
+            details = {
+                "attempts": error.attempts,
+                "cost_usd": error.cost_usd,
+                "cost_estimated": error.cost_estimated,
+                "status": error.status,
+            }
         self.directory.record_event(_trouble(error), key, detail=str(error), **details)
         self._count_missing(key, error)
 

@@ -107,3 +107,34 @@ def test_a_simulated_servers_port_is_no_part_of_the_fingerprint() -> None:
 
 def test_a_url_loses_credentials_and_query() -> None:
     assert without_credentials("https://u:p@host:8080/v1/?sig=x#y") == "https://host:8080/v1"
+
+
+def test_what_a_model_is_asked_with_is_part_of_its_fingerprint_where_it_is_set(tmp_path: Path) -> None:
+    path = toml(
+        tmp_path,
+        '[[models]]\nspec = "anthropic/claude-x"\nthinking_budget = 2048\nsystem_prompt = "Be brief."\n'
+        'top_p = 0.9\ntop_k = 5\nstop = ["END"]\nservice_tier = "flex"\n[models.extra_body]\na = {b = 1}\n',
+    )
+    (model,) = load_config({"out": "a"}, path).models
+    part = model_part(model, seed=None)
+    asked = {"thinking_budget": 2048, "system_prompt": "Be brief.", "top_p": 0.9, "top_k": 5}
+    asked |= {"stop": ("END",), "service_tier": "flex", "extra_body": {"a": {"b": 1}}}
+    assert {name: part[name] for name in asked} == asked
+    (plain,) = load_config(GIVEN).models
+    assert (
+        not asked.keys() & model_part(plain, seed=None).keys()
+    )  # a run of an older version can be continued
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("thinking = 'hard'", "thinking = 'hard': one of adaptive, off"),
+        ("max_tokens_field = 'tokens'", "one of max_tokens, max_completion_tokens"),
+        ("extra_body = 'x'", "extra_body: a table of keys"),
+        ("stop = 'END'", "stop = 'END': tuple"),
+    ],
+)
+def test_a_wrong_setting_of_a_model_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config({"out": "a"}, toml(tmp_path, f"[[models]]\nspec = 'openai/x'\n{text}"))

@@ -35,7 +35,7 @@ def costs(entries: Sequence[Entry]) -> Table:
             Column(name="cost_per_pass", title="$ per perfect sample", kind="usd"),
         ),
         rows=tuple(_cost_row(entry) for entry in entries),
-        notes=("Of samples with a result; sums leave out what a provider did not report.",),
+        notes=_cost_notes(entries),
     )
 
 
@@ -56,6 +56,20 @@ def times(entries: Sequence[Entry]) -> Table:
         ),
         rows=tuple(_time_row(entry) for entry in entries),
     )
+
+
+def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Whose costs are guesses, in part: no tokens were reported for those answers."""
+    notes = ["Of samples with a result; sums of tokens leave out what a provider did not report."]
+    for entry in entries:
+        rows = entry.rows()
+        guessed = int(rows["cost_estimated"].sum())
+        if guessed:
+            notes.append(
+                f"{entry.label} ({entry.format}): the cost of {guessed} of {len(rows)} samples is an estimate"
+                " from characters, for the provider did not report all tokens."
+            )
+    return tuple(notes)
 
 
 def _cost_row(entry: Entry) -> tuple[Cell, ...]:

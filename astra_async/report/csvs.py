@@ -27,6 +27,7 @@ _NUMBERS = (
     "output_tokens",
     "reasoning_tokens",
     "cost_usd",
+    "cost_estimated",
     "attempts",
     "ttft_s",
     "latency_s",

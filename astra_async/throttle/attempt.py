@@ -33,6 +33,7 @@ class Attempt:
         accepted: the provider has let it in.
         counted: it has raised the concurrency, or never will.
         characters: streamed so far.
+        estimated: it was billed, and tokens that the provider left out were estimated.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Attempt:
         "characters",
         "counted",
         "epoch",
+        "estimated",
         "holds",
         "leads",
         "led",
@@ -61,7 +63,7 @@ class Attempt:
         self.holds: list[Hold] = []
         self.worst_usd = 0.0
         self.leads = self.led = False
-        self.accepted = self.counted = False
+        self.accepted = self.counted = self.estimated = False
         self.characters = 0
 
     def limits(self, limits: RateLimits) -> None:

@@ -72,6 +72,7 @@ class Ledger:
     def bill(self, attempt: Attempt, usage: Usage | None, characters: int, now: float) -> float | None:
         """Count an attempt's tokens, estimated where the provider is silent; returns US dollars or None."""
         filled = self._estimator.fill(usage, attempt.request, characters)
+        attempt.estimated = filled is not usage
         cost_usd = self._price(filled)
         self.tally.add(filled, cost_usd, now)
         return cost_usd

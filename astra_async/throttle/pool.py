@@ -289,18 +289,24 @@ class Pool:
             self._warmth.learn(attempt.request.prompt_sha256, completion.usage)
         characters = max(attempt.characters, len(completion.text))
         cost_usd = self._ledger.bill(attempt, completion.usage, characters, now)
-        ticket.effort.spend(cost_usd)
+        ticket.effort.spend(cost_usd, estimated=attempt.estimated)
         self._tally.calls_ok += 1
         self._judge.answered()
         self._end(attempt, cost_usd)
-        return replace(completion, attempts=ticket.effort.attempts, cost_usd=ticket.effort.cost_usd)
+        effort = ticket.effort
+        return replace(
+            completion,
+            attempts=effort.attempts,
+            cost_usd=effort.cost_usd,
+            cost_estimated=effort.cost_estimated,
+        )
 
     def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
         """Account for a failed attempt; returns how to go on, or None to give the call up."""
         now = self._clock()
         began = attempt.accepted or error.usage is not None
         cost_usd = self._ledger.bill(attempt, error.usage, attempt.characters, now) if began else 0.0
-        ticket.effort.spend(cost_usd)
+        ticket.effort.spend(cost_usd, estimated=attempt.estimated)
         if not began and not isinstance(error, TransientError):
             # Nothing was processed: the request itself stays counted, as OpenAI documents.
             self._gate.settle(attempt, _NOTHING, now)

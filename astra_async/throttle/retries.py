@@ -34,20 +34,26 @@ class Effort:
     Attributes:
         attempts: requests sent.
         cost_usd: US dollars spent on them, None once a price was unknown.
+        cost_estimated: tokens that the provider did not tell are estimated in it.
     """
 
-    __slots__ = ("_cut_streams", "_failures", "_overloads", "_rejected_since", "attempts", "cost_usd")
+    __slots__ = (
+        *("_cut_streams", "_failures", "_overloads", "_rejected_since"),
+        *("attempts", "cost_estimated", "cost_usd"),
+    )
 
     def __init__(self) -> None:
         self.attempts = 0
         self.cost_usd: float | None = 0.0
+        self.cost_estimated = False
         self._failures = 0
         self._cut_streams = 0
         self._overloads = 0
         self._rejected_since: float | None = None
 
-    def spend(self, cost_usd: float | None) -> None:
-        """Add an attempt's cost; a cost that is unknown makes the sum unknown."""
+    def spend(self, cost_usd: float | None, *, estimated: bool = False) -> None:
+        """Add an attempt's cost; a cost that is unknown, or an estimate, makes the sum one."""
+        self.cost_estimated |= estimated
         if cost_usd is None or self.cost_usd is None:
             self.cost_usd = None
         else:
@@ -83,6 +89,7 @@ class Effort:
         """Write what the call has cost into the error that ends it."""
         error.attempts = self.attempts
         error.cost_usd = self.cost_usd
+        error.cost_estimated = self.cost_estimated
 
 
 class RetryBudget:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from astra_async.types.samples import SampleKey
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
+Thinking = Literal["adaptive", "off"]
+MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +30,13 @@ class Usage:
 class ModelSettings:
     """One model of a run: what is sent, where, and the limits of its pool (`[[models]]` in TOML).
 
-    `name` is what every record calls it. None means: not set, leave it out of the request.
-    Prices are US dollars per million tokens; limits are per minute.
+    `name` is what every record calls it. None (or nothing in it) means: not set, leave it out of the request.
+    Prices are US dollars per million tokens; limits are per minute. docs/models.md says what each becomes in
+    each wire format.
+
+    `thinking_budget` is in tokens. `max_tokens_field` names the field of chat completions that carries
+    `max_tokens`. `extra_headers` (values may quote `${VARIABLE}`) and `extra_body` (laid over the body, table
+    by table) are open: what they hold is sent as it is.
     """
 
     name: str
@@ -41,6 +50,18 @@ class ModelSettings:
     temperature: float | None = None
     max_tokens: int | None = None
     reasoning_effort: str | None = None
+    thinking: Thinking | None = None
+    thinking_budget: int | None = None
+    system_prompt: str | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    service_tier: str | None = None
+    organization: str | None = None
+    project: str | None = None
+    max_tokens_field: MaxTokensField | None = None
+    extra_headers: Mapping[str, str] = field(default_factory=dict)
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
     context_length: int | None = None
     requests_per_minute: float | None = None
     input_tokens_per_minute: float | None = None
@@ -49,6 +70,7 @@ class ModelSettings:
     timeout_s: float = 600.0
     price_input: float | None = None
     price_cached_input: float | None = None
+    price_cache_write: float | None = None
     price_output: float | None = None
 
 
@@ -68,7 +90,8 @@ class ModelRequest:
 class Completion:
     """One finished answer, whatever it says. `latency_s` and `ttft_s` are the final attempt's.
 
-    `attempts` and `cost_usd` cover all attempts; `cost_usd` is None when no price is known.
+    `attempts` and `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and
+    `cost_estimated` says that the provider left out tokens of an attempt, which were then estimated.
     `repairs` names what was mended before recording (`surrogate`).
     """
 
@@ -80,6 +103,7 @@ class Completion:
     latency_s: float
     attempts: int = 1
     cost_usd: float | None = None
+    cost_estimated: bool = False
     repairs: tuple[str, ...] = ()
 
 

@@ -98,6 +98,7 @@ class Result:
     finish_reason: FinishReason = "stop"
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
+    cost_estimated: bool = False
     attempts: int = 1
     ttft_s: float | None = None
     latency_s: float = 0.0

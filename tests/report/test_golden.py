@@ -9,6 +9,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import pandas as pd
 import pytest
 from made_runs import Made, made_problems, write_run
@@ -320,3 +321,14 @@ def test_all_files_that_are_promised_are_written(out: Path) -> None:
         *("runs.csv", "pairwise.csv", "skills.csv", "formats.csv"),
     }
     assert {path.suffix for path in (out / "plots").iterdir()} == {".svg", ".png"}
+
+
+def test_costs_that_are_estimates_are_named(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "guessed", Made())
+    log = directory / "results.jsonl"
+    lines = [orjson.loads(line) for line in log.read_bytes().splitlines()]
+    for line in lines:
+        line["cost_estimated"] = line["model"] == "alpha"
+    log.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    (note,) = build_report([directory]).table("costs").notes[1:]
+    assert note.startswith("alpha (xml): the cost of 16 of 16 samples is an estimate")

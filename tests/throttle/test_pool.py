@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from limited_provider import answer, request, settings
@@ -101,6 +102,16 @@ def test_attempts_and_cost_cover_the_failed_attempts_too() -> None:
     completion = one_call([failed, answer()])
     assert completion.attempts == 2
     assert completion.cost_usd == 165.0
+
+
+def test_a_cost_made_of_an_estimate_is_marked_as_one() -> None:
+    assert not one_call([answer()]).cost_estimated
+    assert one_call([replace(answer(), usage=Usage())]).cost_estimated
+    half_told = TransientError("cut", usage=Usage(input_tokens=50))
+    assert one_call([half_told, answer()]).cost_estimated
+    with pytest.raises(RequestRejected) as caught:
+        one_call([half_told, RequestRejected("no")])
+    assert caught.value.cost_estimated
 
 
 def test_a_lost_connection_is_tried_six_times_in_all() -> None:
