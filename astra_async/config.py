@@ -347,7 +347,7 @@ def _checked(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain_model(spec: str) -> ModelSettings:
-    from astra_async.providers import parse_spec
+    from astra_async.asking.providers import parse_spec
 
     provider, model = parse_spec(spec)
     return ModelSettings(name=spec, spec=spec, provider=provider, model=model)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from multiprocessing.queues import Queue
 
-    from astra_async.runner import Runner
-    from astra_async.throttle import Pool, PoolEvent
+    from astra_async.asking.throttle import Pool, PoolEvent
+    from astra_async.running.runner import Runner
     from astra_async.types import Execution, Format, Job
 
 PROVIDERS = ("simulated", "anthropic", "gemini", "openai-responses")
@@ -182,8 +182,8 @@ async def watch(runner: Runner, seen: Seen, stop_at: int | None) -> None:
 
 async def open_pool(provider: str, port: int, stack: AsyncExitStack, seen: Seen) -> Pool:
     """A pool over the provider's own wire format."""
-    from astra_async.providers import open_provider
-    from astra_async.throttle import Pool
+    from astra_async.asking.providers import open_provider
+    from astra_async.asking.throttle import Pool
     from astra_async.types import ModelSettings
 
     root = f"http://127.0.0.1:{port}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from astra_async.expected import Expectations
-from astra_async.lenient import LenientParser
+from astra_async.answers.lenient import LenientParser
 from astra_async.metrics import Metrics
-from astra_async.pipeline import Asking, Workshop
-from astra_async.prepare import prepare_all
-from astra_async.rundir import RunDirectory
-from astra_async.runner import Plan, Runner
+from astra_async.problems.prepare import prepare_all
+from astra_async.running.directory import RunDirectory
+from astra_async.running.runner import Plan, Runner
+from astra_async.running.sample import Asking, Workshop
+from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
 from fakes import MemorySource, a_problem, a_project
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.pipeline import ModelPool
+    from astra_async.running.sample import ModelPool
     from astra_async.types import Format, Sandbox
 
 

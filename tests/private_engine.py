@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import EngineUnavailable
-from astra_async.sandbox.build import build_image
-from astra_async.sandbox.engine import Engine
+from astra_async.images.build_request import build_image
+from astra_async.testing.sandbox.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,47 +1,57 @@
-"""The layers of the house, checked by walking the imports of every module."""
+"""The layers of the house, checked by walking the imports of every module; a room without a layer fails."""
 
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent / "astra_async"
-BOTTOM = {"types", "errors"}
-PURE = {
-    *("canary", "config", "integration", "manifest", "metrics", "offline", "problems", "prompt"),
-    *("report", "reports", "solution", "stacks", "stats"),
+ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
+
+# From the bottom up: a module may import its own layer and those below. The longest prefix decides.
+LAYERS = {
+    "values": {"types", "errors"},
+    "pure": {
+        *("config", "metrics", "stats", "report", "overlay", "answers", "problems", "asking.prompt"),
+        *("testing.reports", "testing.counting", "integrity.canary", "images.stacks", "running.fingerprint"),
+        "bundled",
+    },
+    "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "running.log"},
+    "stages": {"problems.prepare", "answers.lenient", "testing", "integrity", "images", "simulate"},
+    "run": {"asking", "running"},
+    "top": {"cli", "__main__", ""},
 }
-EDGES = {"projects", "providers", "runlog", "sandbox", "throttle"}
-ABOVE = {
-    "examination",
-    "expected",
-    "fingerprint",
-    "grading",
-    "inspection",
-    "integrity",
-    "lenient",
-    "pipeline",
-    "prepare",
-    "reuse",
-    "runner",
-    "rundir",
-    "timeouts",
-    "validation",
-}
-TOP = {"cli", "progress"}
-FORBIDDEN_BELOW = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
+# Settings are resolved by what the providers know of their models, without any request.
+ALLOWED_UPWARD = {("config", "asking.providers"), ("simulate", "asking.providers")}
 
 
-def modules() -> list[Path]:
-    return [
-        path for path in sorted(ROOT.rglob("*.py")) if "problems" not in path.relative_to(ROOT).parts[1:2]
-    ]
+def modules() -> dict[str, Path]:
+    bundled = ROOT / "bundled" / "problems"
+    paths = (path for path in sorted(ROOT.rglob("*.py")) if not path.is_relative_to(bundled))
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip("."): path
+        for path in paths
+    }
 
 
-def room(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+MODULES = modules()
+
+
+def room(module: str) -> str:
+    """The classified room of a module: its longest prefix among the layers."""
+    known = {name for names in LAYERS.values() for name in names}
+    parts = module.split(".") if module else [""]
+    found = [name for name in (".".join(parts[:end]) for end in range(len(parts), 0, -1)) if name in known]
+    assert found, f"{module} belongs to no layer: place its room in LAYERS"
+    return found[0]
+
+
+def layer(module: str) -> int:
+    place = room(module)
+    return next(number for number, names in enumerate(LAYERS.values()) if place in names)
 
 
 def imported(path: Path) -> set[str]:
@@ -51,33 +61,45 @@ def imported(path: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
-            if node.module == "astra_async":
-                names |= {f"astra_async.{alias.name}" for alias in node.names}
+            if node.module.startswith("astra_async"):
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-def rooms_imported(path: Path) -> set[str]:
-    parts = [name.split(".") for name in imported(path)]
-    return {name[1] for name in parts if name[0] == "astra_async" and len(name) > 1} - {room(path)}
+def own(path: Path) -> set[str]:
+    """Modules of the house that a module imports."""
+    names = {
+        name.removeprefix("astra_async").lstrip(".")
+        for name in imported(path)
+        if name.split(".")[0] == "astra_async"
+    }
+    return {name for name in names if name in MODULES and name}
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if room(path) in BOTTOM], ids=str)
-def test_the_bottom_imports_nothing_of_the_house_but_itself(path: Path) -> None:
-    assert rooms_imported(path) <= BOTTOM
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_its_own_layer_and_those_below(module: str) -> None:
+    above = {
+        name
+        for name in own(MODULES[module])
+        if layer(name) > layer(module) and (room(module), room(name)) not in ALLOWED_UPWARD
+    }
+    assert not above
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if room(path) in PURE], ids=str)
-def test_pure_rooms_know_no_event_loop_no_network_and_nothing_above(path: Path) -> None:
-    assert not {name.split(".")[0] for name in imported(path)} & FORBIDDEN_BELOW
-    assert not rooms_imported(path) & (ABOVE | TOP | EDGES - {"providers"})
+@pytest.mark.parametrize("module", [name for name in MODULES if layer(name) < list(LAYERS).index("edges")])
+def test_values_and_pure_rooms_know_no_event_loop_and_no_network(module: str) -> None:
+    assert not {name.split(".")[0] for name in imported(MODULES[module])} & ASYNC
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if room(path) in EDGES], ids=str)
-def test_edges_do_not_know_each_other(path: Path) -> None:
-    assert not rooms_imported(path) & (EDGES | ABOVE | TOP)
+@pytest.mark.parametrize("module", [name for name in MODULES if room(name) in LAYERS["edges"]])
+def test_edges_do_not_know_each_other(module: str) -> None:
+    assert not {room(name) for name in own(MODULES[module])} & (LAYERS["edges"] - {room(module)})
 
 
-def test_only_the_command_line_knows_every_room() -> None:
-    for path in modules():
-        if room(path) not in TOP | {"__main__"}:
-            assert "cli" not in rooms_imported(path), path
+def test_layers_name_only_rooms_that_exist() -> None:
+    known = {name for names in LAYERS.values() for name in names}
+    assert not {name for name in known if name and not any(f"{m}.".startswith(f"{name}.") for m in MODULES)}
+
+
+def test_no_layer_is_empty() -> None:
+    assert all(low and high for low, high in pairwise(LAYERS.values()))

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from astra_async.prompt import PROMPT_LEAVES_OUT, PROMPT_VERSIONS, build_prompt, prompt_fingerprint
-from astra_async.solution import parse_strictly
+from astra_async.answers import parse_strictly
+from astra_async.asking.prompt import PROMPT_LEAVES_OUT, PROMPT_VERSIONS, build_prompt, prompt_fingerprint
 from astra_async.types import Format, Problem, Project, ProjectFile, Solution
 
 PROBLEM = Problem(

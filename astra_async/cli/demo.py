@@ -11,15 +11,15 @@ import click
 
 from astra_async.cli.run import start
 from astra_async.config import load_config
-from astra_async.integration import integrate
-from astra_async.runlog import decode, scan, write_atomically
+from astra_async.overlay import integrate
+from astra_async.running.log import decode, scan, write_atomically
 from astra_async.types import Integrated, Solution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from astra_async.prepare import Prepared
+    from astra_async.problems.prepare import Prepared
 
 MODELS = ("simulated/steady", "simulated/erratic", "simulated/weak")
 FULL_MODELS = (*MODELS, "simulated/json-shy", "simulated/refuser")

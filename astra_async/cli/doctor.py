@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from astra_async.cli.wiring import cache_root
 from astra_async.errors import SandboxError
+from astra_async.running.wiring import cache_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,8 +73,8 @@ def _machine() -> Iterator[_Finding]:
 
 async def _docker() -> list[_Finding]:
     from astra_async.bundled import image_sets
-    from astra_async.sandbox.engine import Engine
-    from astra_async.sandbox.images import image_tag
+    from astra_async.images.build import image_tag
+    from astra_async.testing.sandbox.engine import Engine
 
     try:
         async with await Engine.open() as engine:

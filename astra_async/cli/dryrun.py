@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.cli.console import open_console
-from astra_async.cli.wiring import chosen_problems, ready_problems, resolved_models
-from astra_async.progress import duration
+from astra_async.running.progress import duration
+from astra_async.running.wiring import chosen_problems, ready_problems, resolved_models
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.config import RunConfig
-    from astra_async.prepare import Prepared
+    from astra_async.problems.prepare import Prepared
     from astra_async.types import Format, ModelSettings
 
 _BYTES_PER_TOKEN = 3.2  # providers.md, throttle rule 3
@@ -66,7 +66,7 @@ def estimate(
     settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
 ) -> Estimate:
     """One model's share of the plan, from prompt and reference sizes."""
-    from astra_async.providers.models import cost_usd
+    from astra_async.asking.providers.models import cost_usd
 
     calls, inputs, outputs = 0, 0, 0
     plain, cached = _Sum(), _Sum()

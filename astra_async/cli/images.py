@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli.options import config_options
-from astra_async.cli.wiring import chosen_problems, data_config, ready_problems, resolve_images
+from astra_async.running.wiring import chosen_problems, data_config, ready_problems, resolve_images
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
-    from astra_async.sandbox.engine import Engine
+    from astra_async.testing.sandbox.engine import Engine
 
 
 @click.group()
@@ -35,7 +35,7 @@ def build(*, config_file: Path | None, **given: Any) -> int:
 
 
 async def _build(config: RunConfig) -> dict[str, AstraError]:
-    from astra_async.sandbox.engine import Engine
+    from astra_async.testing.sandbox.engine import Engine
 
     prepared, unready = await ready_problems(config, chosen_problems(config))
     async with await Engine.open() as engine:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from astra_async.runlog import write_atomically
+from astra_async.running.log import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable

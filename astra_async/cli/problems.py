@@ -9,18 +9,18 @@ import click
 
 from astra_async.cli.console import open_console
 from astra_async.cli.options import config_options
-from astra_async.cli.wiring import data_config, load_problem_set, ready_problems
-from astra_async.integration import integrate
-from astra_async.prepare import problem_description
+from astra_async.overlay import integrate
 from astra_async.problems import select
+from astra_async.problems.prepare import problem_description
+from astra_async.running.wiring import data_config, load_problem_set, ready_problems
 from astra_async.types import Integrated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.config import RunConfig
-    from astra_async.prepare import Prepared
     from astra_async.problems import ProblemSet
+    from astra_async.problems.prepare import Prepared
     from astra_async.report.dataset import ProblemFacts
 
 

@@ -13,10 +13,10 @@ import orjson
 
 from astra_async.cli.options import config_options
 from astra_async.cli.run import start
-from astra_async.cli.wiring import data_config
 from astra_async.errors import UsageError
-from astra_async.rundir import PARENT_FILES, key_from, now_utc, read_run
-from astra_async.runlog import decode, scan, write_atomically
+from astra_async.running.directory import PARENT_FILES, key_from, now_utc, read_run
+from astra_async.running.log import decode, scan, write_atomically
+from astra_async.running.wiring import data_config
 from astra_async.types import ModelSettings, SampleKey
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from astra_async.cli.signals import Stopper
 from astra_async.cli.viewing import view_of
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
-from astra_async.progress import Pace, display
+from astra_async.running.progress import Pace, display
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from astra_async.cli.opening import OpenRun
-    from astra_async.prepare import Prepared
-    from astra_async.progress import Style
-    from astra_async.rundir import RunDirectory
-    from astra_async.runner import Runner
+    from astra_async.problems.prepare import Prepared
+    from astra_async.running.directory import RunDirectory
+    from astra_async.running.opening import OpenRun
+    from astra_async.running.progress import Style
+    from astra_async.running.runner import Runner
 
     BeforeReport = Callable[[Path, Mapping[str, Prepared]], None]
 
@@ -96,9 +96,9 @@ def start(
 
 async def execute(call: Call) -> int:
     """Open the rooms, run the plan, report; returns the exit code."""
-    from astra_async.cli.opening import open_run
-    from astra_async.cli.wiring import check_models, chosen_problems
-    from astra_async.rundir import RunDirectory
+    from astra_async.running.directory import RunDirectory
+    from astra_async.running.opening import open_run
+    from astra_async.running.wiring import check_models, chosen_problems
 
     if not call.config.answers_only_from_record:
         check_models(call.config)
@@ -181,7 +181,7 @@ def _stopped_at(call: Call, runner: Runner, stopper: Stopper) -> str:
 def _leave(call: Call, run_id: str, stopper: Stopper) -> None:
     """End this process now, whatever it waits for; nothing that was recorded is lost by that."""
     if not call.generate_only:
-        from astra_async.sandbox.leftovers import remove_later
+        from astra_async.testing.sandbox.leftovers import remove_later
 
         remove_later(run_id, os.environ)
         call.say("stopped, not waiting any longer; a process of its own removes what is left in Docker")

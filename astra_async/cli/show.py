@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.errors import UsageError
-from astra_async.rundir import key_from, stored_prompt
-from astra_async.runlog import decode, scan
+from astra_async.running.directory import key_from, stored_prompt
+from astra_async.running.log import decode, scan
 from astra_async.types import SampleKey
 
 if TYPE_CHECKING:

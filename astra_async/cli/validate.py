@@ -14,15 +14,21 @@ import click
 from astra_async.cli.console import open_console
 from astra_async.cli.json_file import json_option, takes_standard_output, write_json
 from astra_async.cli.options import config_options
-from astra_async.cli.wiring import cache_root, chosen_problems, data_config, ready_problems, resolve_images
 from astra_async.config import BUNDLED
+from astra_async.running.wiring import (
+    cache_root,
+    chosen_problems,
+    data_config,
+    ready_problems,
+    resolve_images,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.config import RunConfig
-    from astra_async.sandbox.engine import Engine
-    from astra_async.validation import Candidate, Fitness, Trial
+    from astra_async.testing.sandbox.engine import Engine
+    from astra_async.testing.validation import Candidate, Fitness, Trial
 
 
 @click.command()
@@ -42,9 +48,9 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 
 async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
-    from astra_async.expected import Expectations
-    from astra_async.sandbox.pool import DockerSandbox
-    from astra_async.validation import Fitness, Validator
+    from astra_async.testing.expected import Expectations
+    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+    from astra_async.testing.validation import Fitness, Validator
 
     problems = chosen_problems(config)
     prepared, failed = await ready_problems(config, problems)
@@ -77,8 +83,8 @@ async def _size_bytes(engine: Engine, image: str) -> int | None:
 def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
     """The bundled problems' faulty answers, whose exact scores are known."""
     from astra_async.bundled import load_answers
+    from astra_async.testing.validation import Candidate
     from astra_async.types import Solution
-    from astra_async.validation import Candidate
 
     answers = load_answers(problem_id) if config.problems == BUNDLED else None
     return [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.progress import ModelView, View
+from astra_async.running.progress import ModelView, View
 
 if TYPE_CHECKING:
-    from astra_async.cli.opening import OpenRun
+    from astra_async.asking.throttle import PoolState
     from astra_async.cli.signals import Stopper
     from astra_async.metrics import Summary
-    from astra_async.progress import Pace
-    from astra_async.throttle import PoolState
+    from astra_async.running.opening import OpenRun
+    from astra_async.running.progress import Pace
 
 
 def view_of(opened: OpenRun, pace: Pace, stopper: Stopper) -> View:

@@ -11,7 +11,7 @@ from astra_async.problems.cells import read_id, read_list, read_seconds, read_te
 from astra_async.problems.columns import Columns, fold, match_columns
 from astra_async.problems.locate import locate
 from astra_async.problems.table import Row, read_table
-from astra_async.reports.suspects import is_hook_name
+from astra_async.testing.reports.suspects import is_hook_name
 from astra_async.types import Problem
 
 if TYPE_CHECKING:

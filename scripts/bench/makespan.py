@@ -108,8 +108,8 @@ def measured_s(scenario: Scenario, samples: int) -> float:
 
 async def run(scenario: Scenario, samples: int, folder: Path, base_url: str) -> float:
     """Run all samples over the real pool."""
-    from astra_async.providers import open_provider
-    from astra_async.throttle import Pool
+    from astra_async.asking.providers import open_provider
+    from astra_async.asking.throttle import Pool
     from astra_async.types import ModelSettings
 
     settings = ModelSettings(

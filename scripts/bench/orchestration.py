@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.cli.opening import OpenRun
-    from astra_async.runner import Runner
-    from astra_async.throttle import Pool
+    from astra_async.asking.throttle import Pool
+    from astra_async.running.opening import OpenRun
+    from astra_async.running.runner import Runner
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
 PROBLEMS = 65
@@ -112,7 +112,7 @@ async def _tick(lags: list[float]) -> None:
 
 
 async def _run(models: int, folder: Path) -> None:
-    from astra_async.throttle import Pool
+    from astra_async.asking.throttle import Pool
     from fakes import CountingSandbox
     from in_memory import run_in_memory
 
@@ -142,7 +142,7 @@ async def _show(runner: Runner, pools: Mapping[str, Pool]) -> None:
 
     from astra_async.cli.signals import Stopper
     from astra_async.cli.viewing import view_of
-    from astra_async.progress import Pace, display
+    from astra_async.running.progress import Pace, display
 
     opened = cast("OpenRun", SimpleNamespace(runner=runner, pools=pools, sandbox=None))
     pace, stopper = Pace(runner.tally.final), Stopper(on_late=lambda: None)

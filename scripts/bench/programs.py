@@ -90,8 +90,8 @@ def tiny_image() -> str:
     """An image with bash, made if it is not there."""
 
     async def ensure() -> str:
-        from astra_async.sandbox.base_image import ensure_base
-        from astra_async.sandbox.engine import Engine
+        from astra_async.images.base_image import ensure_base
+        from astra_async.testing.sandbox.engine import Engine
 
         async with await Engine.open() as engine:
             return await ensure_base(engine, progress=lambda line: print(line, file=sys.stderr))

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from astra_async.sandbox.base_image import ensure_base
-from astra_async.sandbox.pool import DockerSandbox
+from astra_async.images.base_image import ensure_base
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from astra_async.sandbox.engine import Engine
+    from astra_async.testing.sandbox.engine import Engine
 
 _JOBS = 64
 _AT_ONCE = 4

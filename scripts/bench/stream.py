@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import orjson
 import uvloop
 
-from astra_async.providers import open_provider
+from astra_async.asking.providers import open_provider
 from astra_async.types import ModelRequest, ModelSettings, RateLimits, SampleKey
 
 if TYPE_CHECKING:

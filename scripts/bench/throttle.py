@@ -23,8 +23,8 @@ import orjson
 import uvloop
 from aiohttp import web
 
-from astra_async.providers import open_provider
-from astra_async.throttle import Pool
+from astra_async.asking.providers import open_provider
+from astra_async.asking.throttle import Pool
 from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, SampleKey, Usage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from attacked_projects import with_code
 from attacks_on_junit import COMPILED_ASSERTIONS, FORGE_AND_HALT, forging
 
 from astra_async.bundled import Faulty, bundled_problems_csv, describe, load_answers
-from astra_async.integration.test_names import is_test_by_content
+from astra_async.overlay.test_names import is_test_by_content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

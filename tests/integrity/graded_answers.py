@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from attacked_projects import SHOPS, Shop
 
+from astra_async.answers.lenient import LenientParser
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
-from astra_async.expected import Expectations
-from astra_async.inspection import Inspector
-from astra_async.lenient import LenientParser
-from astra_async.pipeline import Workshop, grade_sample
-from astra_async.prepare import Prepared, prepare
+from astra_async.images.build import ensure_image_set
+from astra_async.integrity.inspection import Inspector
 from astra_async.problems import load_problems
-from astra_async.projects import Store
-from astra_async.rundir import RunDirectory
-from astra_async.sandbox.images import ensure_image_set
-from astra_async.sandbox.pool import DockerSandbox
+from astra_async.problems.fetch import Store
+from astra_async.problems.prepare import Prepared, prepare
+from astra_async.running.directory import RunDirectory
+from astra_async.running.sample import Workshop, grade_sample
+from astra_async.testing.expected import Expectations
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Limits, Problem, Project, ProjectFile, Result, SampleKey, Solution
 from fakes import MemorySource, completion
 

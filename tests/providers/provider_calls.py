@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from astra_async.providers import open_provider, parse_spec
+from astra_async.asking.providers import open_provider, parse_spec
 from astra_async.types import ModelRequest, ModelSettings, SampleKey
 
 if TYPE_CHECKING:

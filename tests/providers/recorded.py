@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from wire_server import named, sse
 
-from astra_async.providers.answer import Answer
-from astra_async.providers.anthropic import MessageReader
-from astra_async.providers.gemini import GeminiReader
-from astra_async.providers.openai_chat import ChatReader
-from astra_async.providers.openai_responses import ResponsesReader
+from astra_async.asking.providers.answer import Answer
+from astra_async.asking.providers.anthropic import MessageReader
+from astra_async.asking.providers.gemini import GeminiReader
+from astra_async.asking.providers.openai_chat import ChatReader
+from astra_async.asking.providers.openai_responses import ResponsesReader
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.providers.answer import Reader
+    from astra_async.asking.providers.answer import Reader
 
 Events = tuple[dict[str, Any], ...]
 

@@ -8,6 +8,7 @@ from bedrock_server import BedrockServer, bedrock, frame
 from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import pieces
 
+from astra_async.asking.providers import open_provider
 from astra_async.errors import (
     ConfigError,
     Overloaded,
@@ -18,7 +19,6 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.providers import open_provider
 from astra_async.types import Completion, ModelRequest, Usage
 
 MODEL = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"

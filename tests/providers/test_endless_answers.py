@@ -10,9 +10,9 @@ from bedrock_server import BedrockServer, bedrock, frame
 from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import Reply, serving, sse
 
+from astra_async.asking.providers import open_provider
+from astra_async.asking.throttle import Pool
 from astra_async.errors import TruncatedStream
-from astra_async.providers import open_provider
-from astra_async.throttle import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,15 +14,15 @@ from provider_calls import KEYS, Watch, call, request, settings
 from recorded import RECORDED, TEXT, Recorded
 from wire_server import Reply, pieces, serving
 
+from astra_async.asking.providers import open_provider
+from astra_async.asking.providers.attempt import Attempt
+from astra_async.asking.providers.gemini import GeminiReader
+from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import PoolUnusable, RateLimited, TransientError, TruncatedStream
-from astra_async.providers import open_provider
-from astra_async.providers.attempt import Attempt
-from astra_async.providers.gemini import GeminiReader
-from astra_async.providers.sse import SseSplitter
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
-    from astra_async.providers.answer import Answer
+    from astra_async.asking.providers.answer import Answer
 
 every_format = pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: r.spec)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 from provider_calls import settings
 
+from astra_async.asking.providers.failures import Failure, classify, parse_body
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -19,7 +20,6 @@ from astra_async.errors import (
     RequestRejected,
     TransientError,
 )
-from astra_async.providers.failures import Failure, classify, parse_body
 from astra_async.types import FinishReason, RateLimits, RateWindow
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from multidict import CIMultiDict
 
-from astra_async.providers.hints import duration_s, number
-from astra_async.providers.limits import anthropic_limits, exhausted_reset_s, openai_limits
+from astra_async.asking.providers.hints import duration_s, number
+from astra_async.asking.providers.limits import anthropic_limits, exhausted_reset_s, openai_limits
 from astra_async.types import RateLimits, RateWindow
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)

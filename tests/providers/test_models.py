@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from provider_calls import settings
 
+from astra_async.asking.providers import PROVIDERS, parse_spec
+from astra_async.asking.providers.models import cost_usd, key_for, resolve
 from astra_async.errors import ConfigError
-from astra_async.providers import PROVIDERS, parse_spec
-from astra_async.providers.models import cost_usd, key_for, resolve
 from astra_async.types import Usage
 
 USAGE = Usage(input_tokens=1_000_000, cached_tokens=400_000, output_tokens=100_000)

@@ -8,6 +8,9 @@ import pytest
 from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import Reply, serving, sse
 
+from astra_async.asking.providers import open_provider
+from astra_async.asking.providers.answer import AnswerTooLong, Transcript
+from astra_async.asking.providers.openai_chat import OpenAIChat
 from astra_async.errors import (
     ConfigError,
     Overloaded,
@@ -17,9 +20,6 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.providers import open_provider
-from astra_async.providers.answer import AnswerTooLong, Transcript
-from astra_async.providers.openai_chat import OpenAIChat
 from astra_async.types import Completion, RateLimits, RateWindow, Usage
 
 TEXT = 'const a = "é😀";\n'

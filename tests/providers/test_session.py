@@ -15,11 +15,11 @@ from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import Reply, serving, sse
 from yarl import URL
 
+from astra_async.asking.providers import open_provider
+from astra_async.asking.providers.addresses import address, proxy_for
+from astra_async.asking.providers.redaction import mask, one_line
+from astra_async.asking.providers.session import open_session
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
-from astra_async.providers import open_provider
-from astra_async.providers.addresses import address, proxy_for
-from astra_async.providers.redaction import mask, one_line
-from astra_async.providers.session import open_session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_async.providers.sse import EventTooLarge, SseSplitter
+from astra_async.asking.providers.sse import EventTooLarge, SseSplitter
 
 
 def events(*chunks: bytes) -> list[tuple[bytes, bytes]]:

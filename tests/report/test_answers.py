@@ -14,8 +14,8 @@ from astra_async.report.dataset import ProblemFacts, table_1
 from astra_async.report.events import read_events
 from astra_async.report.labels import read_labels
 from astra_async.report.published import published
-from astra_async.reuse import note_of_reuse
-from astra_async.rundir import key_from
+from astra_async.running.directory import key_from
+from astra_async.running.reuse import note_of_reuse
 from astra_async.types import SampleKey
 
 if TYPE_CHECKING:

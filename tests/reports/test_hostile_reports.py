@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from astra_async.reports import read_reports
+from astra_async.testing.reports import read_reports
 from astra_async.types import TestReport
 
 MEGA = 1_000_000

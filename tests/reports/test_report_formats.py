@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from astra_async.reports import grade, read_reports
+from astra_async.testing.counting import grade
+from astra_async.testing.reports import read_reports
 from astra_async.types import ExpectedTest, TestCase, TestReport
 
 SAMPLES = Path(__file__).parent / "samples"

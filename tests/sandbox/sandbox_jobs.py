@@ -6,12 +6,12 @@ import io
 import tarfile
 from typing import TYPE_CHECKING, Protocol
 
-from astra_async.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
+from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.sandbox.engine import Engine
+    from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Execution, Limits
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from astra_async.errors import ImageError, SandboxError
-from astra_async.sandbox.base_image import BASE, DEBIAN, ensure_base, renew_base
+from astra_async.images.base_image import BASE, DEBIAN, ensure_base, renew_base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from astra_async.sandbox.engine import Engine
+    from astra_async.testing.sandbox.engine import Engine
 
 
 @dataclass

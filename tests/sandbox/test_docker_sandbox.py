@@ -10,9 +10,9 @@ import pytest
 from sandbox_jobs import own_containers, tar
 
 from astra_async.errors import ContainerLost, EngineUnavailable
-from astra_async.sandbox.engine import Engine
-from astra_async.sandbox.pool import DockerSandbox
-from astra_async.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, sweep
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, sweep
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ _KILLED_RUN = """
 import asyncio, os, signal, sys
 sys.path.insert(0, {tests!r})
 from sandbox_jobs import tar
-from astra_async.sandbox.pool import DockerSandbox
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Job, Limits
 
 async def main():

@@ -10,8 +10,8 @@ import pytest
 from sandbox_jobs import own_containers, tar
 
 from astra_async.errors import ContainerLost, EngineUnavailable
-from astra_async.sandbox.engine import Engine
-from astra_async.sandbox.pool import DockerSandbox
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Execution, Job, Limits
 from private_engine import needs_own_engine, private_engine
 

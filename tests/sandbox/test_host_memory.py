@@ -12,9 +12,9 @@ import pytest
 from sandbox_jobs import own_containers, tar
 
 from astra_async.errors import ContainerLost
-from astra_async.sandbox.engine import Engine
-from astra_async.sandbox.pool import DockerSandbox
-from astra_async.sandbox.script import HOST_STARVED, SCRIPT, orders
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.script import HOST_STARVED, SCRIPT, orders
 from astra_async.types import Job, Limits
 from private_engine import needs_own_engine, private_engine
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from sandbox_jobs import own_containers
 
-import astra_async.sandbox
+import astra_async.images
 from astra_async.errors import ImageError, SandboxError
-from astra_async.sandbox.base_image import BASE, debootstrap, ensure_base
-from astra_async.sandbox.engine import Engine
-from astra_async.sandbox.images import ensure_image_set, image_tag
+from astra_async.images.base_image import BASE, debootstrap, ensure_base
+from astra_async.images.build import ensure_image_set, image_tag
+from astra_async.testing.sandbox.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -268,7 +268,7 @@ def test_a_base_made_with_debootstrap_runs_jobs(run: Run) -> None:
 
 
 def test_a_missing_debootstrap_is_named_with_the_remedy(tmp_path: Path) -> None:
-    script = Path(astra_async.sandbox.__file__).parent / "base_image.sh"
+    script = Path(astra_async.images.__file__).parent / "base_image.sh"
     bash = shutil.which("bash")
     assert bash is not None
     done = subprocess.run(

@@ -11,12 +11,12 @@ import pytest
 from sandbox_jobs import tar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
-from astra_async.sandbox.config import hardened
-from astra_async.sandbox.failures import path_error, translate
-from astra_async.sandbox.output import Clipped, Output
-from astra_async.sandbox.resultfiles import inside_project, matches
-from astra_async.sandbox.script import SCRIPT, orders
-from astra_async.sandbox.upload import upload_archive
+from astra_async.testing.sandbox.engine_errors import path_error, translate
+from astra_async.testing.sandbox.hardened import hardened
+from astra_async.testing.sandbox.output import Clipped, Output
+from astra_async.testing.sandbox.resultfiles import inside_project, matches
+from astra_async.testing.sandbox.script import SCRIPT, orders
+from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
 
 # --- the upload -------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sandbox_jobs import tar
 
-from astra_async.sandbox.engine import Engine
-from astra_async.sandbox.warm import warm_image
+from astra_async.images.warm import warm_image
+from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from simulated_client import SHOP
 
+from astra_async.answers import parse_solution
 from astra_async.bundled import problem_ids, read_statement
 from astra_async.simulate.answers import draw_answer
 from astra_async.simulate.draws import SampleName, seeded
@@ -14,7 +15,6 @@ from astra_async.simulate.formatting import MENDABLE, UNREADABLE, Flaw, well_for
 from astra_async.simulate.profiles import PROFILES
 from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.server import bundled_answers
-from astra_async.solution import parse_solution
 from astra_async.types import Solution, Unusable
 
 if TYPE_CHECKING:

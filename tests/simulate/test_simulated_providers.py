@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from simulated_client import PROMPT, SHOP, running
 
+from astra_async.asking.providers import open_provider
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -16,7 +17,6 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.providers import open_provider
 from astra_async.simulate import SimulationSettings
 from astra_async.simulate.answers import draw_answer
 from astra_async.simulate.draws import SampleName

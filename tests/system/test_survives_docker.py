@@ -16,8 +16,8 @@ from uuid import uuid4
 import pytest
 from whole_runs import Run, awaited, finished, key
 
-from astra_async.sandbox.build import build_image
-from astra_async.sandbox.engine import Engine
+from astra_async.images.build_request import build_image
+from astra_async.testing.sandbox.engine import Engine
 from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine, private_engine
 from slow_engine import SlowEngine

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astra_async.throttle.bucket import AIM, CAPACITY_S, Bucket, announced_bucket
+from astra_async.asking.throttle.bucket import AIM, CAPACITY_S, Bucket, announced_bucket
 from astra_async.types import RateWindow
 
 PACE = 5 * AIM

@@ -7,8 +7,8 @@ import pytest
 from limited_provider import answer, request, settings
 from virtual_time import VirtualLoop, run
 
+from astra_async.asking.throttle import Budget, Pool
 from astra_async.errors import BudgetExhausted, ConfigError, ProviderError, TransientError
-from astra_async.throttle import Budget, Pool
 from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 

@@ -7,8 +7,8 @@ import pytest
 from limited_provider import answer, request, settings
 from virtual_time import VirtualLoop, run
 
+from astra_async.asking.throttle import Pool, PoolEvent
 from astra_async.errors import ProviderError, TransientError
-from astra_async.throttle import Pool, PoolEvent
 from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from astra_async.throttle.concurrency import Concurrency
+from astra_async.asking.throttle.concurrency import Concurrency
 
 
 def test_the_limit_begins_at_eight_and_never_passes_the_maximum() -> None:

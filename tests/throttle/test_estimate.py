@@ -3,7 +3,7 @@
 import pytest
 from limited_provider import request
 
-from astra_async.throttle.estimate import Estimator
+from astra_async.asking.throttle.estimate import Estimator
 from astra_async.types import Usage
 
 

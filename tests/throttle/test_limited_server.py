@@ -10,8 +10,8 @@ import pytest
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from limited_provider import answer, request, settings
 
+from astra_async.asking.throttle import Pool
 from astra_async.errors import PoolUnusable, ProviderError, RateLimited, TransientError
-from astra_async.throttle import Pool
 from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, RateWindow, Usage
 
 OK, TOO_MANY, UNAUTHORIZED = 200, 429, 401

@@ -9,6 +9,7 @@ import pytest
 from limited_provider import answer, request, settings
 from virtual_time import VirtualLoop, run
 
+from astra_async.asking.throttle import Budget, Pool, PoolEvent
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -18,7 +19,6 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.throttle import Budget, Pool, PoolEvent
 from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 

@@ -11,6 +11,7 @@ from limited_provider import answer, request
 from limited_provider import settings as model_settings
 from virtual_time import Deadlock, VirtualLoop, run
 
+from astra_async.asking.throttle import Budget, Pool
 from astra_async.errors import (
     AstraError,
     Overloaded,
@@ -20,7 +21,6 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.throttle import Budget, Pool
 from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, RateWindow, Usage
 
 HOUR_S = 3600.0

@@ -10,6 +10,7 @@ import pytest
 from limited_provider import Limit, LimitedProvider, answer, request, settings
 from virtual_time import VirtualLoop, run
 
+from astra_async.asking.throttle import Pool, PoolEvent
 from astra_async.errors import (
     ConfigError,
     Overloaded,
@@ -18,7 +19,6 @@ from astra_async.errors import (
     RateLimited,
     TransientError,
 )
-from astra_async.throttle import Pool, PoolEvent
 from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, RateWindow, Usage
 
 Behaviour = Callable[[ModelRequest, int], ProviderError | None]

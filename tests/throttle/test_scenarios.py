@@ -11,8 +11,8 @@ import pytest
 from limited_provider import Kind, Limit, LimitedProvider, request, settings
 from virtual_time import VirtualLoop, run
 
+from astra_async.asking.throttle import Pool, PoolEvent, PoolState
 from astra_async.errors import PoolUnusable, RateLimited
-from astra_async.throttle import Pool, PoolEvent, PoolState
 from astra_async.types import CallWatch, Completion, ModelRequest
 
 IDEAL_S = 28.0

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from astra_async.throttle.sendrate import SendRate
+from astra_async.asking.throttle.sendrate import SendRate
 
 
 class Sender:

@@ -1,0 +1,199 @@
+r"""Reads `{"relative/path": "full content"}`, well-formed or not, without a slow step.
+
+In this order: the whole text by orjson; every object in the text by json with `strict=False` (raw line
+breaks in strings, fences, prose); the same after mending what can be mended for certain (invalid escapes
+such as `\d`, commas before a closing bracket); at last the places where one file's string must end and
+the next path must begin, which survives unescaped quotation marks. Every step is linear; json-repair,
+which is not, stands apart in `slow_repair`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from astra_async.answers.json_places import read_by_places
+from astra_async.answers.json_shapes import ShapedFiles, begins_an_answer, is_path, shape
+from astra_async.answers.reading import Reading, surroundings
+
+# Where an answer may begin: an object, or a list of objects.
+_START = re.compile(r"\{\s{0,200}\"|\[\s{0,200}\{\s{0,200}\"")
+_FIRST_KEY = re.compile(r"[\[{\s]{1,400}\"([^\"\\\n]{1,300})\"\s{0,50}:")
+_TOKEN = re.compile(r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?|,(?=\s{0,200}[}\]])", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[^u]|(?=u)|\Z)", re.DOTALL)
+_VALID_ESCAPES = frozenset('"\\/bfnrt')
+_WORD = re.compile(r"\w")
+_MAX_STARTS = 8  # failed attempts, each linear
+
+
+def read_json(text: str) -> Reading | None:
+    """The files of a JSON answer, or None when only a slow repair may help."""
+    try:
+        whole = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _read_objects(text, ()) or _read_mended(text) or _read_unclosed(text) or read_by_places(text)
+    found = ShapedFiles()
+    _shape(whole, text, found)
+    return Reading(files=found.files, repairs=tuple(found.repairs), closed=True) if found.files else None
+
+
+def json_start(text: str) -> int:
+    """Where the first object that can be an answer of files begins, or -1."""
+    starts = (match.start() for match in _START.finditer(text))
+    return next((start for start in starts if _begins_an_answer(text, start)), -1)
+
+
+def may_hold_json(text: str) -> bool:
+    """Whether the text has a place where a JSON object could begin."""
+    return _START.search(text) is not None
+
+
+def slow_repair(text: str) -> Reading | None:
+    """What json-repair makes of it; quadratic on hostile input, so only under a cap and a deadline.
+
+    json-repair guesses, and a wrong guess loses code silently: a result that keeps less than nine tenths
+    of the text's letters and digits is refused.
+    """
+    import json_repair
+
+    start = _START.search(text)
+    if start is None:
+        return None
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    region = text[start.start() : end if '"' not in text[end:] else len(text)]
+    try:
+        value = json_repair.loads(region, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return None
+    found = ShapedFiles()
+    shape(value, found)
+    kept = len(_WORD.findall(json.dumps(found.files, ensure_ascii=False)))
+    if not found.files or kept < 0.9 * len(_WORD.findall(region)):
+        return None
+    return Reading(files=found.files, repairs=(*found.repairs, "json_repair"), closed=True)
+
+
+def _shape(value: Any, source: str, found: ShapedFiles) -> None:
+    shape(value, found)
+    if "duplicate_path" not in found.repairs and _has_duplicate_keys(source, found):
+        found.note("duplicate_path")
+
+
+def _has_duplicate_keys(source: str, found: ShapedFiles) -> bool:
+    """Whether an object names a file twice; parsers silently keep the last one."""
+    few = list(found.files)[:200]
+    suspects = any(source.count(json.dumps(path, ensure_ascii=False)) > 1 for path in few)
+    if not suspects and len(found.files) == len(few):
+        return False
+    duplicates: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs if is_path(key)]
+        duplicates.extend(keys if len(set(keys)) < len(keys) else ())
+
+    json.loads(source, strict=False, object_pairs_hook=note)
+    return bool(duplicates)
+
+
+# --- objects among prose and fences -----------------------------------------------------------------
+
+
+def _read_objects(text: str, repairs: tuple[str, ...]) -> Reading | None:
+    """Every object of the text that holds files, merged; the last content of a path wins."""
+    decoder = json.JSONDecoder(strict=False)
+    found = ShapedFiles()
+    first, last, blocks, failures, open_tail = -1, 0, 0, 0, False
+    position = 0
+    while failures < _MAX_STARTS and (start := _START.search(text, position)) is not None:
+        try:
+            value, end = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            if _begins_an_answer(text, start.start()) and not blocks:
+                return None
+            failures, open_tail, position = failures + 1, True, start.end()
+            continue
+        position = end
+        inner = ShapedFiles()
+        _shape(value, text[start.start() : end], inner)
+        if not inner.files:
+            continue
+        first, last, blocks, open_tail = (start.start() if first < 0 else first), end, blocks + 1, False
+        _merge(inner, found, text[start.start() : end])
+    if not found.files:
+        return None
+    extra = ("several_blocks",) if blocks > 1 else ()
+    around = surroundings(text[:first], text[last:])
+    return Reading(
+        files=found.files, repairs=(*around, *repairs, *extra, *found.repairs), closed=not open_tail
+    )
+
+
+def _begins_an_answer(text: str, start: int) -> bool:
+    """Whether the object here starts with a path or a wrapper; nothing inside it is then an answer."""
+    key = _FIRST_KEY.match(text, start)
+    return key is not None and begins_an_answer(key.group(1))
+
+
+def _merge(inner: ShapedFiles, found: ShapedFiles, source: str) -> None:
+    for path, content in inner.files.items():
+        found.add(path, content)
+    found.repairs.update(inner.repairs)
+    try:
+        orjson.loads(source)
+    except orjson.JSONDecodeError:
+        found.note("control_characters")
+
+
+# --- mending what is certain ------------------------------------------------------------------------
+
+
+def _read_mended(text: str) -> Reading | None:
+    start = _START.search(text)
+    if start is None:
+        return None
+    repairs: dict[str, None] = {}
+
+    def mend(token: re.Match[str]) -> str:
+        if token.group() == ",":
+            repairs["trailing_comma"] = None
+            return ""
+        return _with_valid_escapes(token.group(), repairs)
+
+    mended = text[: start.start()] + _TOKEN.sub(mend, text[start.start() :])
+    return _read_objects(mended, tuple(repairs)) if repairs else None
+
+
+def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
+    """A JSON string in which a backslash that escapes nothing is doubled."""
+    if "\\" not in string:
+        return string
+
+    def mend(escape: re.Match[str]) -> str:
+        text = escape.group()
+        if len(text) > 2 or text[1:] in _VALID_ESCAPES:  # noqa: PLR2004 - longer than two: \uXXXX
+            return text
+        repairs["invalid_escape"] = None
+        return text[1:] if text[1:] == "'" else "\\" + text
+
+    return _ESCAPE.sub(mend, string)
+
+
+def _read_unclosed(text: str) -> Reading | None:
+    """An object that lacks nothing but its closing brackets."""
+    start = _START.search(text)
+    if start is None:
+        return None
+    region = text[start.start() :].rstrip().removesuffix("```").rstrip().rstrip(",")
+    for closing in ("}", "]}", "}]}", "}}", "}]", "]"):
+        try:
+            value = json.loads(region + closing, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        found = ShapedFiles()
+        _shape(value, region + closing, found)
+        names = (*surroundings(text[: start.start()], ""), *found.repairs, "unclosed_root")
+        return Reading(files=found.files, repairs=names, closed=False) if found.files else None
+    return None

@@ -1,0 +1,204 @@
+"""The slow repairs of an answer, in a helper process with a deadline for each.
+
+A repairing parser can take seconds on a few hundred kilobytes of broken JSON; on the event loop it
+would stall every other sample. The helper is started for the first answer that needs it (a few in a
+hundred do) and stays. It parses nothing itself: every answer gets a fork of it, bounded in CPU time and
+memory of its own, so that an outcome depends neither on the answers before it nor on how busy the
+machine is.
+
+Over the pipes go frames: a length of eight bytes, most significant first, then so many bytes of JSON.
+The end of its input ends the helper, also when the program was killed; a fork at work is then ended by
+its CPU limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
+
+from astra_async.answers import parse_leniently
+from astra_async.running.log import decode, encode
+from astra_async.types import FinishReason, Format, Solution, Unusable
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from typing import Self
+
+CPU_S = 10
+MEMORY_BYTES = 2 * 1024**3
+WALL_S = 120.0  # only a machine that is all but standing still gets here
+
+_TRIES = 2  # somebody else may have killed the helper: that is no verdict on an answer
+_EXCEEDED, _FAILED = 3, 1  # exit codes of the helper and of its forks
+_LENGTH_BYTES = 8
+_MOST_REPLY_BYTES = 512 * 1024**2
+_INPUT, _OUTPUT = 0, 1
+
+
+class LenientParser:
+    """Runs `solution.parse_leniently` in a helper process, one answer at a time.
+
+    To be closed; nothing is there to be closed while no answer needed it. Invariant: between two answers
+    there is no helper that owes a reply, so that no answer is given another's.
+
+    Args:
+        cpu_s: CPU seconds that one answer may take.
+        memory_bytes: address space of the helper and of each of its forks.
+    """
+
+    def __init__(self, *, cpu_s: int = CPU_S, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._cpu_s = cpu_s
+        self._memory_bytes = memory_bytes
+        self._one_at_a_time = asyncio.Lock()
+        self._idle: Process | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def parse(self, text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable:
+        """The lenient parser's outcome; running out of time or memory is a format error."""
+        async with self._one_at_a_time:
+            reply = await self._reply(encode([text, fmt, finish_reason]))
+        if reply is None:
+            return Unusable(
+                failure="format_error",
+                reason=(
+                    f"repairing the answer took over {self._cpu_s} s of CPU time or too much memory,"
+                    " or broke the parser"
+                ),
+            )
+        return _decoded(decode(reply))
+
+    async def close(self) -> None:
+        """End the helper; a later `parse` starts another."""
+        process, self._idle = self._idle, None
+        if process is not None:
+            await _end(process)
+
+    async def _reply(self, request: bytes) -> bytes | None:
+        for _ in range(_TRIES):
+            process, self._idle = self._idle, None
+            if process is None or process.returncode is not None:
+                process = await _start(self._cpu_s, self._memory_bytes)
+            reply = None
+            try:
+                async with asyncio.timeout(WALL_S):
+                    reply = await _exchange(process, request)
+            except TimeoutError:
+                return None
+            finally:
+                if reply is None:
+                    await _end(process)
+            if reply is not None:
+                self._idle = process
+                return reply
+            if process.returncode == _EXCEEDED:
+                return None
+        return None
+
+
+async def _start(cpu_s: int, memory_bytes: int) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-m", "astra_async.answers.lenient", str(cpu_s), str(memory_bytes)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},  # no key reaches the helper
+        start_new_session=True,  # Ctrl-C in the terminal is for the program, which lets answers end
+    )
+
+
+async def _exchange(process: Process, request: bytes) -> bytes | None:
+    """One request and its reply; None when the helper ended instead."""
+    stdin, stdout = cast("asyncio.StreamWriter", process.stdin), cast("asyncio.StreamReader", process.stdout)
+    try:
+        stdin.write(len(request).to_bytes(_LENGTH_BYTES) + request)
+        await stdin.drain()
+        length = int.from_bytes(await stdout.readexactly(_LENGTH_BYTES))
+        if length <= _MOST_REPLY_BYTES:
+            return await stdout.readexactly(length)
+    except (ConnectionError, asyncio.IncompleteReadError):
+        await process.wait()
+    return None
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):  # it ended by itself
+            os.killpg(process.pid, signal.SIGKILL)  # the helper, and its fork if one is at work
+    if process.stdin is not None:
+        process.stdin.close()
+    await process.wait()
+
+
+def _decoded(record: dict[str, Any]) -> Solution | Unusable:
+    repairs = tuple(record.pop("repairs"))
+    if "files" in record:
+        return Solution(files=record["files"], repairs=repairs)
+    return Unusable(**record, repairs=repairs)
+
+
+# --- within the helper ------------------------------------------------------------------------------
+
+
+def _serve(cpu_s: int, memory_bytes: int) -> None:
+    """Answer requests until the input ends, or until a fork has ended without a reply."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    parse_leniently('{"a.js": ', "json", "stop")  # imports json-repair, which each fork would do for itself
+    gc.freeze()
+    while request := _read_frame():
+        fork = os.fork()
+        if fork == 0:
+            _answer(request, cpu_s)
+        code = os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])
+        if code:
+            os._exit(_EXCEEDED if code in (_EXCEEDED, -signal.SIGXCPU) else _FAILED)
+
+
+def _answer(request: bytes, cpu_s: int) -> NoReturn:
+    """Parse one answer and write its reply, within its own CPU time; never returns into the loop."""
+    code = _FAILED
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+        text, fmt, finish_reason = decode(request)
+        if fmt in get_args(Format):
+            reply = encode(parse_leniently(text, fmt, finish_reason))
+            _write(len(reply).to_bytes(_LENGTH_BYTES) + reply)
+            code = 0
+    except MemoryError:
+        code = _EXCEEDED
+    finally:
+        os._exit(code)
+
+
+def _read_frame() -> bytes:
+    """The next request; empty at the end of the input."""
+    return _read(int.from_bytes(_read(_LENGTH_BYTES)))
+
+
+def _read(size: int) -> bytes:
+    pieces = []
+    while size and (piece := os.read(_INPUT, min(size, 2**20))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"" if size else b"".join(pieces)
+
+
+def _write(data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(_OUTPUT, rest) :]
+
+
+if __name__ == "__main__":
+    _serve(*map(int, sys.argv[1:]))

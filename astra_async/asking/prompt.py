@@ -1,0 +1,228 @@
+"""The prompt for a problem: instructions, problem statement, project files.
+
+The order of the three parts is the paper's (section 3.2); its wording is lost (figures 5 and 6 were
+images). What stands here is our own reconstruction, versioned and hashed into every record. As in the
+paper, the JSON prompt says more about formatting, because of escaping. Not covered: whether the prompt
+fits into a model's context; `left_out` and the text's length let a caller see that before paying.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.overlay import path_policy
+from astra_async.problems.patterns import PathPatterns
+from astra_async.types import Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pathspec import GitIgnoreSpec
+
+    from astra_async.types import Format, Problem, Project, ProjectFile
+
+PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}
+
+PROMPT_LEAVES_OUT: tuple[str, ...] = (
+    # dependencies, version control, build output, caches
+    *("node_modules/", "bower_components/", "vendor/bundle/", ".git/", ".hg/", ".svn/", "venv/", ".venv/"),
+    *("__pycache__/", "*.egg-info/", ".pytest_cache/", ".gradle/", ".mvn/", "/target/", "obj/", "/coverage/"),
+    *(".nyc_output/", ".angular/", ".next/", ".nuxt/", "*.map", "*.min.js", "*.min.css", "*.log"),
+    # lock files
+    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock"),
+    *("Gemfile.lock", "Pipfile.lock", "poetry.lock", "uv.lock", "composer.lock", "packages.lock.json"),
+    *("Cargo.lock", "go.sum"),
+    # the platform's and the runner's own files, reports
+    *(
+        "hackerrank.yml",
+        "hackerrank.yaml",
+        "junit.xml",
+        "unit.xml",
+        "unit.tap",
+        "TEST-*.xml",
+        "TestResults.xml",
+    ),
+    *("mvnw", "mvnw.cmd", "gradlew", "gradlew.bat"),
+    # editors and operating systems
+    *(
+        ".idea/",
+        ".vscode/",
+        ".vs/",
+        ".settings/",
+        ".project",
+        ".classpath",
+        "*.iml",
+        ".DS_Store",
+        "Thumbs.db",
+    ),
+    # images, fonts, media, archives, compiled code, databases
+    *("*.png", "*.jpg", "*.jpeg", "*.gif", "*.ico", "*.webp", "*.avif", "*.bmp", "*.svg", "*.pdf", "*.psd"),
+    *("*.woff", "*.woff2", "*.ttf", "*.otf", "*.eot", "*.mp3", "*.mp4", "*.webm", "*.wav", "*.ogg"),
+    *(
+        "*.zip",
+        "*.tar",
+        "*.gz",
+        "*.tgz",
+        "*.7z",
+        "*.rar",
+        "*.jar",
+        "*.war",
+        "*.class",
+        "*.pyc",
+        "*.dll",
+        "*.exe",
+    ),
+    *("*.so", "*.wasm", "*.sqlite", "*.sqlite3", "*.db"),
+)
+
+MAX_FILE_BYTES = 256 * 1024
+_RULE_TOO_LARGE = f"larger than {MAX_FILE_BYTES} bytes"
+
+_INTRODUCTION = """\
+# Question Instructions
+
+You are an experienced software engineer. Below are a problem statement and the files of a project. Change \
+the project so that it does what the problem statement asks. Your answer is applied to the project and \
+checked by automated tests, some of which you may not see.
+
+- Give every file that you change or add, each one whole, from its first to its last line. Never give a \
+part of a file, a diff, or a remark such as "rest unchanged".
+- Leave out files that do not change. Files cannot be deleted or renamed.
+- Paths are relative to the project's root, exactly as they stand below, for example `src/app.js`.
+- Files marked "do not change", other tests, and the configuration of the test runner and the build are put \
+back before the tests run; changes to them are lost. Of package.json only `dependencies` and \
+`devDependencies` are taken, and nothing can be installed beyond what the project already has.
+- Keep names, routes, status codes, messages and identifiers exactly as the problem statement and the \
+project give them.
+"""
+
+_FORMATS: Mapping[Format, str] = {
+    "xml": """\
+
+## Format of your answer
+
+Answer with one XML element and nothing before or after it:
+
+<solution>
+<file path="relative/path/of/first.file"><![CDATA[
+full content of the file
+]]></file>
+<file path="relative/path/of/second.file"><![CDATA[
+full content of the file
+]]></file>
+</solution>
+
+Write the content of a file as it is, without escaping, inside its CDATA section. Where a file's content \
+itself holds `]]>`, write `]]]]><![CDATA[>` in its place. Use no markdown fence.
+""",
+    "json": """\
+
+## Format of your answer
+
+Answer with one JSON object in a single JSON code block and nothing before or after it. Its keys are the \
+relative paths of the files, its values are their full contents, each one string:
+
+```json
+{
+  "relative/path/of/first.file": "first line\\nsecond line\\n",
+  "relative/path/of/second.file": "const text = \\"quoted\\";\\n\\tindented by a tab\\n"
+}
+```
+
+The object must be valid JSON:
+
+- Every value is one JSON string in double quotes: no list of lines, no nested object, no template literal \
+in backticks, no concatenation.
+- Write every line break inside a file's content as `\\n` and every tab as `\\t`; a string never spans \
+several lines of your answer.
+- Write every double quote inside a file's content as `\\"` and every backslash as `\\\\`. An escape \
+sequence in the code itself is therefore doubled: the code `"a\\nb"` becomes \
+`\\"a\\\\nb\\"`, the regular expression \
+`/\\d+/` becomes `/\\\\d+/`.
+- Escape each character once, not twice, and nothing else: single quotes, backticks, `$`, `/`, `<` and `&` \
+stay as they are.
+- No comments, no trailing commas, no key twice, and no other keys than paths.
+""",
+}
+
+_STATEMENT = "\n# Problem Statement\n\n"
+_FILES = (
+    "\n# Project Files\n\nEach file stands between two fences of backticks, under its path. A file ends with"
+    " a line break unless its heading says otherwise.\n"
+)
+_PROTECTED = " (do not change)"
+_NO_LINE_END = " (no line break at its end)"
+_BACKTICKS = re.compile(r"`{3,}")
+
+
+def build_prompt(
+    problem: Problem, project: Project, fmt: Format, *, leave_out: Sequence[str] = PROMPT_LEAVES_OUT
+) -> Prompt:
+    """The prompt, the same to the byte for the same problem, project, format and rules.
+
+    Never shown: the problem's hidden files, links, binary files (a NUL byte, or not UTF-8) and files over
+    256 KiB. `leave_out` holds more rules as .gitignore patterns. Every file left out stands in
+    `Prompt.left_out` with the rule. Line ends are kept. A file's fence is longer than any run of backticks
+    in it, so that no content can end it.
+    """
+    policy = path_policy(problem, project)
+    hidden = PathPatterns.of(problem.hidden_paths)
+    ignored = _compiled(leave_out)
+    shown: list[str] = []
+    left_out: list[tuple[str, str]] = []
+    pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
+    for file in sorted(project.files, key=lambda each: each.path):
+        rule = "hidden file" if hidden.matches(file.path) else _rule_against(file, ignored)
+        if rule is not None:
+            left_out.append((file.path, rule))
+            continue
+        shown.append(file.path)
+        pieces.append(_rendered(file, is_protected=policy.refusal(file.path) is not None))
+    text = "".join(pieces)
+    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
+    return Prompt(text=text, sha256=digest, files=tuple(shown), left_out=tuple(left_out))
+
+
+def prompt_fingerprint(fmt: Format, leave_out: Sequence[str] = PROMPT_LEAVES_OUT) -> str:
+    """A hash of everything but problem and project that decides a prompt: version, wording, rules."""
+    wording = (_INTRODUCTION, _FORMATS[fmt], _STATEMENT, _FILES, _PROTECTED, _NO_LINE_END)
+    digest = hashlib.sha256()
+    for part in (PROMPT_VERSIONS[fmt], *wording, str(MAX_FILE_BYTES), *leave_out):
+        digest.update(b"%d:%s" % (len(part.encode()), part.encode()))
+    return f"{PROMPT_VERSIONS[fmt]}:{digest.hexdigest()[:16]}"
+
+
+def _compiled(leave_out: Sequence[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(leave_out)
+
+
+def _rule_against(file: ProjectFile, ignored: GitIgnoreSpec) -> str | None:
+    if file.link is not None:
+        return "link"
+    checked = ignored.check_file(file.path)
+    if checked.include and checked.index is not None:
+        return str(ignored.patterns[checked.index].pattern)
+    if len(file.content) > MAX_FILE_BYTES:
+        return _RULE_TOO_LARGE
+    return "binary" if b"\0" in file.content or not _is_utf8(file.content) else None
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _rendered(file: ProjectFile, *, is_protected: bool) -> str:
+    content = file.content.decode()
+    longest = max((len(run) for run in _BACKTICKS.findall(content)), default=2)
+    fence = "`" * (longest + 1)
+    has_line_end = not content or content.endswith("\n")
+    notes = f"{_PROTECTED if is_protected else ''}{'' if has_line_end else _NO_LINE_END}"
+    return f"\n## {file.path}{notes}\n\n{fence}\n{content}{'' if has_line_end else chr(10)}{fence}\n"

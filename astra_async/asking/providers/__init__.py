@@ -1,0 +1,106 @@
+"""Model providers: one file for each wire format, one for SSE, one for failures, one table of models."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import aiohttp
+
+    from astra_async.asking.providers.exchange import WireFormat
+    from astra_async.types import ModelSettings, Provider
+
+PROVIDERS = (
+    "openai",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "bedrock",
+    "azure",
+    "openai-compatible",
+    "simulated",
+)
+
+
+def parse_spec(spec: str) -> tuple[str, str]:
+    """`provider/model` -> (provider, model); the model's name may hold slashes itself.
+
+    Raises:
+        ConfigError: the provider is unknown, or a part is missing.
+    """
+    provider, slash, model = spec.strip().partition("/")
+    if provider not in PROVIDERS:
+        raise ConfigError(f"model {spec!r}: unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
+    if not slash or not model:
+        raise ConfigError(f"model {spec!r} names no model: write {provider}/NAME")
+    return provider, model
+
+
+def open_provider(
+    settings: ModelSettings,
+    *,
+    session: aiohttp.ClientSession | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Provider:
+    """The provider for one model; call it inside a running loop, and close it.
+
+    Args:
+        settings: as `models.resolve` returned them, so that max_tokens is what the record says.
+        session: shared by all models (`session.open_session`); without it the provider opens its own.
+        environ: where keys, proxies and certificates are named.
+
+    Raises:
+        ConfigError: a key is missing, or an address cannot be used.
+    """
+    from astra_async.asking.providers.models import resolve
+
+    settings = resolve(settings)
+    if settings.provider == "bedrock":
+        from astra_async.asking.providers.bedrock import BedrockProvider
+
+        return BedrockProvider(settings, environ=environ)
+    from astra_async.asking.providers.exchange import HttpProvider
+    from astra_async.asking.providers.session import open_session
+
+    wire = _wire_format(settings, environ)
+    return HttpProvider(
+        settings,
+        wire,
+        open_session(environ) if session is None else session,
+        environ=environ,
+        owns_session=session is None,
+    )
+
+
+def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
+    from astra_async.asking.providers.models import key_for
+
+    key = key_for(settings, environ)
+    match settings.provider:
+        case "openai-responses":
+            from astra_async.asking.providers.openai_responses import OpenAIResponses
+
+            return OpenAIResponses(settings, key)
+        case "anthropic":
+            from astra_async.asking.providers.anthropic import Anthropic
+
+            return Anthropic(settings, key)
+        case "gemini":
+            from astra_async.asking.providers.gemini import Gemini
+
+            return Gemini(settings, key)
+        case "azure":
+            from astra_async.asking.providers.azure import Azure
+
+            return Azure(settings, key, environ=environ)
+        case _:
+            from astra_async.asking.providers.openai_chat import OpenAIChat
+
+            if settings.provider != "openai" and settings.base_url is None:
+                raise ConfigError(f"{settings.name} needs base_url, the address of its server")
+            return OpenAIChat(settings, key, official=settings.provider == "openai")

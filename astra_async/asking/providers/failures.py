@@ -1,0 +1,263 @@
+"""One place that says what a provider's error means: which ProviderError, or which result.
+
+Tables: OpenAI's error codes, Anthropic's error types, google.rpc codes with their details, Bedrock's
+exception names; each falls back to the HTTP status. A content filter that blocked the prompt and a prompt
+longer than the context window are the model's results (a FinishReason), everything else is raised.
+Never decided by text alone where a code exists; sentences are read only for what has no code.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Literal
+
+from astra_async.asking.providers.error_body import ErrorBody
+from astra_async.asking.providers.hints import body_hint_s, header_hint_s
+from astra_async.asking.providers.limits import exhausted_reset_s
+from astra_async.asking.providers.overflow import overflow
+from astra_async.asking.providers.redaction import one_line
+from astra_async.errors import (
+    Overloaded,
+    PoolUnusable,
+    ProviderError,
+    RateLimited,
+    RequestRejected,
+    TransientError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.types import FinishReason, ModelSettings, RateLimits
+
+Kind = Literal["rate", "overload", "transient", "request", "pool"]
+
+_NO_HEADERS: Mapping[str, str] = {}
+
+_KIND_OF_STATUS: dict[int, Kind] = {
+    401: "pool",
+    402: "pool",
+    403: "pool",
+    407: "pool",
+    408: "transient",
+    409: "transient",
+    424: "transient",  # Bedrock: the model itself failed
+    425: "transient",
+    429: "rate",
+    498: "overload",  # Groq: flex capacity is used up
+    499: "transient",
+    503: "overload",
+    529: "overload",
+}
+# Redirects are not followed, and like a wrong method they meet every request.
+_STATUS_OF_ADDRESS = frozenset({301, 302, 303, 307, 308, 405})
+# No request of the pool can succeed: quota, spend, key, model; whatever the status that carries it.
+_POOL_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "billing_error",
+        "account_deactivated",
+        "invalid_api_key",
+        "invalid_issuer",
+        "enforced_spend_limit_reached",
+        "unsupported_country_region_territory",
+        "model_not_found",
+        "DeploymentNotFound",
+        "API_KEY_INVALID",
+        "SERVICE_DISABLED",
+        "BILLING_DISABLED",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "ExpiredTokenException",
+        "AccessDeniedException",
+    }
+)
+_POOL_CODE_ENDINGS = ("_spend_limit_exceeded", "_spend_limit_reached", "_usage_limit_exceeded")
+_POOL_SENTENCES = (  # sent without a code of their own
+    "credit balance is too low",
+    "reached your specified api usage limits",
+    "api key not valid",
+    "api key expired",
+    "location is not supported for the api use",
+    "too many tokens per day",  # Bedrock, as a ThrottlingException
+)
+_FILTER_CODES = frozenset({"content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation"})
+_OVERLOAD_CODES = frozenset({"server_is_overloaded", "overloaded_error", "engine_overloaded_error"})
+
+# How our settings are called in the bodies that providers quote.
+_PARAMETERS = {
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens",
+                   "maxTokens"),
+    "reasoning_effort": ("reasoning_effort", "reasoning.effort", "output_config", "effort", "thinkingConfig",
+                         "thinking_config", "thinking_level", "thinking_budget"),
+    "seed": ("random_seed", "seed"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error as it arrived. `status` is None when it came in mid-stream, after HTTP 200.
+
+    `body` is decoded JSON where it was JSON, else text; `secrets` are masked in every message;
+    `streamed` says that a part of the answer had arrived.
+    """
+
+    body: Any
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
+    limits: RateLimits | None = None
+    secrets: tuple[str, ...] = ()
+
+
+def classify(
+    failure: Failure, settings: ModelSettings, *, now: datetime | None = None
+) -> ProviderError | FinishReason:
+    """What the error means for the pool: an exception to raise, or the finish reason of a result."""
+    said = ErrorBody.read(failure.body)
+    if said.codes & _FILTER_CODES or said.flagged:
+        return "content_filter"
+    status = failure.status or said.status
+    over = (
+        overflow(said.codes, said.message, max_tokens=settings.max_tokens)
+        if status in {400, 413, 422}
+        else None
+    )
+    if over == "prompt":
+        return "context_exceeded"
+    hint_s = _hint_s(failure, said, now or datetime.now(UTC))
+    kind = _kind(said, status, failure.headers)
+    remedy = _remedy(kind, said, status, settings) if over is None else _LOWER_MAX_TOKENS
+    line = _line(settings, said, status, remedy, failure)
+    return _error(kind, line, status=status, code=said.code, hint_s=hint_s)
+
+
+def parse_body(body: bytes) -> Any:
+    """An error's body: JSON where it is, else its text."""
+    text = body.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+_STATUS_OF_OVERFLOW = frozenset({400, 413, 422, 500})  # 500: llama.cpp and older servers
+_LOWER_MAX_TOKENS = (
+    "prompt and max_tokens together pass the context window: set a lower max_tokens in [[models]]"
+)
+
+
+def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
+    message = said.message[:2000].lower()
+    if _unusable(said, message):
+        return "pool"
+    again = headers.get("x-should-retry")
+    if status in _STATUS_OF_ADDRESS:
+        return "pool"
+    kind = _KIND_OF_STATUS.get(status) or (
+        "transient" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "request"
+    )
+    if status == HTTPStatus.NOT_FOUND and said.codes & {
+        "NotFoundError",
+        "not_found_error",
+        "NOT_FOUND",
+        "ResourceNotFoundException",
+    }:
+        kind = "pool"  # the model's name: the same for every request
+    if status == HTTPStatus.TOO_MANY_REQUESTS and "request too large" in message:
+        kind = "request"
+    if status == HTTPStatus.PAYMENT_REQUIRED and "retry-after" in headers:
+        kind = "rate"
+    if said.codes & _OVERLOAD_CODES:
+        kind = "overload"
+    if again == "false" and kind in {"rate", "overload", "transient"}:
+        return "request"
+    if again == "true" and kind == "request":
+        return "transient"
+    return kind
+
+
+def _unusable(said: ErrorBody, message: str) -> bool:
+    return (
+        bool(said.codes & _POOL_CODES)
+        or any(code.endswith(_POOL_CODE_ENDINGS) for code in said.codes)
+        or any(sentence in message for sentence in _POOL_SENTENCES)
+        or said.daily
+    )
+
+
+def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
+    hints = (
+        header_hint_s(failure.headers, now),
+        body_hint_s(said.details, said.message),
+        exhausted_reset_s(failure.limits),
+    )
+    return next((hint for hint in hints if hint is not None), None)
+
+
+def _remedy(kind: Kind, said: ErrorBody, status: int, settings: ModelSettings) -> str:
+    if kind == "pool":
+        return _pool_remedy(said, status)
+    if kind != "request":
+        return ""
+    for ours, theirs in _PARAMETERS.items():
+        named = said.param in theirs or any(f in said.message[:2000] for t in theirs for f in _quoted(t))
+        if named:
+            return _parameter_remedy(ours, settings)
+    return "check base_url and the model's name" if status == HTTPStatus.NOT_FOUND else ""
+
+
+def _quoted(name: str) -> tuple[str, ...]:
+    """How error messages name a parameter; a bare word would match prose (`the effort failed`)."""
+    return (f"`{name}`", f"'{name}'", f'"{name}"', f"{name}:", f".{name}", f"{name} is ")
+
+
+def _parameter_remedy(name: str, settings: ModelSettings) -> str:
+    model = settings.model
+    if name == "seed":
+        return f"{model} rejects `seed`: run without --seed"
+    if name == "max_tokens":
+        return f"{model} rejects max_tokens = {settings.max_tokens}: set another one in [[models]]"
+    return f"{model} rejects `{name}`: unset it in [[models]]"
+
+
+def _pool_remedy(said: ErrorBody, status: int) -> str:
+    if status in _STATUS_OF_ADDRESS:
+        return "check base_url"
+    if said.daily:
+        return "the quota of the day is used up: resume tomorrow, or raise it"
+    if status == HTTPStatus.UNAUTHORIZED or said.codes & {
+        "API_KEY_INVALID",
+        "UnrecognizedClientException",
+        "ExpiredTokenException",
+    }:
+        return "check the API key"
+    if status == HTTPStatus.NOT_FOUND:
+        return "check the model's name and your access to it"
+    if status == HTTPStatus.FORBIDDEN:
+        return "this key may not use this model"
+    return "check quota, billing and spend limits"
+
+
+def _line(settings: ModelSettings, said: ErrorBody, status: int, remedy: str, failure: Failure) -> str:
+    name = f" {said.code}" if said.code else ""
+    where = f"HTTP {status}{name}" if failure.status else f"error in mid-stream{name or f' {status}'}"
+    text = said.message or (failure.body if isinstance(failure.body, str) else "")
+    text = one_line(text, failure.secrets)
+    parts = [part for part in (remedy, text) if part]
+    return one_line(f"{settings.name}: {where}", failure.secrets) + (": " + ": ".join(parts) if parts else "")
+
+
+def _error(kind: Kind, line: str, *, status: int, code: str | None, hint_s: float | None) -> ProviderError:
+    if kind == "rate":
+        return RateLimited(line, hint_s=hint_s, status=status, code=code)
+    if kind == "overload":
+        return Overloaded(line, hint_s=hint_s, status=status, code=code)
+    raised = {"transient": TransientError, "request": RequestRejected, "pool": PoolUnusable}[kind]
+    return raised(line, status=status, code=code)

@@ -1,0 +1,171 @@
+"""What is known of models: keys, prices, context windows, longest outputs.
+
+Prices and context windows come from genai-prices (offline data); own prices in the settings outrank
+them. The table below holds only models whose longest output is under our default for max_tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from yarl import URL
+
+from astra_async.asking.providers.addresses import is_local
+from astra_async.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.types import ModelSettings, Usage
+
+DEFAULT_MAX_TOKENS = 32_768
+
+_KEY_VARIABLES = {
+    "openai": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+    "openai-compatible": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY",),
+}
+_PRICE_PROVIDERS = {
+    "openai": "openai",
+    "openai-responses": "openai",
+    "anthropic": "anthropic",
+    "gemini": "google",
+    "bedrock": "aws",
+    "azure": "azure",
+}
+# First match counts. Sources: the providers' model pages.
+_LONGEST_OUTPUT = (
+    (r"gpt-4o-2024-05-13", 4_096),
+    (r"gpt-4o|chatgpt-4o", 16_384),
+    (r"gpt-4-turbo|gpt-4-\d{4}-preview|gpt-3\.5", 4_096),
+    (r"gpt-4(-\d{4})?$|gpt-4-32k", 8_192),
+    (r"gpt-5(\.\d)?-chat", 16_384),
+    (r"claude-3-(opus|sonnet|haiku)|claude-(2|v1|instant)", 4_096),
+    (r"claude-3-5", 8_192),
+    (r"claude-opus-4(-0|-1|-2025\d{4}|$|-1-2025\d{4})", 32_000),
+    (r"gemini-(1\.|2\.0)", 8_192),
+    (r"nova-(micro|lite|pro)", 10_000),
+    (r"nova-premier", 32_000),
+    (r"titan-text", 4_096),
+    (r"meta\.llama3-\d+b", 2_048),
+    (r"meta\.llama", 8_192),
+    (r"deepseek-chat", 8_192),
+)
+
+
+def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
+    """The API key for this model, from the environment only; None where none is to be sent.
+
+    Compatible servers take `api_key_env`, else OPENAI_API_KEY if set, else no key; a server on this machine
+    needs none; Bedrock's credentials are found by the AWS library, simulated models have none.
+
+    Raises:
+        ConfigError: names the variable that is missing, or that holds what no header can carry.
+    """
+    if settings.provider in {"simulated", "bedrock"}:
+        return None
+    names = (settings.api_key_env,) if settings.api_key_env else _KEY_VARIABLES[settings.provider]
+    for name in names:
+        key = environ.get(name, "").strip()
+        if key:
+            if not (key.isascii() and key.isprintable()):
+                raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
+            return key
+    local = settings.base_url is not None and is_local(URL(settings.base_url))
+    if settings.api_key_env is None and (settings.provider == "openai-compatible" or local):
+        return None
+    raise ConfigError(f"{settings.name} needs an API key: set {names[0]} in the environment")
+
+
+def resolve(settings: ModelSettings) -> ModelSettings:
+    """The settings with `max_tokens` and, where known, `context_length` filled in.
+
+    max_tokens = min(the model's longest output, 32,768), and at most half of a known context window, for
+    prompt and answer share it.
+    """
+    context = settings.context_length or _context_window(settings)
+    most = settings.max_tokens
+    if most is None:
+        most = min(_longest_output(settings.model) or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
+        most = min(most, context // 2) if context else most
+    return replace(settings, context_length=context, max_tokens=most)
+
+
+def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
+    """US dollars for one call, or None when a price or a count is unknown.
+
+    Own prices count when `price_input` and `price_output` are both set; cached input then costs
+    `price_cached_input`, or `price_input` without it.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    if settings.price_input is not None and settings.price_output is not None:
+        cached_price = settings.price_cached_input
+        cached_price = settings.price_input if cached_price is None else cached_price
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        fresh = usage.input_tokens - cached
+        return (
+            fresh * settings.price_input + cached * cached_price + usage.output_tokens * settings.price_output
+        ) / 1e6
+    return _listed_price(settings, usage)
+
+
+def _listed_price(settings: ModelSettings, usage: Usage) -> float | None:
+    listed = _listed(settings)
+    if listed is None or usage.input_tokens is None:
+        return None
+    from datetime import UTC, datetime
+
+    from genai_prices import Usage as PricedUsage
+
+    provider, model = listed
+    cached = min(usage.cached_tokens or 0, usage.input_tokens)
+    written = min(usage.cache_write_tokens or 0, usage.input_tokens - cached)
+    try:
+        price = model.calc_price(
+            PricedUsage(
+                input_tokens=usage.input_tokens,
+                cache_read_tokens=cached,
+                cache_write_tokens=written,
+                output_tokens=usage.output_tokens,
+            ),
+            provider,
+            genai_request_timestamp=datetime.now(UTC),
+        )
+    except ValueError:  # the library has no price for one of these counts
+        return None
+    return float(price.total_price)
+
+
+def _context_window(settings: ModelSettings) -> int | None:
+    listed = _listed(settings)
+    return None if listed is None else listed[1].context_window
+
+
+def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:
+    provider = _PRICE_PROVIDERS.get(settings.provider)
+    if provider is None and (settings.base_url is None or is_local(URL(settings.base_url))):
+        return None
+    return _lookup(settings.model, provider, None if provider else settings.base_url)
+
+
+@lru_cache(maxsize=256)
+def _lookup(model: str, provider: str | None, base_url: str | None) -> tuple[Any, Any] | None:
+    """The library's (provider, model). Not imported for local servers: it takes 0.2 s and 25 MB."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return get_snapshot().find_provider_model(model, None, provider, base_url)
+    except LookupError:
+        return None
+
+
+def _longest_output(model: str) -> int | None:
+    name = model.lower()
+    return next((tokens for pattern, tokens in _LONGEST_OUTPUT if re.search(pattern, name)), None)

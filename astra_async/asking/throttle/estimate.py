@@ -1,0 +1,152 @@
+"""Rule 3: how many tokens a request will use, learned from what earlier ones used."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.types import Usage
+
+if TYPE_CHECKING:
+    from astra_async.asking.throttle.bucket import Dimension
+    from astra_async.types import ModelRequest
+
+BYTES_PER_TOKEN = 3.2
+DEFAULT_MAX_TOKENS = 32_768  # what the configuration sets where the model allows it
+# Before the first exact count: too much in hand is returned, too little is a violation.
+_UNCALIBRATED = 1.25
+_WORST_BYTES_PER_TOKEN = 2.0
+_FIRST_OUTPUT_GUESS = 1_000
+_OUTPUTS_KEPT = 200
+_PERCENTILE = 0.9
+_PROMPTS_KEPT = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one request is expected to take from each bucket; `guessed`: before anything was counted."""
+
+    input_tokens: float
+    output_tokens: float
+    guessed: bool = False
+
+    def of(self, dimension: Dimension) -> float:
+        """The amount in one dimension."""
+        if dimension == "requests":
+            return 1.0
+        if dimension == "input_tokens":
+            return self.input_tokens
+        if dimension == "output_tokens":
+            return self.output_tokens
+        return self.input_tokens + self.output_tokens
+
+
+class Estimator:
+    """Knows the prompts of one pool and the lengths of its answers."""
+
+    def __init__(
+        self, *, max_tokens: int | None, charges_max_tokens: bool, cached_input_is_exempt: bool
+    ) -> None:
+        self._max_tokens = max_tokens or DEFAULT_MAX_TOKENS
+        self._charges_max_tokens = charges_max_tokens
+        self._exempt = cached_input_is_exempt
+        self._prompts: dict[str, _Prompt] = {}
+        self._counted_bytes = 0
+        self._counted_tokens = 0
+        self._recent: deque[int] = deque()
+        self._sorted: list[int] = []
+
+    def demand(self, request: ModelRequest, *, warm: bool) -> Demand:
+        """What to reserve. `warm`: the prompt is in the provider's cache."""
+        prompt = self._prompt(request)
+        tokens = self._input(prompt)
+        if warm and self._exempt:
+            tokens -= tokens if prompt.cached is None else min(tokens, prompt.cached)
+        guessed = not self._charges_max_tokens and not (self._counted_tokens and self._sorted)
+        return Demand(tokens, self._output(), guessed)
+
+    def worst(self, request: ModelRequest) -> Usage:
+        """An upper bound for what the request can be billed, nothing cached."""
+        prompt = self._prompt(request)
+        bound = max(self._input(prompt), prompt.size_bytes / _WORST_BYTES_PER_TOKEN)
+        tokens = round(bound) if prompt.tokens is None else prompt.tokens
+        return Usage(input_tokens=tokens, output_tokens=self._max_tokens)
+
+    def fill(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage:
+        """The usage with what the provider left out estimated from bytes and characters."""
+        if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
+            return usage
+        known = usage or Usage()
+        tokens = known.input_tokens
+        streamed = known.output_tokens
+        return Usage(
+            input_tokens=round(self._input(self._prompt(request))) if tokens is None else tokens,
+            cached_tokens=known.cached_tokens,
+            cache_write_tokens=known.cache_write_tokens,
+            output_tokens=round(characters / BYTES_PER_TOKEN) if streamed is None else streamed,
+            reasoning_tokens=known.reasoning_tokens,
+        )
+
+    def actual(self, usage: Usage) -> Demand | None:
+        """What a finished request took from the buckets; None where the provider did not say."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        exempt = (usage.cached_tokens or 0) if self._exempt else 0
+        return Demand(max(0, usage.input_tokens - exempt), usage.output_tokens)
+
+    def learn(self, request: ModelRequest, usage: Usage) -> None:
+        """Take in an exact count."""
+        if usage.input_tokens is not None:
+            prompt = self._prompt(request)
+            if prompt.tokens is None:
+                self._counted_bytes += prompt.size_bytes
+                self._counted_tokens += usage.input_tokens
+            prompt.tokens = usage.input_tokens
+            prompt.cached = usage.cached_tokens if usage.cached_tokens is not None else prompt.cached
+        if usage.output_tokens is not None:
+            self._learn_output(usage.output_tokens)
+
+    def _prompt(self, request: ModelRequest) -> _Prompt:
+        known = self._prompts.get(request.prompt_sha256)
+        if known is None:
+            while len(self._prompts) >= _PROMPTS_KEPT:
+                del self._prompts[next(iter(self._prompts))]
+            known = self._prompts[request.prompt_sha256] = _Prompt(_size_bytes(request.prompt))
+        return known
+
+    def _input(self, prompt: _Prompt) -> float:
+        if prompt.tokens is not None:
+            return prompt.tokens
+        if self._counted_bytes and self._counted_tokens:
+            return prompt.size_bytes * self._counted_tokens / self._counted_bytes
+        return prompt.size_bytes / BYTES_PER_TOKEN * _UNCALIBRATED
+
+    def _output(self) -> float:
+        if self._charges_max_tokens:
+            return self._max_tokens
+        if not self._sorted:
+            return min(self._max_tokens, _FIRST_OUTPUT_GUESS)
+        return self._sorted[int(_PERCENTILE * (len(self._sorted) - 1))]
+
+    def _learn_output(self, tokens: int) -> None:
+        self._recent.append(tokens)
+        insort(self._sorted, tokens)
+        if len(self._recent) > _OUTPUTS_KEPT:
+            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+
+
+class _Prompt:
+    """What is known of one prompt: its size, and the tokens that the provider counted last."""
+
+    __slots__ = ("cached", "size_bytes", "tokens")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.tokens: int | None = None
+        self.cached: int | None = None
+
+
+def _size_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,308 @@
+"""When the next request may be sent: every rule that holds requests back, in one place without asyncio.
+
+Order of the checks: the shared pause (8), the concurrency limit (6), the opening (9), the spread of a
+round (6), the learned rate (17), the buckets (2, 5). The first that is not open gives the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from astra_async.asking.throttle.attempt import Attempt
+from astra_async.asking.throttle.bucket import Bucket, announced_bucket
+from astra_async.asking.throttle.concurrency import RATE_CUT, Concurrency, Smoothing
+from astra_async.asking.throttle.estimate import Estimator
+from astra_async.asking.throttle.pacing import PARKED_S, Opening, Pause
+from astra_async.asking.throttle.sendrate import SendRate
+from astra_async.errors import ConfigError, RateLimited
+
+if TYPE_CHECKING:
+    import random
+
+    from astra_async.asking.throttle.attempt import Listener
+    from astra_async.asking.throttle.bucket import BucketState, Dimension
+    from astra_async.asking.throttle.estimate import Demand
+    from astra_async.asking.throttle.state import EventKind
+    from astra_async.errors import Overloaded
+    from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
+
+
+SILENCE_S = 2.5
+MOST_IN_SILENCE = 64  # beyond it only a provider that says something is asked for more
+
+
+class Emit(Protocol):
+    """Records an event."""
+
+    def __call__(
+        self, kind: EventKind, attempt: Attempt | None, detail: str, seconds: float | None = None
+    ) -> None:
+        """`attempt` is the request that it is about, if one."""
+
+
+class Gate:
+    """Everything that decides when a pool's next request goes, and what its answers change in that.
+
+    Attributes:
+        in_flight: slots taken.
+        estimator: what requests are expected to use.
+    """
+
+    def __init__(
+        self, settings: ModelSettings, provider: Provider, rng: random.Random, emit: Emit, now: float
+    ) -> None:
+        self.in_flight = 0
+        self.estimator = Estimator(
+            max_tokens=settings.max_tokens,
+            charges_max_tokens=provider.charges_max_tokens,
+            cached_input_is_exempt=provider.cached_input_is_exempt,
+        )
+        self._buckets = _configured(settings, now)
+        self._concurrency = Concurrency(settings.max_in_flight)
+        self._smoothing = Smoothing()
+        self._opening = Opening(now)
+        if self._buckets:
+            self._opening.alive()  # there is nothing to wait for: the limits are known
+        self._pause = Pause(rng)
+        self._send_rate = SendRate()
+        self._emit = emit
+        self._silent: deque[Attempt] = deque()
+        self._epoch = 0
+        self._sends = 0
+        self._paused = False
+
+    # --- admission ----------------------------------------------------------------------------------
+
+    def hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
+        """When the request may go (`now` if at once; never, if only an ending request can tell) and why."""
+        if self._pause.until > now:
+            return self._pause.until, "pause"
+        self._believe_silence(now)
+        if self._concurrency.full(self.in_flight):
+            return self._silent_at(), "concurrency"
+        if (at := self._opening.ready_at(now)) > now:
+            return at, "opening"
+        if (at := self._smoothing.ready_at(now)) > now:
+            return at, "opening"
+        if (at := self._send_rate.ready_at(now)) > now:
+            return at, "send rate"
+        return self._bucket_hold(request, now, warm=warm) if self._buckets else (now, "")
+
+    def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
+        """Take a slot and the reservations; the request is sent now."""
+        self._sends += 1
+        attempt = Attempt(listener, request, self._sends, self._epoch, now)
+        self.in_flight += 1
+        self._silent.append(attempt)
+        self._opening.sent()
+        self._smoothing.sent(now)
+        self._send_rate.sent(attempt.number, now)
+        if self._buckets:
+            demand = self.estimator.demand(request, warm=warm)
+            attempt.holds = [
+                bucket.reserve(demand.of(dimension), now, guessed=demand.guessed)
+                for dimension, bucket in self._buckets.items()
+            ]
+        return attempt
+
+    def resume(self, now: float) -> None:
+        """End the pause if its time has come, and act on the rate signal that began it.
+
+        A pace that could be measured takes the place of a cut, under announced limits too: a rejection
+        in spite of them says that they are not the whole truth, and a cut costs several times as long
+        where answers take long (5 at once and 20 s each are 0.25 a second, whatever the limit is).
+        """
+        if not self._paused or self._pause.until > now:
+            return
+        self._paused = False
+        self._emit("resumed", None, self._pause.reason)
+        if self._send_rate.measuring:
+            lesson = self._send_rate.reopened(self._pause.told_until, announced=bool(self._buckets))
+            if lesson == "noise":
+                return
+            if lesson == "nothing":
+                self._concurrency.cut(RATE_CUT)
+                self._report_cut()
+        if self._send_rate.per_second is None:
+            self._opening.reopen(now)
+        else:
+            self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
+
+    # --- what a request brings back -----------------------------------------------------------------
+
+    def announced(self, attempt: Attempt, limits: RateLimits, now: float) -> None:
+        """Headers of a response (rule 5)."""
+        self._opening.alive()
+        windows: tuple[tuple[Dimension, RateWindow | None], ...] = (
+            ("requests", limits.requests),
+            ("tokens", limits.tokens),
+            ("input_tokens", limits.input_tokens),
+            ("output_tokens", limits.output_tokens),
+        )
+        for dimension, window in windows:
+            if window is not None:
+                self._announce(dimension, window, attempt, now)
+
+    def accepted(self, attempt: Attempt, now: float) -> None:
+        """The provider has let a request in: its answer has begun, or is there."""
+        if attempt.accepted:
+            return
+        attempt.accepted = True
+        self._opening.alive()
+        self._pause.answered(self._epoch - attempt.epoch)
+        if attempt.epoch == self._epoch and not attempt.counted:
+            self._concurrency.accepted(self.in_flight)
+        attempt.counted = True
+        self._smoothing.accepted(now - attempt.sent_at, self._concurrency.limit, now)
+
+    def answered(self) -> None:
+        """The provider has refused a request for what it is: it is there."""
+        self._opening.alive()
+
+    def succeeded(self) -> None:
+        """A request has ended with an answer."""
+        self._concurrency.ended(well=True)
+
+    def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
+        """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
+        self._opening.alive()
+        self._send_rate.rejected(attempt.number)
+        if fresh := attempt.epoch == self._epoch:
+            self._epoch += 1
+            self._pause.begin_episode()
+            self._send_rate.signal(error.hint_s, attempt.sent_at)
+        if fresh or error.hint_s is not None:
+            self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
+
+    def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
+        """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
+        self._opening.alive()
+        burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
+        if burst:
+            self._epoch += 1
+            self._pause.begin_episode()
+            self._report_cut()
+        if burst or error.hint_s:
+            self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
+
+    def failed(self) -> None:
+        """Transport or a 5xx (rule 7)."""
+        if self._concurrency.ended(well=False):
+            self._report_cut()
+
+    # --- slots and reservations ---------------------------------------------------------------------
+
+    def release(self, attempt: Attempt) -> None:
+        """A slot is free again."""
+        self.in_flight -= 1
+        attempt.counted = True
+
+    def settle(self, attempt: Attempt, used: Demand | None, now: float) -> None:
+        """Tokens really used; None keeps what was reserved. A request that was sent stays counted."""
+        if used is not None:
+            for hold in attempt.holds:
+                hold.bucket.settle(hold, used.of(hold.bucket.dimension), now)
+
+    def unsend(self, attempt: Attempt, now: float) -> None:
+        """The slot was given but never used."""
+        self.release(attempt)
+        self._send_rate.unsent(attempt.number)
+        for hold in attempt.holds:
+            hold.bucket.cancel(hold, now)
+
+    # --- for the display ----------------------------------------------------------------------------
+
+    @property
+    def limit(self) -> int:
+        """L, the concurrency limit."""
+        return int(self._concurrency.limit)
+
+    @property
+    def send_rate(self) -> float | None:
+        """Requests per second as learned from rejections, or None."""
+        return self._send_rate.per_second
+
+    def paused_for_s(self, now: float) -> float:
+        """Seconds until the pause ends, 0 without one."""
+        return max(0.0, self._pause.until - now)
+
+    @property
+    def pause_reason(self) -> str:
+        """What began the latest pause."""
+        return self._pause.reason
+
+    def bucket_states(self, now: float) -> tuple[BucketState, ...]:
+        """Levels of all dimensions."""
+        return tuple(bucket.state(now) for bucket in self._buckets.values())
+
+    # --- helpers ------------------------------------------------------------------------------------
+
+    def _believe_silence(self, now: float) -> None:
+        """Take a request that was not rejected in `SILENCE_S` for one that was let in.
+
+        Rejections come at once, answers may begin after minutes: without this, models that think before
+        their first token would be asked eight at a time for the first minutes.
+        """
+        while self._silent and (self._silent[0].counted or self._silent_at() <= now):
+            attempt = self._silent.popleft()
+            if not attempt.counted and attempt.epoch == self._epoch and self.limit < MOST_IN_SILENCE:
+                attempt.counted = True
+                self._opening.alive()
+                self._concurrency.accepted(self.limit)  # somebody waits: the limit is in use
+
+    def _silent_at(self) -> float:
+        """When the oldest request that says nothing will have said nothing for long enough."""
+        return self._silent[0].sent_at + SILENCE_S if self._silent else math.inf
+
+    def _bucket_hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
+        demand = self.estimator.demand(request, warm=warm)
+        at, reason = now, ""
+        for dimension, bucket in self._buckets.items():
+            ready = bucket.ready_at(demand.of(dimension), now)
+            if ready > at:
+                at, reason = ready, dimension.replace("_", " ")
+        return at, reason
+
+    def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
+        bucket = self._buckets.get(dimension) or self._new_bucket(dimension, window, attempt, now)
+        if bucket is None:
+            return
+        hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
+        bucket.announce(window, attempt.sent_at, hold, now)
+
+    def _new_bucket(
+        self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float
+    ) -> Bucket | None:
+        amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
+        bucket = announced_bucket(dimension, window, now, self._send_rate.recent(now), amount)
+        if bucket is not None:
+            self._buckets[dimension] = bucket
+        return bucket
+
+    def _report_cut(self) -> None:
+        self._emit("cut", None, f"at most {self.limit} in flight")
+
+    def _stop_for(self, seconds: float, reason: str, now: float) -> None:
+        begins = self._pause.extend(seconds, reason, now)
+        self._paused = True
+        if begins:
+            self._emit("parked" if seconds > PARKED_S else "paused", None, reason, seconds)
+
+
+def _configured(settings: ModelSettings, now: float) -> dict[Dimension, Bucket]:
+    limits: tuple[tuple[Dimension, float | None], ...] = (
+        ("requests", settings.requests_per_minute),
+        ("input_tokens", settings.input_tokens_per_minute),
+        ("output_tokens", settings.output_tokens_per_minute),
+    )
+    buckets = {}
+    for dimension, per_minute in limits:
+        if per_minute is not None:
+            if not (0 < per_minute < math.inf):
+                raise ConfigError(
+                    f"[[models]] {settings.name}: {dimension}_per_minute must be above 0, not {per_minute:g}"
+                )
+            buckets[dimension] = Bucket(dimension, per_minute, now, configured=True)
+    return buckets

@@ -1,0 +1,378 @@
+"""One provider pool: calls wait here for their turn, are tried, retried, paid for and accounted.
+
+A pool is (provider, credential, model); pools know nothing of each other but a shared budget. Nothing
+polls: whatever changes (a call comes, a request ends, headers arrive, a moment is reached) runs `_pump`,
+which admits the first in line while it may go, and sets one timer for the earliest moment that matters.
+
+Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given
+back together in `_succeeded`, `_failed`, `_abandoned` or `_leave`, whatever is cancelled in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from astra_async.asking.throttle.cachewarm import Warmth
+from astra_async.asking.throttle.estimate import Demand
+from astra_async.asking.throttle.gate import Gate
+from astra_async.asking.throttle.ledger import Ledger
+from astra_async.asking.throttle.retries import Retry
+from astra_async.asking.throttle.state import PoolEvent, PoolState
+from astra_async.asking.throttle.verdicts import Judge
+from astra_async.asking.throttle.waiting import Line, Ticket
+from astra_async.errors import PoolUnusable, ProviderError, TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from astra_async.asking.throttle.attempt import Attempt
+    from astra_async.asking.throttle.budget import Budget
+    from astra_async.asking.throttle.state import EventKind
+    from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
+
+_SHORTEST_TIMER_S = 0.001
+_NOTHING = Demand(0.0, 0.0)
+
+
+class Pool:
+    """Answers requests within one provider's limits.
+
+    Args:
+        settings: the model, its announced limits and its hard maximum in flight.
+        provider: makes single attempts; it stays the caller's to close.
+        price: US dollars for a usage, None where a price is unknown.
+        budget: a ceiling, shared with other pools.
+        on_event: is told why anything waits, is repeated or is given up; must not raise.
+        clock: monotonic seconds; the timers are the running event loop's.
+        rng: for jitter.
+
+    Raises:
+        ConfigError: a limit is not above 0, or there is a budget and no price.
+    """
+
+    def __init__(  # noqa: PLR0913 - everything that a test must control is injected here
+        self,
+        settings: ModelSettings,
+        provider: Provider,
+        *,
+        price: Callable[[Usage], float | None],
+        budget: Budget | None = None,
+        on_event: Callable[[PoolEvent], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._settings = settings
+        self._provider = provider
+        self._on_event = on_event
+        self._clock = clock
+        rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
+        self._gate = Gate(settings, provider, rng, self._emit, clock())
+        self._line = Line()
+        self._warmth: Warmth[Ticket] = Warmth()
+        self._ledger = Ledger(settings, self._gate.estimator, price, budget, clock())
+        self._tally = self._ledger.tally
+        self._judge = Judge(settings.name, self._gate, self._tally, self._emit, rng)
+        self._waiting: set[Ticket] = set()
+        self._held_by: str | None = None
+        self._dead: PoolUnusable | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+        self._closed = False
+
+    async def call(self, request: ModelRequest) -> Completion:
+        """One finished answer, after as many attempts as it took; waits its turn first.
+
+        `attempts` and `cost_usd` of the completion, or of the error, cover all attempts. What a provider
+        does not report of tokens is estimated for attempts whose answer had begun.
+
+        Raises:
+            RequestRejected: this request can never succeed.
+            PoolUnusable: no request of this pool can; BudgetExhausted if the ceiling is reached.
+            ProviderError: given up after 6 attempts, 2 cut streams, or 30 minutes of rejections.
+        """
+        ticket = Ticket(request)
+        self._line.new_place(ticket)
+        retry = Retry()
+        while True:
+            attempt = await self._turn(ticket, retry)
+            ticket.effort.attempts += 1
+            try:
+                completion = await self._provider.complete(request, attempt)
+            except ProviderError as error:
+                again = self._failed(ticket, attempt, error)
+                if again is None:
+                    raise
+                retry = again
+            except BaseException:
+                self._abandoned(attempt)
+                raise
+            else:
+                return self._succeeded(ticket, attempt, completion)
+
+    def stop(self) -> None:
+        """Send nothing more: calls that wait are told at once, those in flight come to their end."""
+        name = self._settings.name
+        self._die(PoolUnusable(f"{name}: stopped by the user; the same command resumes"), "stopped")
+
+    @property
+    def state(self) -> PoolState:
+        """The pool as it stands."""
+        now, gate, tally = self._clock(), self._gate, self._tally
+        return PoolState(
+            model=self._settings.name,
+            in_flight=gate.in_flight,
+            waiting=len(self._waiting),
+            limit=gate.limit,
+            max_in_flight=self._settings.max_in_flight,
+            buckets=gate.bucket_states(now),
+            send_rate=gate.send_rate,
+            held_by=self._held_by if self._waiting else None,
+            paused_for_s=gate.paused_for_s(now),
+            pause_reason=gate.pause_reason if gate.paused_for_s(now) else "",
+            calls_ok=tally.calls_ok,
+            calls_lost=tally.calls_lost,
+            rate_limited=tally.rate_limited,
+            overloaded=tally.overloaded,
+            retries=tally.retries,
+            input_tokens=tally.input_tokens,
+            cached_tokens=tally.cached_tokens,
+            output_tokens=tally.output_tokens,
+            reasoning_tokens=tally.reasoning_tokens,
+            tokens_per_minute=tally.tokens_per_minute(now),
+            cost_usd=tally.cost_usd,
+            dead=None if self._dead is None else str(self._dead),
+        )
+
+    async def close(self) -> None:
+        """Stop the timer; calls that still wait are their tasks' to cancel."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ledger.forget(self._pump)
+
+    # --- what providers tell while a request runs -----------------------------------------------------
+
+    def heard_limits(self, attempt: Attempt, limits: RateLimits) -> None:
+        """The response's headers have come."""
+        self._gate.announced(attempt, limits, self._clock())
+        self._pump()
+
+    def heard_first_token(self, attempt: Attempt) -> None:
+        """The answer has begun: the request was let in, and its prompt is in the cache."""
+        self._gate.accepted(attempt, self._clock())
+        self._warm(attempt)
+        self._pump()
+
+    # --- the line -------------------------------------------------------------------------------------
+
+    async def _turn(self, ticket: Ticket, retry: Retry) -> Attempt:
+        """Wait in line, first for the back-off, and hold nothing meanwhile."""
+        if self._dead is not None:
+            raise self._unusable(self._dead, ticket)
+        if retry.to_tail:
+            self._line.new_place(ticket)
+        self._waiting.add(ticket)
+        if retry.delay_s > 0:
+            self._line.enter_later(ticket, self._clock() + retry.delay_s)
+        else:
+            self._line.enter(ticket)
+        self._pump()
+        while ticket.attempt is None:
+            if self._dead is not None:
+                raise self._unusable(self._dead, ticket)
+            await self._until_called(ticket)
+        attempt, ticket.attempt = ticket.attempt, None
+        return attempt
+
+    async def _until_called(self, ticket: Ticket) -> None:
+        ticket.turn = asyncio.get_running_loop().create_future()
+        try:
+            await ticket.turn
+        except BaseException:
+            self._leave(ticket)
+            raise
+        ticket.turn = None
+
+    def _leave(self, ticket: Ticket) -> None:
+        """The task was cancelled while it waited, perhaps just after its turn had come."""
+        ticket.dismissed = True
+        self._waiting.discard(ticket)
+        attempt, ticket.attempt = ticket.attempt, None
+        if attempt is not None:
+            self._gate.unsend(attempt, self._clock())
+            self._ledger.settle(attempt, 0.0)
+            self._lose_leader(attempt)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Admit whoever may go, and come back when the next may."""
+        if self._closed or not self._waiting:
+            return
+        now = self._clock()
+        self._gate.resume(now)
+        self._put_back(self._warmth.overdue(now))
+        at = self._admit(now)
+        self._wake_at(min(at, self._line.next_at(), self._warmth.deadline() or math.inf), now)
+
+    def _admit(self, now: float) -> float:
+        """Admit from the front until someone must wait; returns until when, as far as time can tell."""
+        while (ticket := self._line.first(now)) is not None:
+            request = ticket.request
+            role = self._warmth.role(request.prompt_sha256, now) if request.cache else "go"
+            if role == "follow":
+                self._line.leave()
+                self._warmth.follow(request.prompt_sha256, ticket)
+                continue
+            warm = request.cache and self._warmth.is_warm(request.prompt_sha256, now)
+            at, self._held_by = self._gate.hold(request, now, warm=warm)
+            if at > now:
+                return at
+            worst_usd = self._ledger.worst_usd(request)
+            if not self._affordable(worst_usd):
+                return math.inf
+            self._line.leave()
+            attempt = self._gate.admit(self, request, now, warm=warm)
+            self._grant(ticket, attempt, worst_usd, leads=role == "lead")
+        self._held_by = None
+        return math.inf
+
+    def _grant(self, ticket: Ticket, attempt: Attempt, worst_usd: float, *, leads: bool) -> None:
+        self._ledger.reserve(attempt, worst_usd)
+        if leads:
+            attempt.leads = attempt.led = True
+            self._warmth.lead(attempt.request.prompt_sha256, attempt.sent_at)
+        ticket.attempt = attempt
+        self._waiting.discard(ticket)
+        if ticket.turn is not None:
+            ticket.turn.set_result(None)
+
+    def _wake_at(self, at: float, now: float) -> None:
+        if self._timer is not None:
+            if self._timer_at <= at:
+                return  # it looks again early enough
+            self._timer.cancel()
+            self._timer = None
+        if at < math.inf and self._waiting:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(_SHORTEST_TIMER_S, at - now), self._on_timer)
+            self._timer_at = at
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._pump()
+
+    def _affordable(self, worst_usd: float) -> bool:
+        """Whether the budget admits the first in line; if it never will, the pool ends (rule 14)."""
+        fit = self._ledger.fits(worst_usd)
+        if fit == "later":
+            self._held_by = "budget"
+            self._ledger.wake_on_settlement(self._pump)
+        elif fit == "never":
+            self._die(self._ledger.exhausted(worst_usd), "pool_failed")
+        return fit == "now"
+
+    # --- how a request ends -----------------------------------------------------------------------------
+
+    def _succeeded(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
+        now, estimator = self._clock(), self._gate.estimator
+        self._gate.accepted(attempt, now)
+        self._gate.succeeded()
+        self._gate.settle(attempt, estimator.actual(completion.usage), now)
+        estimator.learn(attempt.request, completion.usage)
+        self._warm(attempt)
+        if attempt.led:
+            self._warmth.learn(attempt.request.prompt_sha256, completion.usage)
+        characters = max(attempt.characters, len(completion.text))
+        cost_usd = self._ledger.bill(attempt, completion.usage, characters, now)
+        ticket.effort.spend(cost_usd, estimated=attempt.estimated)
+        self._tally.calls_ok += 1
+        self._judge.answered()
+        self._end(attempt, cost_usd)
+        effort = ticket.effort
+        return replace(
+            completion,
+            attempts=effort.attempts,
+            cost_usd=effort.cost_usd,
+            cost_estimated=effort.cost_estimated,
+        )
+
+    def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
+        """Account for a failed attempt; returns how to go on, or None to give the call up."""
+        now = self._clock()
+        began = attempt.accepted or error.usage is not None
+        cost_usd = self._ledger.bill(attempt, error.usage, attempt.characters, now) if began else 0.0
+        ticket.effort.spend(cost_usd, estimated=attempt.estimated)
+        if not began and not isinstance(error, TransientError):
+            # Nothing was processed: the request itself stays counted, as OpenAI documents.
+            self._gate.settle(attempt, _NOTHING, now)
+        verdict = self._judge.failed(ticket.effort, attempt, error, now)
+        if verdict.dead is not None:
+            self._die(verdict.dead, "pool_failed")
+        if verdict.retry is None:
+            ticket.effort.sign(error)
+        self._lose_leader(attempt)
+        self._end(attempt, cost_usd)
+        return verdict.retry
+
+    def _abandoned(self, attempt: Attempt) -> None:
+        """The task was cancelled in flight, or the provider is broken: what had streamed is paid for."""
+        began, now = attempt.accepted, self._clock()
+        cost_usd = self._ledger.bill(attempt, None, attempt.characters, now) if began else 0.0
+        self._lose_leader(attempt)
+        self._end(attempt, cost_usd)
+
+    def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
+        self._gate.release(attempt)
+        self._ledger.settle(attempt, cost_usd)
+        self._pump()
+
+    # --- the prompt cache (rule 13) -----------------------------------------------------------------------
+
+    def _warm(self, attempt: Attempt) -> None:
+        if attempt.request.cache:
+            self._put_back(self._warmth.warmed(attempt.request.prompt_sha256, attempt.sent_at))
+            attempt.leads = False
+
+    def _lose_leader(self, attempt: Attempt) -> None:
+        if attempt.leads:
+            attempt.leads = False
+            self._emit("leader_failed", attempt, "another request warms the cache")
+            self._put_back(self._warmth.failed(attempt.request.prompt_sha256))
+
+    def _put_back(self, tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            self._line.enter(ticket)
+
+    # --- the end of the pool (rule 12) ----------------------------------------------------------------------
+
+    def _die(self, error: PoolUnusable, kind: EventKind) -> None:
+        """Nothing is sent any more: everyone who waits is told at once."""
+        if self._dead is not None:
+            return
+        self._dead = error
+        self._emit(kind, None, str(error))
+        for ticket in self._waiting:
+            ticket.dismissed = True
+            if ticket.turn is not None and not ticket.turn.done():
+                ticket.turn.set_result(None)
+        self._waiting.clear()
+
+    def _unusable(self, dead: PoolUnusable, ticket: Ticket) -> PoolUnusable:
+        error = type(dead)(str(dead), status=dead.status, code=dead.code)
+        error.__cause__ = dead
+        ticket.effort.sign(error)
+        return error
+
+    def _emit(
+        self, kind: EventKind, attempt: Attempt | None, detail: str, seconds: float | None = None
+    ) -> None:
+        if self._on_event is not None:
+            key = None if attempt is None else attempt.request.key
+            self._on_event(
+                PoolEvent(kind=kind, model=self._settings.name, key=key, detail=detail, seconds=seconds)
+            )

@@ -1,0 +1,69 @@
+"""What a pool shows of itself: a snapshot for the display, events for the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from astra_async.asking.throttle.bucket import BucketState
+    from astra_async.types import SampleKey
+
+EventKind = Literal[
+    "rate_limited",  # a request was rejected; `seconds` is the provider's hint
+    "overloaded",  # the provider is short of capacity; `seconds` is its hint
+    "retry",  # a connection, a time-out or a 5xx; `seconds` is the back-off
+    "gave_up",  # a call was rejected for what it is, or has used up its attempts or its time
+    "paused",  # the whole pool waits; `seconds` is how long
+    "parked",  # the same for over ten minutes
+    "resumed",  # it opens again
+    "cut",  # the concurrency limit was lowered
+    "paced",  # a rate of sending was learned or lowered
+    "leader_failed",  # the request that was to warm the cache got no answer
+    "pool_failed",  # no request of this pool can succeed
+    "stopped",  # the user ends the run
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolEvent:
+    """Why something waited, was repeated or is missing; a line of events.jsonl."""
+
+    kind: EventKind
+    model: str
+    key: SampleKey | None = None
+    detail: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """One pool at one moment.
+
+    `limit` is the concurrency limit L; `send_rate` the requests per second learned from rejections, None
+    while nothing was learned; `held_by` what the first call in line waits for; `dead` why no request can
+    succeed. Tokens and cost are sums over all attempts; what a provider left out is estimated.
+    """
+
+    model: str
+    in_flight: int
+    waiting: int
+    limit: int
+    max_in_flight: int
+    buckets: tuple[BucketState, ...]
+    send_rate: float | None
+    held_by: str | None
+    paused_for_s: float
+    pause_reason: str
+    calls_ok: int
+    calls_lost: int
+    rate_limited: int
+    overloaded: int
+    retries: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    tokens_per_minute: float
+    cost_usd: float | None
+    dead: str | None

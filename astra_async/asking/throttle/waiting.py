@@ -1,0 +1,83 @@
+"""The line of calls that wait for their turn: first come, first served, across retries."""
+
+from __future__ import annotations
+
+import math
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from astra_async.asking.throttle.retries import Effort
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from astra_async.asking.throttle.attempt import Attempt
+    from astra_async.types import ModelRequest
+
+
+class Ticket:
+    """One call's place. `place` stays over its retries, unless it is sent to the tail.
+
+    Attributes:
+        turn: what the call's task waits on, None while it does not wait.
+        attempt: the slot it was given and has not used yet.
+        dismissed: it has left, or was told that the pool is dead.
+    """
+
+    __slots__ = ("attempt", "dismissed", "effort", "place", "request", "turn")
+
+    def __init__(self, request: ModelRequest) -> None:
+        self.request = request
+        self.effort = Effort()
+        self.place = 0
+        self.turn: asyncio.Future[None] | None = None
+        self.attempt: Attempt | None = None
+        self.dismissed = False
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits here any more; a cancelled task may not have run yet to say so."""
+        return self.dismissed or (self.turn is not None and self.turn.cancelled())
+
+
+class Line:
+    """Tickets in order of their places, and those in a back-off that come back by themselves.
+
+    Tickets that are gone stay until they reach the front: leaving is one assignment.
+    """
+
+    def __init__(self) -> None:
+        self._places = 0
+        self._line: list[tuple[int, Ticket]] = []
+        self._later: list[tuple[float, int, Ticket]] = []
+
+    def new_place(self, ticket: Ticket) -> None:
+        """Give the ticket the last place of all."""
+        self._places += 1
+        ticket.place = self._places
+
+    def enter(self, ticket: Ticket) -> None:
+        """Stand in line, at the ticket's own place."""
+        heappush(self._line, (ticket.place, ticket))
+
+    def enter_later(self, ticket: Ticket, at: float) -> None:
+        """Stand in line from `at` on."""
+        heappush(self._later, (at, ticket.place, ticket))
+
+    def first(self, now: float) -> Ticket | None:
+        """The ticket whose turn it is, still in line; None when nobody waits."""
+        while self._later and self._later[0][0] <= now:
+            self.enter(heappop(self._later)[2])
+        while self._line and self._line[0][1].gone:
+            heappop(self._line)
+        return self._line[0][1] if self._line else None
+
+    def leave(self) -> None:
+        """The first leaves the line."""
+        heappop(self._line)
+
+    def next_at(self) -> float:
+        """When the next back-off ends; never, if nobody is in one."""
+        while self._later and self._later[0][2].gone:
+            heappop(self._later)
+        return self._later[0][0] if self._later else math.inf

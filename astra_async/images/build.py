@@ -1,0 +1,222 @@
+"""One image for each dependency set, named by the hash of what goes into it, and made once.
+
+A set is a folder: `Dockerfile` (`ARG BASE`, `FROM ${BASE}`, system packages) and, optionally,
+`install.sh` beside the files it needs. The Dockerfile is built first. `install.sh` then runs in a
+container of that image: as root, in `/projects`, with the set's files there, the network on and the
+host's certificate authorities at hand (in $SSL_CERT_FILE and its relatives); what it leaves, such as
+`/projects/node_modules`, is the image. Certificates and environment of that step are not part of it.
+Sets come from the problem set or from this package, never from an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import os
+import re
+import secrets
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from astra_async.errors import ImageError
+from astra_async.images.base_image import ensure_base
+from astra_async.images.build_request import build_image, proxies
+from astra_async.testing.sandbox.execution import run_orders
+from astra_async.testing.sandbox.script import SCRIPT, orders
+from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
+from astra_async.types import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from astra_async.testing.sandbox.engine import Engine
+
+_RULES = "1"  # raise it when a change here makes other images from the same folder
+_NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*\Z")
+_FOLDER = "/projects"
+_AUTHORITIES = "/.astra-authorities.crt"
+_AUTHORITY_VARIABLES = (
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",
+    "BUNDLE_SSL_CA_CERT",
+    "GIT_SSL_CAINFO",
+)
+_CACHES = "/tmp/astra-install"  # noqa: S108 - inside a container of our own, removed before the commit
+_QUIET = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "npm_config_cache": f"{_CACHES}/npm",
+    "npm_config_audit": "false",
+    "npm_config_fund": "false",
+    "npm_config_update_notifier": "false",
+}
+_INSTALL = (
+    f"bash ./install.sh; status=$?; rm -rf -- ./install.sh ./Dockerfile {_CACHES} {_AUTHORITIES}; "
+    "exit $status"
+)
+_INSTALL_LIMITS = Limits(timeout_s=3600.0, disk_bytes=32 * 1024**3, output_bytes=64 * 1024)
+_SHOWN_LINES = 15
+_NOTE = "astra: "
+
+
+def image_tag(folder: Path) -> str:
+    """The name of a set's image: `astra/<folder's name>:<12 hex digits of the hash of its contents>`.
+
+    Raises:
+        ImageError: there is no Dockerfile, or the folder's name cannot be an image's.
+    """
+    if not (folder / "Dockerfile").is_file():
+        raise ImageError(f"{folder} holds no Dockerfile, so no image can be built from it")
+    if not _NAME.match(folder.name):
+        raise ImageError(f"{folder.name!r} cannot name an image; use lower-case letters, digits, - . and _")
+    digest = hashlib.sha256(f"{_RULES}\0{os.environ.get('ASTRA_BASE_IMAGE', '')}".encode())
+    for path in _files(folder):
+        content = path.read_bytes()
+        executable = os.access(path, os.X_OK)
+        name = path.relative_to(folder).as_posix()
+        digest.update(f"\0{name}\0{executable:d}\0{len(content)}\0".encode() + content)
+    return f"astra/{folder.name}:{digest.hexdigest()[:12]}"
+
+
+async def ensure_image_set(
+    engine: Engine, folder: Path, *, progress: Callable[[str], None], base: str = ""
+) -> str:
+    """The name of a set's image, which is there now; made if it was not (minutes), else at once.
+
+    It stands on `base`, which is no part of the name unless the set's files tell it, else on the base of all.
+    Lines of install.sh's output that begin with `astra: ` are handed on as progress.
+
+    Raises:
+        ImageError: the build or the installation failed, with the last lines of its output; nothing
+            half-made is left.
+    """
+    tag = await asyncio.to_thread(image_tag, folder)
+    if await engine.image(tag):
+        return tag
+    base = base or await ensure_base(engine, progress=progress)
+    context = await asyncio.to_thread(_archive, folder)
+    installs = (folder / "install.sh").is_file()
+    image_id = await build_image(
+        engine,
+        io.BytesIO(context),
+        tag=None if installs else tag,
+        arguments={"BASE": base},
+        progress=lambda step: progress(f"Building {tag}: {step}"),
+    )
+    if installs:
+        progress(f"Installing the dependencies of {tag}")
+        said = await _install(engine, image_id, context, tag)
+        for line in said.splitlines():
+            if line.startswith(_NOTE):
+                progress(f"{tag}: {line.removeprefix(_NOTE)}")
+    progress(f"Built {tag}")
+    return tag
+
+
+async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str:
+    """Run install.sh in a container of the image and commit what it leaves under `tag`; gives its output."""
+    config = (await engine.image(image_id) or {}).get("Config") or {}
+    creation = asyncio.create_task(engine.create(_install_config(image_id), f"astra-{secrets.token_hex(8)}"))
+    try:
+        container = await asyncio.shield(creation)
+        said = await _run_install(engine, container, files, tag)
+        # Somebody else may have been faster; a second image would take the name from theirs.
+        if not await engine.image(tag):
+            await engine.commit(container, tag, committed_config(config))
+    finally:
+        await asyncio.shield(_clean_up(engine, creation, image_id))
+    return said
+
+
+def committed_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of an image made from a container of another one: that of the other one.
+
+    The engine fills what is absent here from the container's; labels that it must not take from there are
+    empty: with an owner, every container of this image would look as if it were to be swept.
+    """
+    labels = {**(config.get("Labels") or {}), RUN_LABEL: "", OWNER_LABEL: ""}
+    return {**config, "Entrypoint": [], "Cmd": ["bash"], "Labels": labels}
+
+
+async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -> str:
+    environment = {**proxies(), **_QUIET}
+    authorities = await asyncio.to_thread(_authorities)
+    if authorities is not None:
+        environment |= dict.fromkeys(_AUTHORITY_VARIABLES, _AUTHORITIES)
+        await engine.upload(container, "/", _tar_of(_AUTHORITIES.lstrip("/"), authorities))
+    await engine.upload(container, _FOLDER, files)
+    todo = orders(_INSTALL, mark=secrets.token_hex(16), environment=environment)
+    ended = await run_orders(engine, container, todo, _INSTALL_LIMITS)
+    said = ended.output.combined.text()
+    if ended.exit_code or ended.stopped:
+        why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
+        last = "\n".join(said.splitlines()[-_SHOWN_LINES:])
+        raise ImageError(f"The dependencies of {tag} cannot be installed ({why}):\n{last}")
+    return said
+
+
+def _install_config(image_id: str) -> dict[str, Any]:
+    return {
+        "Image": image_id,
+        "Entrypoint": ["bash", "-c", SCRIPT],
+        "Cmd": [],
+        "User": "root",
+        "WorkingDir": _FOLDER,
+        "Labels": {RUN_LABEL: "images", OWNER_LABEL: owner()},
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "HostConfig": {"LogConfig": {"Type": "none", "Config": {}}},
+    }
+
+
+async def _clean_up(engine: Engine, creation: asyncio.Task[str], image_id: str) -> None:
+    """Remove the container, and the Dockerfile's image unless the one made from it stands on it."""
+    await asyncio.wait({creation})
+    if not creation.cancelled() and creation.exception() is None:
+        await engine.remove(creation.result())
+    found = await engine.image(image_id)
+    if found and not found.get("RepoTags"):
+        await engine.remove_image(image_id)  # refused when another image stands on it
+
+
+def _authorities() -> bytes | None:
+    """The host's certificate authorities, which may include those of a company's proxy."""
+    candidates = (os.environ.get("SSL_CERT_FILE", ""), "/etc/ssl/certs/ca-certificates.crt")
+    found = next((Path(each) for each in candidates if each and Path(each).is_file()), None)
+    return found.read_bytes() if found else None
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _archive(folder: Path) -> bytes:
+    """The set's files as a tar; owner root, no times, so that the builder's cache sees only contents."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:") as tar:
+        for path in _files(folder):
+            content = path.read_bytes()
+            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
+            entry.size, entry.mode = len(content), 0o755 if os.access(path, os.X_OK) else 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _tar_of(name: str, content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mode = len(content), 0o644
+        tar.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()

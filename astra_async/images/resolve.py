@@ -1,0 +1,113 @@
+"""Images for problems that name none: made from what their projects need, one for each dependency set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.images.stacks import detect, project_set, toolchain_set
+from astra_async.overlay import project_archive
+from astra_async.testing.verdict import limits_for
+from astra_async.types import Job, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from astra_async.images.stacks import Stack
+    from astra_async.problems.prepare import Prepared
+    from astra_async.testing.sandbox.engine import Engine
+
+_UNKNOWN = (
+    "no image is named, and nothing in the project says what to install (package.json, requirements.txt,"
+    " Gemfile, pom.xml, *.csproj): add a column `image` to the CSV, or --image NAME"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Set:
+    """A dependency set and the problems that share it."""
+
+    stack: Stack
+    problems: tuple[Prepared, ...]
+
+
+async def stack_images(
+    engine: Engine, prepared: Iterable[Prepared], progress: Callable[[str], None]
+) -> dict[str, str | ImageError]:
+    """The image of each problem, made where it is not there yet; or why there is none."""
+    images: dict[str, str | ImageError] = {}
+    known: dict[object, _Set] = {}
+    for item in prepared:
+        stack = detect(item.project, item.problem)
+        if stack is None:
+            images[item.problem.id] = ImageError(f"problem {item.problem.id}: {_UNKNOWN}")
+            continue
+        same = known.get(_identity(stack))
+        known[_identity(stack)] = _Set(stack=stack, problems=(*(same.problems if same else ()), item))
+    for each in known.values():
+        try:
+            image: str | ImageError = await _ensure(engine, each, progress)
+        except EngineUnavailable:
+            raise
+        except SandboxError as error:
+            image = ImageError(f"no image for {_named(each)}: {error}")
+        images |= dict.fromkeys((item.problem.id for item in each.problems), image)
+    return images
+
+
+async def _ensure(engine: Engine, each: _Set, progress: Callable[[str], None]) -> str:
+    """The set's image, and below it that of its toolchain."""
+    from astra_async.images.build import ensure_image_set, image_tag
+    from astra_async.images.warm import warm_image
+
+    with TemporaryDirectory(prefix="astra-stack-") as folder:
+        below = _written(Path(folder), *toolchain_set(each.stack.toolchain))
+        own = _written(Path(folder), *project_set(each.stack, image_tag(below)))
+        cold = image_tag(own)
+        warm = f"{cold}-warm"
+        if await engine.image(warm):
+            return warm
+        if await engine.image(cold) is None:
+            for note in each.stack.notes:
+                progress(f"{_named(each)}: {note}")
+            toolchain = await ensure_image_set(engine, below, progress=progress)
+            await ensure_image_set(engine, own, progress=progress, base=toolchain)
+    if not each.stack.warms:
+        return cold
+    progress(f"Running the untouched tests of {each.problems[0].problem.id} once, for their caches")
+    return await warm_image(engine, _job(each.problems[0], cold), warm, progress=progress)
+
+
+def _job(item: Prepared, image: str) -> Job:
+    return Job(
+        image=image,
+        archive=project_archive(item.project, {}),
+        command=item.problem.test_command,
+        environment=item.environment,
+        limits=limits_for(item, Limits()),
+        label=item.problem.id,
+    )
+
+
+def _identity(stack: Stack) -> object:
+    """What two equal dependency sets have in common: the files of both image sets."""
+    sets = (toolchain_set(stack.toolchain), project_set(stack, ""))
+    return tuple((name, tuple(sorted(files.items()))) for name, files in sets)
+
+
+def _named(each: _Set) -> str:
+    first, *others = (item.problem.id for item in each.problems)
+    return f"problem {first}" + (f" and {len(others)} more" if others else "")
+
+
+def _written(parent: Path, name: str, files: Mapping[str, bytes]) -> Path:
+    folder = parent / name
+    for path, content in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        target.chmod(0o755 if content.startswith(b"#!") else 0o644)
+    return folder

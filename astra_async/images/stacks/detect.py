@@ -1,0 +1,116 @@
+"""From a pristine project to what its image needs, by reading its files and commands; nothing is run."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from typing import TYPE_CHECKING
+
+from astra_async.images.stacks.commands import manifest_of, read_commands
+from astra_async.images.stacks.dotnet import find_dotnet
+from astra_async.images.stacks.java import find_java
+from astra_async.images.stacks.model import Part, Stack, Toolchain
+from astra_async.images.stacks.node import find_node
+from astra_async.images.stacks.python import find_python
+from astra_async.images.stacks.ruby import find_ruby
+from astra_async.images.stacks.scripts import script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from astra_async.images.stacks.commands import Commands
+    from astra_async.types import Problem, Project
+
+_FINDERS = (find_node, find_python, find_ruby, find_java, find_dotnet)
+_NEVER = frozenset({"node_modules", "vendor", ".git", "target", "build", "dist", "bin", "obj", "__pycache__"})
+_MAX_FOLDERS = 12
+_MAX_FILE_BYTES = 16 * 1024**2
+
+
+def detect(project: Project, problem: Problem) -> Stack | None:
+    """What the project's image needs; None when nothing in it says what to install.
+
+    Dependencies are looked for at the root, in the folders directly below it and in those that the commands
+    name. Where the commands tell which languages the tests use, only those count.
+    """
+    files = {
+        file.path: file.content
+        for file in project.files
+        if file.link is None and len(file.content) <= _MAX_FILE_BYTES
+    }
+    commands = read_commands(problem, files, manifest_of(files))
+    parts = [
+        part
+        for folder in _folders(files, commands)
+        for find in _FINDERS
+        if (part := find(files, folder, commands)) is not None
+    ]
+    whole = {part.language for part in parts if part.files}
+    parts = [part for part in parts if part.files or part.language not in whole]
+    used = [part for part in parts if part.language in commands.languages]
+    return _stack(used or parts, commands) if parts else None
+
+
+def _folders(files: Mapping[str, bytes], commands: Commands) -> list[str]:
+    below = sorted({path.split("/")[0] for path in files if path.count("/") == 1} - _NEVER)
+    known = {path.rpartition("/")[0] for path in files}
+    named = [folder for folder in commands.folders if folder in known]
+    return list(dict.fromkeys(["", *named, *below]))[:_MAX_FOLDERS]
+
+
+def _stack(parts: Sequence[Part], commands: Commands) -> Stack:
+    toolchain = _together([part.toolchain for part in parts])
+    steps = [part.install for part in parts if part.install]
+    languages = {part.language for part in parts}
+    steps += [_tolerant(line) for language, line in commands.installs if language in languages]
+    files: dict[str, bytes] = {}
+    environment: dict[str, str] = {}
+    for part in parts:
+        files |= part.files
+        environment |= part.environment
+    return Stack(
+        name="-".join(dict.fromkeys(part.label for part in parts)),
+        toolchain=toolchain,
+        files=files,
+        install=script("attempts.sh") + "".join(f"(\n{step}) || exit 1\n" for step in steps),
+        environment=environment,
+        warms=any(part.warms for part in parts),
+        notes=tuple(_printable(note) for part in parts for note in part.notes),
+    )
+
+
+def _printable(text: str) -> str:
+    """A note for a terminal: it quotes the project, which may hold anything."""
+    return "".join(each if each.isprintable() else "?" for each in text)[:300]
+
+
+def _tolerant(line: str) -> str:
+    """A package that a command names may be one that the image has already, under another name."""
+    return f"attempt {line} || note {shlex.quote(line + ' failed')}\n"
+
+
+def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
+    """One toolchain that can do what each can; of several versions of Node.js the newest."""
+    different = list(dict.fromkeys(toolchain.label for toolchain in toolchains))
+    environment: dict[str, str] = {}
+    for toolchain in toolchains:
+        environment |= toolchain.environment
+    return Toolchain(
+        label="-".join(different) if len(different) <= 3 else _short(different),  # noqa: PLR2004 - a name to read
+        packages=frozenset().union(*(toolchain.packages for toolchain in toolchains)),
+        node=_newest([toolchain for toolchain in toolchains if "nodejs" in toolchain.packages]),
+        environment=environment,
+        setup="".join(dict.fromkeys(toolchain.setup for toolchain in toolchains)),
+        image=next((toolchain.image for toolchain in toolchains if toolchain.image), ""),
+    )
+
+
+def _newest(toolchains: Sequence[Toolchain]) -> int | None:
+    from astra_async.images.stacks.node_version import DEBIAN
+
+    newest = max((toolchain.node or DEBIAN for toolchain in toolchains), default=DEBIAN)
+    return None if newest == DEBIAN else newest
+
+
+def _short(labels: Iterable[str]) -> str:
+    return "several-" + hashlib.sha256("\0".join(labels).encode()).hexdigest()[:8]

@@ -1,0 +1,172 @@
+"""Node.js projects: React, Angular, Vue, Express, TypeScript ...; npm, yarn or pnpm by the lock file."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from astra_async.images.stacks.model import Part, Toolchain
+from astra_async.images.stacks.node_version import DEBIAN, choose_node
+from astra_async.images.stacks.scripts import script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.images.stacks.commands import Commands
+    from astra_async.images.stacks.node_version import NodeChoice
+
+MODULES = "node_modules"
+# Fields of package.json that decide what is installed. Scripts are not among them: the project's own hooks
+# need its sources, and two problems that differ in them only can share an image.
+_FIELDS = (
+    *("dependencies", "devDependencies", "optionalDependencies", "peerDependencies"),
+    *("peerDependenciesMeta", "bundleDependencies", "bundledDependencies", "overrides", "resolutions"),
+    *("workspaces", "pnpm", "packageManager", "dependenciesMeta"),
+)
+_LOCKS = {
+    "npm-shrinkwrap.json": "npm",
+    "package-lock.json": "npm",
+    "yarn.lock": "yarn",
+    "pnpm-lock.yaml": "pnpm",
+}
+_SETTINGS = (".npmrc", ".yarnrc", ".yarnrc.yml", "pnpm-workspace.yaml")
+_NATIVE = re.compile(
+    rb'(?:^|[\s"/])(?:sqlite3|better-sqlite3|bcrypt|node-sass|canvas|argon2|libxmljs2?|re2|deasync|fibers|grpc'
+    rb"|sodium-native|microtime|zeromq|node-expat|leveldown|robotjs|serialport|node-gyp|nan|node-addon-api"
+    rb'|node-pre-gyp|@mapbox/node-pre-gyp|bindings)(?:["@:\s]|$)',
+    re.MULTILINE,
+)
+_GIT = re.compile(rb"git\+(?:ssh|https?)|git://|\"(?:github|gitlab|bitbucket):|codeload\.github\.com")
+_BROWSERS = ("karma-chrome-launcher", "puppeteer", "puppeteer-core", "testcafe", "selenium-webdriver")
+_JEST = ("jest", "react-scripts", "@vue/cli-plugin-unit-jest", "jest-preset-angular", "ts-jest", "jest-cli")
+_LABELS = (
+    ("@angular/core", "angular"),
+    ("next", "next"),
+    ("react-native", "react-native"),
+    ("react", "react"),
+    ("vue", "vue"),
+    ("svelte", "svelte"),
+    ("express", "express"),
+    ("typescript", "typescript"),
+)
+JEST_CACHE = "/var/cache/astra"  # /tmp is a fresh tmpfs in every run
+_CHROME = "/opt/browser/chrome"
+
+
+def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
+    """The part of a folder with a package.json; None where there is none, or one that needs nothing."""
+    prefix = f"{folder}/" if folder else ""
+    package = _read(files.get(f"{prefix}package.json"))
+    if package is None:
+        return None
+    dependencies = {**_mapping(package.get("devDependencies")), **_mapping(package.get("dependencies"))}
+    if folder and not dependencies:
+        return None
+    lock = next((name for name in _LOCKS if prefix + name in files), "")
+    choice = _version(files, prefix, package, lock, commands)
+    kept = _files(files, prefix, package, lock)
+    manager = _LOCKS.get(lock, "npm")
+    return Part(
+        language="node",
+        label=next((label for name, label in _LABELS if name in dependencies), "node"),
+        toolchain=_toolchain(choice, kept, dependencies),
+        files=kept,
+        install=script(f"{manager}.sh", FOLDER=folder or ".", LOCK=lock),
+        environment=_environment(choice, dependencies),
+        warms=True,
+        notes=(f"{prefix}package.json: Node.js {choice.major} ({choice.reason})",),
+    )
+
+
+def _version(
+    files: Mapping[str, bytes], prefix: str, package: Mapping[str, Any], lock: str, commands: Commands
+) -> NodeChoice:
+    def first_line(name: str) -> str:
+        content = files.get(prefix + name) or files.get(name) or b""
+        return content.decode(errors="replace").strip().split("\n")[0].strip()
+
+    wanted = (
+        (".nvmrc", first_line(".nvmrc")),
+        (".node-version", first_line(".node-version")),
+        ("nvm in the commands", commands.node_version),
+        ("volta in package.json", str(_mapping(package.get("volta")).get("node", ""))),
+        ("engines in package.json", str(_mapping(package.get("engines")).get("node", ""))),
+    )
+    npm_lock = files.get(prefix + lock, b"") if _LOCKS.get(lock) == "npm" else b""
+    return choose_node(package, npm_lock, wanted=wanted)
+
+
+def _files(
+    files: Mapping[str, bytes], prefix: str, package: Mapping[str, Any], lock: str
+) -> dict[str, bytes]:
+    """The fields of package.json that decide, its lock file and settings, and the project's own packages."""
+    kept = {f"{prefix}package.json": _reduced(package)}
+    for name in (lock, *_SETTINGS):
+        if name and prefix + name in files:
+            kept[prefix + name] = files[prefix + name]
+    groups = [_mapping(package.get(name)) for name in ("dependencies", "devDependencies")]
+    specs = [str(spec) for group in groups for spec in group.values()]
+    local = any(spec.startswith(("file:", "link:", "workspace:")) for spec in specs)
+    if local or package.get("workspaces") or f"{prefix}pnpm-workspace.yaml" in files:
+        for path, content in files.items():
+            own = (
+                path.startswith(prefix) and path.endswith("/package.json") and MODULES not in path.split("/")
+            )
+            if own and path not in kept and (inner := _read(content)) is not None:
+                kept[path] = _reduced(inner, "name", "version")
+    return kept
+
+
+def _reduced(package: Mapping[str, Any], *further: str) -> bytes:
+    fields = {name: package[name] for name in (*further, *_FIELDS) if name in package}
+    return json.dumps(fields, indent=1, sort_keys=True).encode()
+
+
+def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapping[str, Any]) -> Toolchain:
+    everything = b"\n".join(kept.values())
+    packages = {"nodejs", "npm"}
+    environment = {}
+    label = f"node{choice.major}"
+    if _NATIVE.search(everything):
+        packages |= {"build-essential", "python3"}
+        label += "-native"
+    if _GIT.search(everything):
+        packages.add("git")
+    if any(name in dependencies for name in _BROWSERS):
+        packages |= {"chromium", "fonts-liberation"}
+        label += "-chromium"
+        environment = {
+            "CHROME_BIN": _CHROME,
+            "CHROMIUM_BIN": _CHROME,
+            "PUPPETEER_EXECUTABLE_PATH": _CHROME,
+            "PUPPETEER_SKIP_DOWNLOAD": "true",
+            "PUPPETEER_SKIP_CHROMIUM_DOWNLOAD": "true",
+        }
+    return Toolchain(
+        label=label,
+        packages=frozenset(packages),
+        node=None if choice.major == DEBIAN else choice.major,
+        environment=environment,
+    )
+
+
+def _environment(choice: NodeChoice, dependencies: Mapping[str, Any]) -> dict[str, str]:
+    environment = {}
+    if choice.legacy_openssl:
+        environment["NODE_OPTIONS"] = "--openssl-legacy-provider"
+    if any(name in dependencies for name in _JEST):
+        environment["TMPDIR"] = JEST_CACHE  # where Jest keeps transformed modules, unless told otherwise
+    return environment
+
+
+def _read(content: bytes | None) -> dict[str, Any] | None:
+    try:
+        package = json.loads(content.decode("utf-8-sig")) if content is not None else None
+    except (ValueError, RecursionError):
+        return None
+    return package if isinstance(package, dict) else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

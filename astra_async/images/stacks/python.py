@@ -1,0 +1,173 @@
+"""Python projects: Django, Flask, FastAPI, plain; from requirements files, Pipfile.lock or pyproject.toml."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from astra_async.images.stacks.model import Part, Toolchain
+from astra_async.images.stacks.scripts import script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from astra_async.images.stacks.commands import Commands
+
+VENV = "/opt/venv"
+_REQUIREMENTS = re.compile(
+    r"(?:[\w-]*[_-])?requirements?(?:[_-][\w-]+)?\.txt|requirements/[\w-]+\.txt", re.IGNORECASE
+)
+_INCLUDE = re.compile(r"(?m)^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)")
+_NAMED = re.compile(r"(?:-r|--requirement)[ =]?\s*[\"']?([\w./-]+\.(?:txt|in|pip))")
+_NAME = re.compile(r"(?m)^\s*([A-Za-z0-9][\w.-]*)")
+_MAX_FILES = 40
+# What a command or a source calls, and the package that has it; taken where no requirement names it.
+_RUNNERS = (
+    (re.compile(rb"\b(?:pytest|py\.test)\b"), "pytest"),
+    (re.compile(rb"\bxmlrunner\b"), "unittest-xml-reporting"),
+    (re.compile(rb"\bnosetests\b"), "pynose"),
+)
+_LABELS = ("django", "flask", "fastapi")
+TOOLCHAIN = Toolchain(
+    label="python",
+    packages=frozenset({"python3", "python3-venv", "tzdata"}),
+    environment={"PIP_NO_INDEX": "1"},
+    setup=f"python3 -m venv {VENV} || exit 1\n",
+)
+
+
+def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
+    """The part of a folder with Python's dependencies; at the project's root also one without any."""
+    prefix = f"{folder}/" if folder else ""
+    kept = _requirement_files(files, prefix, commands)
+    top = [path for path in kept if not _is_included(path, kept)]
+    if not kept:
+        listed = list(_from_pipfile(files.get(f"{prefix}Pipfile.lock")) or ()) or list(
+            _from_pyproject(files.get(f"{prefix}pyproject.toml"))
+        )
+        if listed:
+            top = [f"{prefix}.astra-requirements.txt"]
+            kept = {top[0]: ("\n".join(listed) + "\n").encode()}
+    if not kept and (folder or not any(path.endswith(".py") for path in files)):
+        return None
+    names = _names(kept)
+    return Part(
+        language="python",
+        label=next((name for name in _LABELS if name in names), "python"),
+        toolchain=TOOLCHAIN,
+        files=kept,
+        install=script(
+            "pip.sh", REQUIREMENTS=shlex.join(top), EXTRA=" ".join(_extra(files, prefix, commands, names))
+        ),
+        notes=(f"{', '.join(top) or 'no requirements file'}: Debian's Python 3.11",),
+    )
+
+
+def _requirement_files(files: Mapping[str, bytes], prefix: str, commands: Commands) -> dict[str, bytes]:
+    """The folder's requirements files, those that the commands name, and what these include."""
+    waiting = [path for path in _NAMED.findall(commands.text) if prefix + path.removeprefix("./") in files]
+    waiting = [prefix + path.removeprefix("./") for path in waiting]
+    waiting += [
+        path
+        for path in sorted(files)
+        if path.startswith(prefix) and _REQUIREMENTS.fullmatch(path.removeprefix(prefix))
+    ]
+    kept: dict[str, bytes] = {}
+    while waiting and len(kept) < _MAX_FILES:
+        path = waiting.pop(0)
+        content = files.get(path)
+        if path in kept or content is None:
+            continue
+        kept[path] = content
+        beside = path.rpartition("/")[0]
+        for name in _INCLUDE.findall(content.decode(errors="replace")):
+            waiting.append(_joined(beside, name))
+    return kept
+
+
+def _joined(folder: str, name: str) -> str:
+    parts = folder.split("/") if folder else []
+    for part in name.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _is_included(path: str, kept: Mapping[str, bytes]) -> bool:
+    return any(
+        _joined(other.rpartition("/")[0], name) == path
+        for other, content in kept.items()
+        if other != path
+        for name in _INCLUDE.findall(content.decode(errors="replace"))
+    )
+
+
+def _from_pipfile(lock: bytes | None) -> Iterator[str]:
+    """Pipfile.lock (JSON): `default` and `develop`, each `{name: {"version": "==1.2", "extras": [..]}}`."""
+    for group in ("default", "develop"):
+        for name, entry in _mapping(_mapping(_json(lock)).get(group)).items():
+            extras = _mapping(entry).get("extras")
+            shown = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else ""
+            yield f"{name}{shown}{_mapping(entry).get('version', '')}".replace("*", "")
+
+
+def _from_pyproject(content: bytes | None) -> Iterator[str]:
+    """pyproject.toml: `project.dependencies`, all extras and groups (PEP 621, 735), or Poetry's tables."""
+    try:
+        root: Mapping[str, Any] = tomllib.loads((content or b"").decode(errors="replace"))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return
+    project = _mapping(root.get("project"))
+    groups = [*_mapping(project.get("optional-dependencies")).values()]
+    groups += _mapping(root.get("dependency-groups")).values()
+    for group in (project.get("dependencies", []), *groups):
+        yield from (entry for entry in group if isinstance(entry, str))
+    poetry = _mapping(_mapping(root.get("tool")).get("poetry"))
+    tables = [poetry.get("dependencies"), poetry.get("dev-dependencies")]
+    tables += [_mapping(group).get("dependencies") for group in _mapping(poetry.get("group")).values()]
+    for table in tables:
+        for name, entry in _mapping(table).items():
+            if name.lower() != "python":
+                yield name + _poetry_range(
+                    entry if isinstance(entry, str) else _mapping(entry).get("version")
+                )
+
+
+def _poetry_range(text: object) -> str:
+    """Poetry's `^1.2` as pip writes it; anything else that is no plain comparison is left to the resolver."""
+    shown = str(text or "").strip()
+    caret = re.fullmatch(r"\^(\d+)((?:\.\d+)*)", shown)
+    if caret:
+        return f">={caret[1]}{caret[2]},<{int(caret[1]) + 1}"
+    if re.fullmatch(r"\d+(\.\d+)*", shown):
+        return f"=={shown}"
+    return shown if re.fullmatch(r"[<>=!~][<>=!~\w.,* ]*", shown) else ""
+
+
+def _extra(files: Mapping[str, bytes], prefix: str, commands: Commands, names: set[str]) -> Iterator[str]:
+    sources = [content for path, content in files.items() if path.startswith(prefix) and path.endswith(".py")]
+    for call, package in _RUNNERS:
+        called = call.search(commands.text.encode()) or any(call.search(source) for source in sources)
+        if called and package not in names:
+            yield package
+
+
+def _names(kept: Mapping[str, bytes]) -> set[str]:
+    text = "\n".join(content.decode(errors="replace") for content in kept.values())
+    return {name.lower().replace("_", "-") for name in _NAME.findall(text)}
+
+
+def _json(content: bytes | None) -> object:
+    try:
+        return json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

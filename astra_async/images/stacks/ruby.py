@@ -1,0 +1,56 @@
+"""Ruby projects: Rails, Sinatra, plain; from a Gemfile and its lock."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.images.stacks.model import Part, Toolchain
+from astra_async.images.stacks.scripts import script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.images.stacks.commands import Commands
+
+# Bundler is pointed at this copy: it asks for no other Ruby than Debian's, and an answer's changed Gemfile
+# cannot break a run that has no network.
+GEMFILE = "/projects/bundle/Gemfile"
+_GEM = re.compile(rb"(?m)^\s*gem\s*\(?\s*[\"']([\w.-]+)[\"']")
+_RUBY = re.compile(rb"(?m)^\s*ruby[\s(]+(.{1,60})$")
+TOOLCHAIN = Toolchain(
+    label="ruby",
+    packages=frozenset(
+        {
+            *("ruby", "ruby-dev", "ruby-bundler", "rake", "build-essential", "git", "pkg-config", "tzdata"),
+            *("zlib1g-dev", "libyaml-dev", "libsqlite3-dev", "sqlite3", "libxml2-dev", "libxslt1-dev"),
+        }
+    ),
+)
+
+
+def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:  # noqa: ARG001 - all finders are called alike
+    """The part of a folder with a Gemfile; None where there is none."""
+    prefix = f"{folder}/" if folder else ""
+    gemfile = files.get(f"{prefix}Gemfile")
+    if gemfile is None:
+        return None
+    names = ("Gemfile", "Gemfile.lock", ".ruby-version")
+    kept = {prefix + name: files[prefix + name] for name in names if prefix + name in files}
+    kept |= {
+        path: content
+        for path, content in files.items()
+        if path.startswith(prefix) and path.endswith((".gemspec", "lib/version.rb"))
+    }
+    gems = sorted({name.decode() for name in _GEM.findall(gemfile)})
+    asked = _RUBY.search(gemfile)
+    note = f" (the Gemfile asks for {asked[1].decode(errors='replace').strip()})" if asked else ""
+    return Part(
+        language="ruby",
+        label="rails" if "rails" in gems else "ruby",
+        toolchain=TOOLCHAIN,
+        files=kept,
+        install=script("bundle.sh", FOLDER=folder or ".", GEMS=" ".join(gems)),
+        environment={"BUNDLE_GEMFILE": GEMFILE, "BUNDLE_APP_CONFIG": "/projects/bundle/.bundle"},
+        notes=(f"{prefix}Gemfile: Debian's Ruby 3.1{note}",),
+    )

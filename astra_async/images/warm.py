@@ -1,0 +1,88 @@
+"""One run of an untouched project's tests in its new image, so that caches are warm for every later run.
+
+It runs as later runs do: the same user, limits and environment, no network. What it leaves outside `/tmp`
+and beside the project becomes part of the image: transformed modules of Jest, what Angular compiles in
+node_modules. The project's own files do not. Never done with an answer's files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ImageError
+from astra_async.images.build import committed_config
+from astra_async.testing.sandbox.execution import run_orders
+from astra_async.testing.sandbox.fitness import UNPRIVILEGED
+from astra_async.testing.sandbox.hardened import PROJECT, hardened
+from astra_async.testing.sandbox.script import orders
+from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
+from astra_async.testing.sandbox.upload import upload_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from astra_async.testing.sandbox.engine import Engine
+    from astra_async.types import Job
+
+# Only modules outlive the project's files. Jest's map of files and its timings are of one project alone.
+_CLEAN = (
+    "find . -name node_modules -prune -o '(' -type f -o -type l ')' -exec rm -f -- {} +; "
+    "find . -name node_modules -prune -o -type d -empty ! -name . -print | sort -r | "
+    "xargs -r -d '\\n' rmdir -- 2>/dev/null; "
+    'rm -rf -- "$HOME/.npm" "$HOME"/.config/* "${TMPDIR:-/nowhere}"/jest_*/haste-map-* '
+    '"${TMPDIR:-/nowhere}"/jest_*/perf-cache-*'
+)
+_LARGEST_BYTES = 1024**3
+
+
+async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[str], None]) -> str:
+    """Run the job in its image and keep what it cached as the image `tag`, which is given back.
+
+    Where the run hit a limit or left more than a gigabyte behind, `tag` becomes another name of the job's own
+    image: the next call must not try again, and the name in a run's record must not depend on the day.
+
+    Raises:
+        ImageError: the job's image is not there.
+        SandboxError: trouble of the engine.
+    """
+    found = await engine.image(job.image)
+    if found is None:
+        raise ImageError(f"Image {job.image} is not there")
+    labels = {RUN_LABEL: "images", OWNER_LABEL: owner()}
+    user = "{}:{}".format(*UNPRIVILEGED)
+    config = hardened(str(found["Id"]), job.limits, user=user, home="", labels=labels)
+    creation = asyncio.create_task(engine.create(config, f"astra-{secrets.token_hex(8)}"))
+    try:
+        container = await asyncio.shield(creation)
+        reason = await _run(engine, container, job)
+        if reason:
+            progress(f"{job.image}: no caches kept: {reason}")
+            await engine.tag(job.image, tag)
+            return tag
+        await engine.commit(container, tag, committed_config(found.get("Config") or {}))
+    finally:
+        await asyncio.shield(_remove(engine, creation))
+    return tag
+
+
+async def _run(engine: Engine, container: str, job: Job) -> str:
+    """Run the tests and remove the project's files; a reason not to keep what is left, or nothing."""
+    await engine.upload(container, "/", upload_archive(job.archive, PROJECT, UNPRIVILEGED))
+    command = f"bash -c {shlex.quote(job.command)}; cd {PROJECT} || exit; {_CLEAN}; true"
+    todo = orders(command, mark=secrets.token_hex(16), environment=job.environment)
+    ended = await run_orders(engine, container, todo, replace(job.limits, output_bytes=64 * 1024))
+    state = await engine.inspect(container, size=True)
+    if ended.stopped or ended.exit_code or state["State"]["OOMKilled"]:
+        return f"the untouched project's tests hit the {ended.stopped or 'memory'} limit"
+    written = int(state.get("SizeRw", 0))
+    return f"its tests leave {written / 1e6:.0f} MB behind" if written > _LARGEST_BYTES else ""
+
+
+async def _remove(engine: Engine, creation: asyncio.Task[str]) -> None:
+    await asyncio.wait({creation})
+    if not creation.cancelled() and creation.exception() is None:
+        await engine.remove(creation.result())

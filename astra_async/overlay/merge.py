@@ -1,0 +1,176 @@
+"""Lays a solution over a project: what is applied, what is dropped and why, what looks suspicious."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from astra_async.overlay.environment_file import merged_environment
+from astra_async.overlay.package_json import merged_package_json
+from astra_async.overlay.paths import anchored
+from astra_async.overlay.shadowing import declares_jvm_package
+from astra_async.overlay.suspicions import suspicions
+from astra_async.types import Dropped, Integrated, Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from astra_async.overlay.policy import PathPolicy
+    from astra_async.types import Project, Solution
+
+_MAX_FILES = 1000
+_MAX_FILE_CHARACTERS = 4_000_000
+_MAX_RECORDED_PATH = 300
+_MAX_DROPPED = 200
+_LEAST_NAME = 5  # a shorter part of a report's name (`.xml`) is found in any code
+_WILDCARD = re.compile(r"[*?]+|\[[^\]]*\]?")
+
+
+def integrate(project: Project, solution: Solution, policy: PathPolicy) -> Integrated | Unusable:
+    """Apply what the policy allows; `path_violation` when nothing that was given may be applied.
+
+    Contents are written as the answer has them, line ends included, in UTF-8 (lone surrogates as U+FFFD).
+    A file equal to the pristine one counts as given, not as changed. `lines_written` counts the lines of
+    each changed file that its pristine version does not have, as multisets and without regard to the kind
+    of line end: a moved line is not written anew, and the cost stays linear.
+    """
+    overlay = _Overlay(project=project, policy=policy)
+    for path, text in anchored(solution, project).files.items():
+        overlay.add(path, text)
+    if not overlay.changed and not overlay.unchanged:
+        reasons = ", ".join(sorted({entry.reason for entry in overlay.dropped}))
+        return Unusable(failure="path_violation", reason=f"no file of the answer may be changed ({reasons})")
+    return overlay.integrated()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Overlay:
+    """The changes of one answer while they are gathered."""
+
+    project: Project
+    policy: PathPolicy
+    changed: dict[str, bytes] = field(default_factory=dict)
+    unchanged: int = 0
+    dropped: list[Dropped] = field(default_factory=list)
+    folders: set[str] = field(default_factory=set)
+
+    def add(self, path: str, text: str) -> None:
+        reason = self._refusal(path, text)
+        if reason is not None:
+            self.dropped.append(Dropped(path=_recordable(path), reason=reason))
+        elif self.policy.is_merged(path):
+            self._merge_package(path, text)
+        elif self.policy.is_environment(path):
+            self._merge_environment(path, text)
+        else:
+            self._apply(path, _encoded(text))
+
+    def integrated(self) -> Integrated:
+        added = {path: _added_lines(self._pristine(path), content) for path, content in self.changed.items()}
+        report_names = _report_names(self.policy.reports.patterns)
+        return Integrated(
+            files=dict(sorted(self.changed.items())),
+            dropped=tuple(self.dropped[:_MAX_DROPPED]),
+            suspicions=tuple(
+                name for path in sorted(added) for name in suspicions(path, added[path], report_names)
+            ),
+            files_changed=len(self.changed),
+            lines_written=sum(len(lines) for lines in added.values()),
+            sha256=_digest(self.changed),
+        )
+
+    def _refusal(self, path: str, text: str) -> str | None:
+        if len(self.changed) >= _MAX_FILES:
+            return "too_many_files"
+        if len(text) > _MAX_FILE_CHARACTERS:
+            return "too_large"
+        reason = self.policy.refusal(path)
+        if reason is not None:
+            return reason
+        if declares_jvm_package(path, text) and not declares_jvm_package(path, self._text(path)):
+            return "shadows_module"
+        if path in self.folders:
+            return "conflicts_with_folder"
+        return "conflicts_with_file" if any(folder in self.changed for folder in _above(path)) else None
+
+    def _merge_package(self, path: str, text: str) -> None:
+        merged = merged_package_json(path, self._pristine(path), text)
+        self.dropped.extend(merged.dropped)
+        if merged.text is not None:
+            self._apply(path, merged.text)
+        elif not merged.dropped:
+            self.unchanged += 1
+
+    def _merge_environment(self, path: str, text: str) -> None:
+        kept, dropped = merged_environment(path, text)
+        self.dropped.extend(dropped)
+        if kept.strip() or not dropped:
+            self._apply(path, _encoded(kept))
+
+    def _apply(self, path: str, content: bytes) -> None:
+        if path in self.policy.files and self._pristine(path) == content:
+            self.unchanged += 1
+            return
+        self.changed[path] = content
+        self.folders.update(_above(path))
+
+    def _text(self, path: str) -> str:
+        return self._pristine(path).decode(errors="replace")
+
+    def _pristine(self, path: str) -> bytes:
+        file = self.policy.files.get(path)
+        return file.content if file is not None else b""
+
+
+def _report_names(patterns: Iterable[str]) -> set[str]:
+    """What code must write to name a report: of `reports/TEST-*.xml` it is `TEST-`."""
+    pieces = {max(_WILDCARD.split(pattern.rpartition("/")[2]), key=len) for pattern in patterns}
+    return {piece for piece in pieces if len(piece) >= _LEAST_NAME}
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _recordable(path: str) -> str:
+    return _encoded(path[:_MAX_RECORDED_PATH]).decode()
+
+
+def _above(path: str) -> Iterable[str]:
+    parts = path.split("/")[:-1]
+    return ("/".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+def _added_lines(pristine: bytes, content: bytes) -> list[str]:
+    """Lines of the content beyond those of the pristine file, in their order."""
+    left = Counter(_lines(pristine))
+    added = []
+    for line in _lines(content):
+        if left[line] > 0:
+            left[line] -= 1
+        else:
+            added.append(line)
+    return added
+
+
+def _lines(content: bytes) -> list[str]:
+    return (
+        content.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n").split("\n")
+        if content
+        else []
+    )
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        name = path.encode()
+        digest.update(b"%d:%s%d:" % (len(name), name, len(files[path])))
+        digest.update(files[path])
+    return digest.hexdigest()

@@ -1,0 +1,115 @@
+"""One GET of an archive over http or https, streamed to the cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from astra_async.errors import SourceError
+from astra_async.problems.fetch.cache import Known
+from astra_async.problems.fetch.locations import shown
+from astra_async.problems.fetch.pace import Pace
+from astra_async.problems.fetch.retrying import Passing
+
+if TYPE_CHECKING:
+    from astra_async.problems.fetch.cache import Cache
+
+_CHUNK_BYTES = 256 * 1024
+_TIMEOUT = aiohttp.ClientTimeout(total=1_800, sock_connect=30, sock_read=60)
+_NOT_MODIFIED = 304
+_PASSING = {408, 425, 429, 500, 502, 503, 504}
+
+
+# Errors of the client that no repetition mends.
+_FINAL = (
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+    aiohttp.TooManyRedirects,
+    aiohttp.ClientConnectorCertificateError,
+)
+
+
+class Refused(SourceError):  # noqa: N818 - names what was seen
+    """The server answers 401 or 403: perhaps it wants credentials that a plain GET does not carry."""
+
+
+async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known: Known | None) -> Known:
+    """Fetches the archive, or learns that the known one is still current (ETag or Last-Modified, RFC 9110).
+
+    Raises:
+        Passing: connection, time-out, a cut body, 408, 425, 429 or 5xx.
+        Refused: 401 or 403.
+        SourceError: any other answer than success; too many redirects; no such host.
+        ArchiveError: too large.
+    """
+    try:
+        async with session.get(url, headers=_headers(known), timeout=_TIMEOUT, max_redirects=10) as response:
+            if response.status == _NOT_MODIFIED and known is not None:
+                return known
+            _check(response, url)
+            return await _store(response, cache, Pace(shown(url)))
+    except _FINAL as error:
+        # Without the cause: its text holds the whole address, and that may hold a signature.
+        raise SourceError(f"{shown(url)}: {_plain(error)}; check the address") from None
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise Passing(f"{shown(url)}: {_plain(error)}") from None
+
+
+def _headers(known: Known | None) -> dict[str, str]:
+    # No content encoding: the bytes of the archive itself are what is hashed and cached.
+    headers = {"User-Agent": "astra_async", "Accept-Encoding": "identity"}
+    if known is not None and known.etag:
+        headers["If-None-Match"] = known.etag
+    elif known is not None and known.last_modified:
+        headers["If-Modified-Since"] = known.last_modified
+    return headers
+
+
+def _check(response: aiohttp.ClientResponse, url: str) -> None:
+    if response.status == 200:  # noqa: PLR2004 - a range or an empty success is no archive
+        return
+    said = f"{shown(url)}: the server answers {response.status}"
+    if response.status in _PASSING:
+        raise Passing(said, hint_s=_hint(response.headers.get("Retry-After", "")))
+    if response.status in (401, 403):
+        raise Refused(f"{said}: access is refused; check credentials, or sign the address anew if it expired")
+    if response.status in (404, 410):
+        raise SourceError(f"{said}: there is no such file; check the address in the CSV")
+    raise SourceError(said)
+
+
+def _hint(text: str) -> float | None:
+    """Seconds of a Retry-After; its other form, a date, is left to our own pause."""
+    return float(text) if text.isascii() and text.isdigit() else None
+
+
+async def _store(response: aiohttp.ClientResponse, cache: Cache, pace: Pace) -> Known:
+    with cache.incoming() as incoming:
+        incoming.expect(response.content_length)
+        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            incoming.write(chunk)
+            pace.came(len(chunk))
+        return Known(
+            sha256=incoming.keep(),
+            etag=response.headers.get("ETag", ""),
+            last_modified=response.headers.get("Last-Modified", ""),
+        )
+
+
+def _plain(error: Exception) -> str:
+    """What went wrong, without the address that many of these errors carry."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "the server's certificate is not trusted (SSL_CERT_FILE names further authorities)"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect ({error.os_error.strerror or type(error.os_error).__name__})"
+    words = {
+        "ClientPayloadError": "the connection ended in the middle of the file",
+        "ServerDisconnectedError": "the server closed the connection",
+        "TooManyRedirects": "too many redirects",
+        "InvalidURL": "not an address",
+        "NonHttpUrlRedirectClientError": "it leads to an address that is not http",
+    }
+    return words.get(type(error).__name__, type(error).__name__)

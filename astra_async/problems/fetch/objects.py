@@ -1,0 +1,181 @@
+"""One GET of an object from S3 or a server that speaks its protocol, streamed to the cache."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from astra_async.errors import SourceError
+from astra_async.problems.fetch.cache import Known
+from astra_async.problems.fetch.pace import Pace
+from astra_async.problems.fetch.retrying import Passing
+
+if TYPE_CHECKING:
+    from astra_async.problems.fetch.cache import Cache
+    from astra_async.problems.fetch.locations import S3Object
+
+_CHUNK_BYTES = 256 * 1024
+_REFUSED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
+_TOLD = (
+    (
+        {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound"},
+        "there is no such object ({code}); check bucket and key",
+    ),
+    (
+        {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"},
+        "the credentials have expired ({code}); renew AWS_* (`aws sso login`), then run the command again",
+    ),
+    ({"RequestTimeTooSkewed"}, "this machine's clock is wrong ({code}); set it"),
+    (
+        {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthorizationHeaderMalformed"},
+        "the credentials are not accepted ({code}); check AWS_* and the region",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Settings:
+    """`[s3]` of the configuration file.
+
+    `endpoint_url` is a server of one's own (MinIO, Ceph, a test server); `region` None means: as the
+    location, else the environment says; `anonymous` sends unsigned requests.
+    """
+
+    endpoint_url: str | None = None
+    region: str | None = None
+    anonymous: bool = False
+
+
+class ObjectStore:
+    """Clients for S3, one for each region, opened when first used and closed together."""
+
+    def __init__(self, settings: S3Settings) -> None:
+        self._settings = settings
+        self._clients: dict[str | None, Any] = {}
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+
+    async def fetch(self, where: S3Object, cache: Cache, known: Known | None) -> Known:
+        """Fetches the object, or learns by its ETag that the known one is still current.
+
+        Raises:
+            Passing: connection, time-out, a cut body, throttling or 5xx.
+            SourceError: missing, refused, or without usable credentials.
+            ArchiveError: too large.
+        """
+        from aiohttp import ClientError as HttpError
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            client = await self._client(where.region)
+            answer = await client.get_object(**_request(where, known))
+            return await _store(answer, cache, Pace(_shown(where)))
+        except ClientError as error:
+            if known is not None and _status(error) == 304:  # noqa: PLR2004 - not modified
+                return known
+            raise _from_answer(where, error, anonymous=self._settings.anonymous) from error
+        except BotoCoreError as error:
+            raise _from_library(where, error) from error
+        except (HttpError, TimeoutError, ConnectionError) as error:
+            raise Passing(f"{_shown(where)}: the connection ended in the middle of the file") from error
+
+    async def close(self) -> None:
+        """Closes all clients."""
+        await self._stack.aclose()
+        self._clients.clear()
+
+    async def _client(self, region: str | None) -> Any:
+        region = region or self._settings.region
+        async with self._opening:
+            if region not in self._clients:
+                self._clients[region] = await self._open(region)
+        return self._clients[region]
+
+    async def _open(self, region: str | None) -> Any:
+        # The library and its service model take half a second to load: not on the event loop.
+        aioboto3, config = await asyncio.to_thread(_library, self._settings)
+        client = aioboto3.Session().client(
+            "s3", endpoint_url=self._settings.endpoint_url, region_name=region, config=config
+        )
+        try:
+            return await self._stack.enter_async_context(client)
+        except ValueError as error:
+            endpoint = self._settings.endpoint_url
+            raise SourceError(f"[s3] endpoint_url = {endpoint!r}, region = {region!r}: {error}") from error
+
+
+def _library(settings: S3Settings) -> tuple[Any, Any]:
+    import aioboto3
+    from aiobotocore.config import AioConfig
+    from botocore import UNSIGNED
+
+    config = AioConfig(
+        signature_version=UNSIGNED if settings.anonymous else None,
+        connect_timeout=30,
+        read_timeout=60,
+        retries={"total_max_attempts": 1},  # attempts are counted in one place, for every source alike
+        s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
+    )
+    return aioboto3, config
+
+
+def _request(where: S3Object, known: Known | None) -> dict[str, str]:
+    request = {"Bucket": where.bucket, "Key": where.key}
+    if where.version:
+        request["VersionId"] = where.version
+    if known is not None and known.etag:
+        request["IfNoneMatch"] = known.etag
+    return request
+
+
+async def _store(answer: dict[str, Any], cache: Cache, pace: Pace) -> Known:
+    body = answer["Body"]
+    with cache.incoming() as incoming:
+        incoming.expect(answer.get("ContentLength"))
+        try:
+            async for chunk in body.iter_chunks(_CHUNK_BYTES):
+                incoming.write(chunk)
+                pace.came(len(chunk))
+        finally:
+            body.close()  # at its end this returns the connection, before it drops it
+        return Known(sha256=incoming.keep(), etag=answer.get("ETag", ""))
+
+
+def _status(error: Any) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError:
+    """The service's refusal in our words; its own text may name an access key."""
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    for codes, told in _TOLD:
+        if code in codes:
+            return SourceError(f"{_shown(where)}: {told.format(code=code)}")
+    if code in _REFUSED:
+        how = (
+            "it is not public; leave out `anonymous` under [s3]"
+            if anonymous
+            else "check the permissions of AWS_*"
+        )
+        return SourceError(f"{_shown(where)}: access is refused; {how}")
+    if _status(error) >= 500 or _status(error) == 429 or code in ("SlowDown", "RequestTimeout"):  # noqa: PLR2004 - HTTP
+        return Passing(f"{_shown(where)}: the service answers {_status(error)} ({code})")
+    return SourceError(f"{_shown(where)}: the service answers {_status(error)} ({code})")
+
+
+def _from_library(where: S3Object, error: Exception) -> SourceError:
+    name = type(error).__name__
+    if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
+        return SourceError(
+            f"{_shown(where)}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "or `anonymous = true` under [s3] for a public bucket"
+        )
+    if name in ("ParamValidationError", "ProfileNotFound", "InvalidConfigError", "NoRegionError"):
+        return SourceError(f"{_shown(where)}: {' '.join(str(error).split())[:200]}")
+    return Passing(f"{_shown(where)}: the service cannot be reached or the answer was cut ({name})")
+
+
+def _shown(where: S3Object) -> str:
+    return f"s3://{where.bucket}/{where.key}"

@@ -1,0 +1,197 @@
+"""The ProjectStore: any location to a Project, each archive fetched once and checked for changes after."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from astra_async.errors import ArchiveError, ProjectError, SourceError
+from astra_async.problems.fetch.archives import read_archive
+from astra_async.problems.fetch.cache import Cache, Known
+from astra_async.problems.fetch.download import Refused, download
+from astra_async.problems.fetch.folder import read_folder
+from astra_async.problems.fetch.locations import (
+    LocalPath,
+    S3Object,
+    WebAddress,
+    cache_key,
+    parse_location,
+    shown,
+)
+from astra_async.problems.fetch.objects import ObjectStore, S3Settings
+from astra_async.problems.fetch.reference import solution_in_json, solution_of
+from astra_async.problems.fetch.retrying import Passing, retried
+from astra_async.problems.fetch.tree import build_project
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    import aiohttp
+
+    from astra_async.types import Project, Solution
+
+    T = TypeVar("T")
+
+
+class Store:
+    """Fetches projects and references; implements ProjectStore.
+
+    Several loads of one location at the same time are one. A caller that is cancelled leaves the common
+    load to the others; `close` ends what is left.
+    """
+
+    def __init__(
+        self,
+        cache: Path,
+        *,
+        s3: S3Settings | None = None,
+        session: aiohttp.ClientSession | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`session` stays the caller's; without it one is made that honours HTTPS_PROXY and its like."""
+        self._cache = Cache(cache)
+        self._settings = s3 or S3Settings()
+        self._objects = ObjectStore(self._settings)
+        self._session = session
+        self._own_session: aiohttp.ClientSession | None = None
+        self._sleep = sleep
+        self._running: dict[tuple[str, str], asyncio.Task[Any]] = {}
+
+    async def load(self, location: str) -> Project:
+        """The project at a folder, .zip, .tar.gz, https or s3 location.
+
+        Raises:
+            SourceError: it cannot be fetched.
+            ArchiveError: it is broken, hostile or too large.
+        """
+        return await self._once("project", location, self._project)
+
+    async def load_reference(self, location: str) -> Solution:
+        """The reference solution at a location: a folder, an archive or a JSON file `{path: content}`.
+
+        Raises:
+            SourceError: it cannot be fetched.
+            ArchiveError: it is broken, hostile, too large or of another form.
+        """
+        return await self._once("reference", location, self._reference)
+
+    async def close(self) -> None:
+        """Ends what is still loading and closes all connections of its own."""
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await self._objects.close()
+        if self._own_session is not None:
+            await self._own_session.close()
+
+    async def _once(self, kind: str, location: str, load: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+        key = (kind, location)
+        task = self._running.get(key)
+        if task is None:
+            task = asyncio.create_task(load(location), name=f"load {kind} {shown(location)}")
+            self._running[key] = task
+            task.add_done_callback(lambda done: self._finished(key, done))
+        try:
+            result: T = await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            caller = asyncio.current_task()
+            if task.cancelled() and (caller is None or not caller.cancelling()):
+                # Not this caller was cancelled: a task that ends so would vanish from its group unseen.
+                raise SourceError(f"{shown(location)}: the store was closed during the load") from error
+            raise
+        return result
+
+    def _finished(self, key: tuple[str, str], task: asyncio.Task[Any]) -> None:
+        self._running.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # when every caller was cancelled, nobody else looks at it
+
+    async def _project(self, location: str) -> Project:
+        path, warnings = await self._local(location)
+        project = await _in_thread(location, lambda: build_project(_entries(path)))
+        return replace(project, warnings=(*warnings, *project.warnings))
+
+    async def _reference(self, location: str) -> Solution:
+        path, _ = await self._local(location)
+
+        def read() -> Solution:
+            found = solution_in_json(path) if path.is_file() else None
+            return found or solution_of(_entries(path))
+
+        return await _in_thread(location, read)
+
+    async def _local(self, location: str) -> tuple[Path, tuple[str, ...]]:
+        """Where the folder or the archive lies on this machine, fetched if it lay elsewhere."""
+        where = parse_location(location)
+        if isinstance(where, LocalPath):
+            return Path(where.path), ()
+        key, fetch = self._way(where)
+        known = self._cache.known(key)
+        if known is not None and not await asyncio.to_thread(self._cache.is_intact, known.sha256):
+            known = None
+        warnings: tuple[str, ...] = ()
+        try:
+            found = await retried(lambda: fetch(known), sleep=self._sleep)
+            self._cache.remember(key, found)
+        except Passing as trouble:
+            if known is None:
+                raise
+            warnings = (f"{trouble}: the copy of an earlier load was used",)
+            found = known
+        except ArchiveError as error:
+            raise ArchiveError(f"{shown(location)}: {error}") from error
+        return self._cache.path(found.sha256), warnings
+
+    def _way(self, where: WebAddress | S3Object) -> tuple[str, Callable[[Known | None], Awaitable[Known]]]:
+        """The key in the cache and the way to fetch (see `locations` for the rule)."""
+        if isinstance(where, WebAddress):
+            behind = where.behind
+            if behind is None or not self._settings.endpoint_url:
+                return cache_key(where.url), lambda known: self._from_web(where, known)
+            where = behind
+        place = where
+        parts = ["s3", self._settings.endpoint_url, place.bucket, place.key, place.version]
+        return json.dumps(parts), lambda known: self._objects.fetch(place, self._cache, known)
+
+    async def _from_web(self, where: WebAddress, known: Known | None) -> Known:
+        try:
+            return await download(self._web(), where.url, self._cache, known)
+        except Refused as refusal:
+            if where.behind is None or self._settings.anonymous:
+                raise
+            try:
+                return await self._objects.fetch(where.behind, self._cache, known)
+            except Passing:
+                raise
+            except SourceError as error:
+                raise SourceError(f"{refusal}; with credentials: {error}") from error
+
+    def _web(self) -> aiohttp.ClientSession:
+        if self._session is not None:
+            return self._session
+        if self._own_session is None:
+            import aiohttp
+
+            self._own_session = aiohttp.ClientSession(trust_env=True)
+        return self._own_session
+
+
+def _entries(path: Path) -> Any:
+    return read_folder(path) if path.is_dir() else read_archive(path)
+
+
+async def _in_thread(location: str, work: Callable[[], T]) -> T:
+    """Runs blocking work off the loop; what goes wrong there names the location."""
+    try:
+        return await asyncio.to_thread(work)
+    except FileNotFoundError as error:
+        raise SourceError(
+            f"{shown(location)}: no such folder or file; check the CSV and --projects"
+        ) from error
+    except OSError as error:
+        raise SourceError(f"{shown(location)}: cannot be read ({error.strerror or error})") from error
+    except ProjectError as error:
+        raise type(error)(f"{shown(location)}: {error}") from error

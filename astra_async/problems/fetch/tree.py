@@ -1,0 +1,222 @@
+"""Entries of any source to one Project: safe paths, no junk, no wrapper folder, one canonical hash."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from astra_async.errors import ArchiveError
+from astra_async.problems.manifest import MANIFEST_NAMES
+from astra_async.types import Project, ProjectFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_JUNK_FOLDERS = {"__MACOSX", "__pycache__"}  # pip compiles even the bundled projects
+_JUNK_FILES = {".DS_Store", "Thumbs.db"}
+_HISTORY = ".git"
+# A lone folder of such a name is a part of a project and no wrapper round one.
+_PARTS = {
+    *("src", "app", "lib", "public", "test", "tests", "spec", "config", "output", "data"),
+    *("server", "client", "backend", "frontend", "api", "web", "packages", "services"),
+}
+_MAX_PATH = 4_000
+_MAX_DEPTH = 100
+_MAX_LINKS = 40
+_MAX_STEPS = 1_000
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One thing in a source, its path as the source spells it; `target` is a symbolic link's."""
+
+    path: str
+    kind: Literal["file", "folder", "link"]
+    content: bytes = b""
+    executable: bool = False
+    target: str = ""
+
+
+def build_project(entries: Iterable[Entry], warnings: Sequence[str] = ()) -> Project:
+    """The project that the entries make.
+
+    Left out: `.git`, and what operating systems leave behind. A single top folder that wraps all is
+    taken off when the manifest lies in it, or when nothing tells the root and its name is not one that
+    projects give to their parts.
+
+    Raises:
+        ArchiveError: a path or a link that leads out of the project, or contradicting entries.
+    """
+    said = list(warnings)
+    kept = _unwrapped(_distinct(_safe(entries, said), said))
+    links = {path: entry.target for path, entry in kept.items() if entry.kind == "link"}
+    files = []
+    for path, entry in sorted(kept.items()):
+        if entry.kind == "link" and not _stays_inside(path, entry.target, links):
+            raise ArchiveError(f"the link {path!r} leads out of the project, or nowhere")
+        if entry.kind != "folder":
+            files.append(_file(entry))
+    if not files:
+        raise ArchiveError("it holds no files")
+    empty = _empty_folders(kept, _parents(kept))
+    return Project(
+        files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty), warnings=tuple(said[:100])
+    )
+
+
+def safe_path(text: str) -> str:
+    """A path inside the project, with `/`, without `.` and empty parts; '' for the root itself.
+
+    Raises:
+        ArchiveError: absolute, with a drive, with `..`, with control characters, or too long.
+    """
+    path = text.replace("\\", "/")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") or re.match(r"[A-Za-z]:(?:/|$)", path):
+        raise ArchiveError(f"{text[:200]!r} is an absolute path")
+    if ".." in parts:
+        raise ArchiveError(f"{text[:200]!r} leads out of the project")
+    if _UNUSABLE.search(path):
+        raise ArchiveError(f"{text[:200]!r} is no usable file name")
+    if len(path) > _MAX_PATH or len(parts) > _MAX_DEPTH or any(len(part.encode()) > 255 for part in parts):  # noqa: PLR2004 - ext4's limit
+        raise ArchiveError(f"{text[:100]!r}... is too long a path")
+    return "/".join(parts)
+
+
+def is_left_out(path: str) -> bool:
+    """True for version control and for what operating systems leave behind."""
+    parts = path.split("/")
+    return _HISTORY in parts or parts[-1] in _JUNK_FILES or not _JUNK_FOLDERS.isdisjoint(parts)
+
+
+def _safe(entries: Iterable[Entry], said: list[str]) -> Iterable[Entry]:
+    history = False
+    for entry in entries:
+        path = safe_path(entry.path)
+        history = history or _HISTORY in path.split("/")
+        if path and not is_left_out(path):
+            yield replace(entry, path=path)
+    if history:
+        said.append("its .git was left out")
+
+
+def _distinct(entries: Iterable[Entry], said: list[str]) -> dict[str, Entry]:
+    kept: dict[str, Entry] = {}
+    folded: dict[str, str] = {}
+    for entry in entries:
+        before = kept.get(entry.path)
+        if before is not None and (before.kind, entry.kind) != ("folder", "folder"):
+            said.append(f"{entry.path} is there more than once: the last was taken")
+        other = folded.setdefault(entry.path.casefold(), entry.path)
+        if other != entry.path:
+            said.append(f"{other} and {entry.path} differ in case only: both were kept")
+        kept[entry.path] = entry
+    return kept
+
+
+def _unwrapped(kept: dict[str, Entry]) -> dict[str, Entry]:
+    while True:
+        top = _wrapper(kept)
+        if top is None:
+            return kept
+        kept = {
+            path.removeprefix(top + "/"): replace(entry, path=path.removeprefix(top + "/"))
+            for path, entry in kept.items()
+            if path != top
+        }
+
+
+def _wrapper(kept: Mapping[str, Entry]) -> str | None:
+    tops = {path.partition("/")[0] for path in kept}
+    if len(tops) != 1:
+        return None
+    (top,) = tops
+    if all(path == top for path in kept) or (top in kept and kept[top].kind != "folder"):
+        return None
+    manifests = [path for path in kept if posixpath.basename(path).lower() in MANIFEST_NAMES]
+    if manifests:
+        # The manifest marks the root: it lies deeper, so this folder is only wrapped round it.
+        return top
+    return None if top.lower() in _PARTS else top
+
+
+def _stays_inside(path: str, target: str, links: Mapping[str, str]) -> bool:
+    """Follows a link as a kernel does, other links on its way one by one, without leaving the project."""
+    at = path.split("/")[:-1]
+    waiting = _steps(target)
+    followed = steps = 0
+    while waiting is not None and waiting:
+        part = waiting.pop()
+        steps += 1
+        if part == "..":
+            if not at:
+                return False
+            at.pop()
+            continue
+        at.append(part)
+        further = links.get("/".join(at))
+        if further is not None:
+            followed += 1
+            more = _steps(further)
+            if more is None or followed > _MAX_LINKS or steps > _MAX_STEPS:
+                return False
+            at.pop()
+            waiting += more
+    return waiting is not None
+
+
+def _steps(target: str) -> list[str] | None:
+    """A link's target as parts, the last first; None when it cannot stay inside."""
+    if not target or target.startswith("/") or "\\" in target or _UNUSABLE.search(target):
+        return None
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    return parts[::-1] if len(parts) <= _MAX_DEPTH else None
+
+
+def _parents(kept: Mapping[str, Entry]) -> set[str]:
+    """All folders that something lies in; a file or a link among them is a contradiction."""
+    parents: set[str] = set()
+    for path in kept:
+        parent = posixpath.dirname(path)
+        while parent and parent not in parents:
+            parents.add(parent)
+            above = kept.get(parent)
+            if above is not None and above.kind != "folder":
+                raise ArchiveError(f"{path!r} lies below {parent!r}, which is no folder")
+            parent = posixpath.dirname(parent)
+    return parents
+
+
+def _file(entry: Entry) -> ProjectFile:
+    if entry.kind == "link":
+        return ProjectFile(path=entry.path, link=entry.target)
+    return ProjectFile(path=entry.path, content=entry.content, executable=entry.executable)
+
+
+def _empty_folders(kept: Mapping[str, Entry], parents: set[str]) -> tuple[str, ...]:
+    return tuple(
+        sorted(path for path, entry in kept.items() if entry.kind == "folder" and path not in parents)
+    )
+
+
+def _sha256(files: Iterable[ProjectFile], empty_folders: Iterable[str]) -> str:
+    """The hash of types.Project; every part is preceded by its length, so no two projects read alike."""
+    digest = hashlib.sha256(b"astra project 1\n")
+
+    def add(kind: bytes, path: str, content: bytes) -> None:
+        name = path.encode()
+        digest.update(b"%c%d:%b%d:" % (kind, len(name), name, len(content)))
+        digest.update(content)
+
+    for file in files:
+        if file.link is not None:
+            add(b"L", file.path, file.link.encode())
+        else:
+            add(b"X" if file.executable else b"F", file.path, file.content)
+    for path in empty_folders:
+        add(b"D", path, b"")
+    return digest.hexdigest()

@@ -1,0 +1,193 @@
+"""Where the settings of a manifest stand, misplaced and misspelt ones included, and what they say."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from astra_async.problems.manifest.document import MAX_DEPTH, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from astra_async.problems.manifest.document import Node
+
+_MAX_VALUES = 20_000
+
+
+class Found(NamedTuple):
+    """A value and the keys that lead to it."""
+
+    place: tuple[str, ...]
+    value: Node
+
+
+_READONLY_PLACES = (("configuration",),)
+_HIDDEN_PLACES = (("configuration", "scoring"),)
+
+
+def walk(root: Node) -> Iterator[Found]:
+    """Every keyed value with its folded place, breadth first, within a budget of values."""
+    waiting = [Found((), root)]
+    for seen, (place, value) in enumerate(waiting):
+        if seen > _MAX_VALUES:
+            return
+        if place:
+            yield Found(place, value)
+        if isinstance(value, dict) and place[-1:] != ("testcaseweights",):  # those keys are test names
+            waiting.extend(Found((*place, _fold(key)), child) for key, child in value.items())
+        elif isinstance(value, list):
+            waiting.extend(Found(place, child) for child in value if isinstance(child, dict))
+
+
+def _fold(key: object) -> str:
+    folded = re.sub(r"[\s_-]", "", str(key)).casefold()
+    return _SPELLINGS.get(folded, folded)
+
+
+_SPELLINGS = {
+    "readonlyfiles": "readonlypaths",
+    "readonlypath": "readonlypaths",
+    "hiddenfilepaths": "hiddenfilespaths",
+    "hiddenpaths": "hiddenfilespaths",
+    "hiddenfiles": "hiddenfilespaths",
+    "testcasesweights": "testcaseweights",
+    "testcaseweight": "testcaseweights",
+}
+
+
+def _named(known: list[Found], key: str) -> Iterator[Found]:
+    return (found for found in known if found.place[-1] == key)
+
+
+def scoring(known: list[Found], warn: Callable[[str], None]) -> dict[str, Node]:
+    """What stands under `scoring`, its keys folded; a plain text is read as the command."""
+    found = sorted(_named(known, "scoring"), key=lambda each: each.place != ("configuration", "scoring"))
+    if not found:
+        warn("no `scoring`: the test command is unknown")
+        return {}
+    place, value = found[0]
+    if place != ("configuration", "scoring"):
+        warn(f"`scoring` stands under `{'.'.join(place[:-1]) or 'the top'}`, not under `configuration`")
+    if isinstance(value, str) and value.strip():
+        warn("`scoring` is plain text: read as the command")
+        return {"command": value}
+    if isinstance(value, list):
+        value = {str(key): child for part in value if isinstance(part, dict) for key, child in part.items()}
+    return {_fold(key): child for key, child in value.items()} if isinstance(value, dict) else {}
+
+
+def command(scoring: dict[str, Node], warn: Callable[[str], None]) -> str:
+    """The test command; empty where there is none, or only template text."""
+    if not scoring:
+        return ""
+    value = scoring.get("command", "")
+    if isinstance(value, list):
+        parts = list(texts(value))
+        warn("`scoring.command` is a list: joined to one command")
+        # A list of bare words is one command line; otherwise each entry is a command of its own.
+        value = (" && " if any(" " in part for part in parts) else " ").join(parts)
+    command = value.strip() if isinstance(value, str) else ""
+    if not command:
+        warn("`scoring` names no command: the test command is unknown")
+    elif _is_template(command):
+        warn(f"`scoring.command` is template text ({command[:60]}): the test command is unknown")
+        return ""
+    return command
+
+
+_TEMPLATE = re.compile(r"<[^<>]*>|\{\{.*\}\}|\(string\)|\.\.\.|\[.*\]|TODO\b.*", re.IGNORECASE)
+
+
+def _is_template(text: str) -> bool:
+    """Text such as `<your command>` or `{{command}}` that somebody forgot to replace."""
+    return _TEMPLATE.fullmatch(text) is not None
+
+
+def result_files(scoring: dict[str, Node], warn: Callable[[str], None]) -> tuple[str, ...]:
+    """Paths of result files within the project."""
+    if "files" not in scoring and "file" in scoring:
+        warn("`scoring.file` read as `scoring.files`")
+    value = scoring.get("files", scoring.get("file", []))
+    kept = []
+    for path in _path_list(value, "scoring.files", warn):
+        if path.startswith("/") or ".." in path.split("/"):
+            warn(f"`scoring.files`: {path} lies outside the project and is left out")
+        else:
+            kept.append(path)
+    return tuple(dict.fromkeys(kept))
+
+
+def readonly_paths(known: list[Found], warn: Callable[[str], None]) -> tuple[str, ...]:
+    """Paths that an answer may not change, wherever they are named."""
+    return _paths(known, "readonlypaths", _READONLY_PLACES, warn)
+
+
+def hidden_paths(known: list[Found], warn: Callable[[str], None]) -> tuple[str, ...]:
+    """Paths that a candidate would not see, wherever they are named."""
+    return _paths(known, "hiddenfilespaths", _HIDDEN_PLACES, warn)
+
+
+def _paths(
+    known: list[Found], key: str, places: tuple[tuple[str, ...], ...], warn: Callable[[str], None]
+) -> tuple[str, ...]:
+    paths: list[str] = []
+    for place, value in _named(known, key):
+        if place[:-1] not in places:
+            warn(f"`{key}` stands under `{'.'.join(place[:-1]) or 'the top'}`: read all the same")
+        paths.extend(_path_list(value, key, warn))
+    for path in paths:
+        if re.search(r"\\\.|\.\*|^\^|\$$", path):
+            warn(f"`{key}`: {path} is a regular expression, not a path")
+    return tuple(dict.fromkeys(path.removeprefix("/") for path in paths))
+
+
+def _path_list(value: Node, key: str, warn: Callable[[str], None]) -> list[str]:
+    if isinstance(value, dict):
+        warn(f"`{key}` is a mapping, not a list of paths: left out")
+        return []
+    if isinstance(value, str) and value.strip():
+        warn(f"`{key}` is one text, not a list: read as one entry per line")
+        value = list(value.splitlines())
+    elif isinstance(value, list) and any(not isinstance(entry, str) for entry in value):
+        warn(f"`{key}` holds nested lists: flattened")
+    paths = []
+    for text in texts(value):
+        if _is_template(text) and not text.startswith("["):
+            warn(f"`{key}`: {text[:60]} is template text and is left out")
+        else:
+            paths.append(text.removeprefix("/projects/challenge/").removeprefix("./"))
+    return [path for path in paths if path]
+
+
+def texts(value: Node, depth: int = 0) -> Iterator[str]:
+    """The texts of a list, nested lists flattened, empty entries dropped."""
+    if isinstance(value, str):
+        if value.strip():
+            yield value.strip()
+    elif isinstance(value, list) and depth <= MAX_DEPTH:
+        for entry in value[:_MAX_VALUES]:
+            yield from texts(entry, depth + 1)
+
+
+def weights(known: list[Found], warn: Callable[[str], None]) -> dict[str, float]:
+    """Weight by test name, none below 0."""
+    found: dict[str, float] = {}
+    for place, value in _named(known, "testcaseweights"):
+        if place[:-1] != ("configuration", "scoring"):
+            warn(f"`testcase_weights` stands under `{'.'.join(place[:-1]) or 'the top'}`: read all the same")
+        for name, text in _pairs(value):
+            weight = number(text)
+            if weight is None or weight < 0:
+                warn(f"`testcase_weights`: {name[:80]} has no usable weight")
+            else:
+                found[name] = weight
+    if found and abs(sum(found.values()) - 1) > 0.01:  # noqa: PLR2004 - rounded thirds are honest
+        warn(f"`testcase_weights` sum to {sum(found.values()):g}, not to 1")
+    return found
+
+
+def _pairs(value: Node) -> Iterator[tuple[str, Node]]:
+    for part in value if isinstance(value, list) else [value]:
+        if isinstance(part, dict):
+            yield from part.items()

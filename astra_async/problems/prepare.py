@@ -1,0 +1,161 @@
+"""A problem made ready before its first call: files fetched, manifest read, prompts built, rules set."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from astra_async.asking.prompt import PROMPT_LEAVES_OUT, build_prompt
+from astra_async.errors import ProjectError
+from astra_async.overlay import PathPolicy, path_policy
+from astra_async.problems import complete
+from astra_async.problems.manifest import find_manifest, read_manifest
+from astra_async.problems.offline import offline_command, offline_environment
+from astra_async.types import ProjectStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from astra_async.types import Format, Problem, Project, Prompt, Solution
+
+_LOADS_AT_ONCE = 16
+
+
+class References(Protocol):
+    """Where reference solutions come from."""
+
+    async def load_reference(self, location: str) -> Solution:
+        """The files of a reference solution; raises SourceError or ArchiveError."""
+        ...
+
+
+class Source(ProjectStore, References, Protocol):
+    """Fetches projects and reference solutions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A problem with all that its samples share; `command` is what bash runs (see `offline`)."""
+
+    problem: Problem
+    project: Project
+    policy: PathPolicy
+    prompts: Mapping[Format, Prompt]
+    command: str
+    reference: Solution | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
+    warnings: tuple[str, ...] = ()
+
+
+async def prepare_all(
+    problems: Sequence[Problem],
+    source: Source,
+    formats: Sequence[Format],
+    *,
+    leave_out: Sequence[str] | None = None,
+) -> tuple[dict[str, Prepared], dict[str, ProjectError]]:
+    """All problems made ready at once; those that cannot be, with the reason."""
+    limit = asyncio.Semaphore(_LOADS_AT_ONCE)
+
+    async def one(problem: Problem) -> Prepared | ProjectError:
+        async with limit:
+            try:
+                return await prepare(problem, source, formats, leave_out=leave_out)
+            except ProjectError as error:
+                return error
+
+    outcomes = await asyncio.gather(*map(one, problems))
+    ready = {item.problem.id: item for item in outcomes if isinstance(item, Prepared)}
+    failed = {
+        problem.id: item
+        for problem, item in zip(problems, outcomes, strict=True)
+        if isinstance(item, ProjectError)
+    }
+    return ready, failed
+
+
+async def prepare(
+    problem: Problem,
+    source: Source,
+    formats: Sequence[Format],
+    *,
+    leave_out: Sequence[str] | None = None,
+) -> Prepared:
+    """One problem made ready. Raises ProjectError naming the problem."""
+    try:
+        project = await source.load(problem.project)
+        reference = await source.load_reference(problem.reference) if problem.reference else None
+    except ProjectError as error:
+        raise type(error)(f"problem {problem.id}: {error}") from error
+    manifest_file = find_manifest(project)
+    manifest = read_manifest(manifest_file.content if manifest_file else b"")
+    whole = complete(problem, manifest)
+    if not whole.test_command:
+        raise ProjectError(
+            f"problem {problem.id}: no test command in the CSV and none in hackerrank.yml;"
+            " add a column test_command"
+        )
+    rules = PROMPT_LEAVES_OUT if leave_out is None else leave_out
+    policy = path_policy(whole, project)
+    return Prepared(
+        problem=whole,
+        project=project,
+        policy=policy,
+        prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules) for fmt in formats},
+        reference=reference,
+        command=offline_command(whole.test_command, project),
+        environment=offline_environment(project),
+        weights=manifest.weights,
+        warnings=(
+            *project.warnings,
+            *(manifest.warnings if manifest_file else ()),
+            *_ignored_patterns(policy),
+        ),
+    )
+
+
+def _ignored_patterns(policy: PathPolicy) -> list[str]:
+    named = {"read-only path": policy.read_only, "hidden path": policy.hidden, "result file": policy.reports}
+    return [
+        f"{what} {pattern[:200]!r} is ignored: it cannot be read, or would cover every file"
+        for what, patterns in named.items()
+        for pattern in patterns.ignored
+    ]
+
+
+def problem_part(prepared: Prepared) -> dict[str, Any]:
+    """What of a problem changes its results: its part of the fingerprint."""
+    problem = prepared.problem
+    return {
+        "statement": problem.statement,
+        "project_sha256": prepared.project.sha256,
+        "test_command": problem.test_command,
+        "result_files": problem.result_files,
+        "tests": [test.name for test in problem.tests],
+        "readonly_paths": problem.readonly_paths,
+        "hidden_paths": problem.hidden_paths,
+        "timeout_s": problem.timeout_s,
+    }
+
+
+def problem_description(prepared: Prepared) -> dict[str, Any]:
+    """What run.json tells a report about a problem."""
+    problem = prepared.problem
+    shown = dict.fromkeys(path for prompt in prepared.prompts.values() for path in prompt.files)
+    contents = {file.path: file.content for file in prepared.project.files}
+    return {
+        "name": problem.name or problem.id,
+        "main_skill": problem.main_skill,
+        "sub_skills": problem.sub_skills,
+        "family": problem.family,
+        "statement_characters": len(problem.statement),
+        "input_files": len(shown),
+        "input_characters": sum(len(contents[path].decode(errors="replace")) for path in shown),
+        "prompt_characters": {fmt: len(prompt.text) for fmt, prompt in prepared.prompts.items()},
+        "prompt_sha256": {fmt: prompt.sha256 for fmt, prompt in prepared.prompts.items()},
+        "project_sha256": prepared.project.sha256,
+        "total": len(problem.tests) or None,
+        "tests": [asdict(test) for test in problem.tests],
+    }

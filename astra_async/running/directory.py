@@ -1,0 +1,354 @@
+"""One run directory: its lock, `run.json`, the three logs and the index of what is already there.
+
+Invariants:
+- One process at a time (an advisory lock on `.lock`).
+- A key has at most one line in `results.jsonl`; a line there is final.
+- A full disk loses no answer that is under way: a reserve of RESERVE_BYTES is given up for those, and
+  `exhausted` tells the runner to ask for nothing more.
+- `run.json` only grows: models, formats, problems and samples are added; a part that already has
+  lines is never replaced, a difference is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import orjson
+
+from astra_async.errors import ConflictError, StorageError
+from astra_async.running.fingerprint import merge_parts
+from astra_async.running.log import (
+    AppendLog,
+    decode,
+    fields_of,
+    scan,
+    sync_entries,
+    without_surrogates,
+    write_atomically,
+)
+from astra_async.types import Completion, SampleKey, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from astra_async.running.fingerprint import PartKind, Parts
+    from astra_async.types import Prompt, Result
+
+SCHEMA = 1
+# What a regrade takes over from its parent.
+PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
+# Enough for the answers of some hundred calls in flight.
+RESERVE_BYTES = 16 * 2**20
+_LOG_NAMES = ("completions.jsonl", "results.jsonl", "events.jsonl")
+Place = tuple[int, int]  # offset and length of a line
+
+
+class RunDirectory:
+    """An open run directory.
+
+    Attributes:
+        path: the directory.
+        run: the content of run.json.
+        answered: where each recorded answer stands in completions.jsonl.
+        graded: where each final line stands in results.jsonl.
+        exhausted: the disk is full, and the reserve is in use; None otherwise.
+        warnings: what opening found and mended or ignored, one line each.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self.answered: dict[SampleKey, Place] = {}
+        self.graded: dict[SampleKey, Place] = {}
+        self.exhausted: StorageError | None = None
+        self._reserve = path / ".reserve"
+        self._was_there = (path / "run.json").exists()
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, _lock(path))
+            self.run: dict[str, Any] = read_run(path / "run.json")
+            self._completions, self._results, self._events = (
+                self._open_log(name, opened) for name in _LOG_NAMES
+            )
+            self._open = opened.pop_all()
+
+    @classmethod
+    def open(cls, path: Path, on_result: Callable[[Mapping[str, Any]], None] | None = None) -> Self:
+        """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
+
+        Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
+        """
+        directory = cls(path)
+        try:
+            directory._set_reserve_aside()
+            directory._index("completions.jsonl", directory.answered, None)
+            directory._index("results.jsonl", directory.graded, on_result)
+        except BaseException:
+            directory.close()
+            raise
+        return directory
+
+    @property
+    def run_id(self) -> str:
+        """The run's own name, fixed when the directory is made; containers carry it as a label."""
+        return str(self.run["run_id"])
+
+    @property
+    def logs(self) -> tuple[AppendLog, ...]:
+        """The open logs, for the syncing task."""
+        return self._completions, self._results, self._events
+
+    def record_completion(
+        self, key: SampleKey, completion: Completion, prompt_sha256: str, started_at: str = ""
+    ) -> None:
+        """Append a finished answer; it is never asked for again."""
+        record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
+        record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
+        try:
+            place = self._completions.append(record)
+        except StorageError as error:
+            if not self._reserve.exists():
+                raise
+            self.exhausted = error
+            self._reserve.unlink()
+            place = self._completions.append(record)
+        self.answered[key] = place
+
+    def completion(self, key: SampleKey) -> tuple[Completion, str]:
+        """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
+        record = self._completions.read_at(*self.answered[key])
+        return completion_from(record), str(record.get("started_at", ""))
+
+    def record_result(self, result: Result) -> None:
+        """Append a sample's final line."""
+        if result.key in self.graded:
+            raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
+        self.graded[result.key] = self._results.append(result)
+
+    def result(self, key: SampleKey) -> dict[str, Any]:
+        """A sample's final line."""
+        return self._results.read_at(*self.graded[key])
+
+    def record_event(self, kind: str, key: SampleKey | None = None, **details: Any) -> None:
+        """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
+        named = _key_fields(key) if key else {}
+        try:
+            self._events.append({"at": now_utc(), "kind": kind, **named, **details})
+        except StorageError as error:
+            self.exhausted = self.exhausted or error  # an event is not worth an answer under way
+
+    def extend(self, parts: Parts, description: Mapping[str, Any], samples: int) -> None:
+        """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
+
+        `description` holds run.json's other fields (models, problems, versions ...), merged by name.
+        """
+        merge_parts(self.run, parts, self._used_names(), self.path)
+        self.run["samples"] = max(samples, self.run.get("samples", 0))
+        self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
+        _merge_description(self.run, description)
+        self.save()
+
+    def spent_usd(self) -> float:
+        """What recorded answers and failed calls have cost so far, in US dollars, where prices are known."""
+        total = 0.0
+        for name in ("completions.jsonl", "events.jsonl"):
+            for _, _, line in scan(self.path / name):
+                with contextlib.suppress(ValueError, AttributeError):
+                    total += decode(line).get("cost_usd") or 0.0
+        return total
+
+    def store_prompt(self, prompt: Prompt) -> None:
+        """Keep a prompt's text under its hash, once, so that a record leads back to what was sent."""
+        path = self.path / "prompts" / f"{prompt.sha256}.txt"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, without_surrogates(prompt.text).encode())
+
+    def save(self) -> None:
+        """Write run.json, as a whole or not at all; after a power loss it and the logs are there."""
+        write_atomically(self.path / "run.json", orjson.dumps(self.run, option=orjson.OPT_INDENT_2) + b"\n")
+        sync_entries(self.path)
+
+    def close(self) -> None:
+        """Sync and close the logs and release the lock."""
+        self._reserve.unlink(missing_ok=True)
+        self._open.close()
+
+    def discard_if_unused(self) -> None:
+        """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
+        if self.answered or self.graded or self._was_there:
+            return
+        for name in ("run.json", "problems.csv", "expected.json", ".lock", ".reserve", *_LOG_NAMES):
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "prompts", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()  # only if nothing else is in it
+
+    def _set_reserve_aside(self) -> None:
+        try:
+            with self._reserve.open("wb") as stream:
+                os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
+        except OSError as error:
+            self._reserve.unlink(missing_ok=True)
+            raise StorageError(
+                f"{self.path}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
+            ) from error
+
+    def _used_names(self) -> dict[PartKind, set[str]]:
+        asked = self.answered.keys() | self.graded.keys()
+        return {
+            "models": {key.model for key in asked},
+            "formats": {key.format for key in asked},
+            "problems": {key.problem_id for key in asked},
+            "grading": {key.problem_id for key in self.graded},
+        }
+
+    def _open_log(self, name: str, opened: contextlib.ExitStack) -> AppendLog:
+        log = AppendLog.open(self.path / name)
+        opened.callback(log.close)
+        if log.cut_bytes:
+            self.warnings.append(f"{name}: a torn last line of {log.cut_bytes} bytes was cut off")
+        return log
+
+    def _index(
+        self,
+        name: str,
+        index: dict[SampleKey, Place],
+        on_record: Callable[[Mapping[str, Any]], None] | None,
+    ) -> None:
+        lines: dict[SampleKey, int] = {}
+        for number, offset, line in scan(self.path / name):
+            read = self._readable(name, number, line)
+            if read is None:
+                continue
+            key, record = read
+            if key in index:
+                self._check_twin(name, lines[key], number, (index[key], (offset, len(line))))
+                continue
+            index[key] = (offset, len(line))
+            lines[key] = number
+            if on_record:
+                on_record(record)
+
+    def _readable(self, name: str, number: int, line: bytes) -> tuple[SampleKey, dict[str, Any]] | None:
+        try:
+            record: dict[str, Any] = decode(line)
+            key = key_from(record)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.warnings.append(f"{name} line {number}: unreadable, ignored; its sample is repeated")
+            return None
+        if record.get("schema") != SCHEMA:
+            raise ConflictError(
+                f"{self.path}/{name} line {number}: schema {record.get('schema')!r}, this version writes"
+                f" {SCHEMA}; use the version that wrote it, or a new directory"
+            )
+        return key, record
+
+    def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
+        descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            one, other = (os.pread(descriptor, length, offset) for offset, length in places)
+        finally:
+            os.close(descriptor)
+        if one != other:
+            raise ConflictError(
+                f"{self.path}/{name}: lines {first} and {second} contradict each other for the same sample;"
+                " remove the wrong one"
+            )
+        self.warnings.append(f"{name} line {second}: the same as line {first}, counted once")
+
+
+def key_from(record: Mapping[str, Any]) -> SampleKey:
+    """The key fields of a record; raises KeyError or TypeError when they are not there."""
+    intern = sys.intern
+    sample = record["sample"]
+    if not isinstance(sample, int) or record["format"] not in ("xml", "json"):
+        message = "no sample key"
+        raise TypeError(message)
+    return SampleKey(intern(record["model"]), record["format"], intern(record["problem_id"]), sample)
+
+
+def completion_from(record: Mapping[str, Any]) -> Completion:
+    """The Completion within a line of completions.jsonl."""
+    return Completion(
+        text=record["text"],
+        finish_reason=record["finish_reason"],
+        usage=Usage(**record["usage"]),
+        returned_model=record["returned_model"],
+        ttft_s=record["ttft_s"],
+        latency_s=record["latency_s"],
+        attempts=record["attempts"],
+        cost_usd=record["cost_usd"],
+        cost_estimated=record.get("cost_estimated", False),
+        repairs=tuple(record["repairs"]),
+    )
+
+
+def stored_prompt(directory: Path, sha256: str) -> str | None:
+    """The text of a prompt that the run sent; None when the directory does not hold it."""
+    try:
+        return (directory / "prompts" / f"{sha256}.txt").read_bytes().decode()
+    except FileNotFoundError:
+        return None
+
+
+def now_utc() -> str:
+    """The current time, UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _key_fields(key: SampleKey) -> dict[str, Any]:
+    return {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
+
+
+def _lock(path: Path) -> int:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise ConflictError(
+            f"{path} is in use by process {owner or 'unknown'}; wait for it or stop it"
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """The content of a run.json, or a new run's beginning if it is absent. Raises ConflictError."""
+    try:
+        run: dict[str, Any] = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {"schema": SCHEMA, "run_id": uuid4().hex[:12], "created_at": now_utc(), "parent": None}
+    except ValueError as error:
+        raise ConflictError(
+            f"{path}: not readable as JSON: {error}; restore it or use another --out"
+        ) from error
+    if run.get("schema") != SCHEMA:
+        raise ConflictError(f"{path}: schema {run.get('schema')!r}, this version reads {SCHEMA}")
+    return run
+
+
+def _merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> None:
+    for name, value in description.items():
+        if name == "models":
+            merged = {model["name"]: model for model in [*run.get("models", []), *value]}
+            run["models"] = list(merged.values())
+        elif isinstance(value, dict):
+            run[name] = {**run.get(name, {}), **value}
+        else:
+            run[name] = value

@@ -1,0 +1,283 @@
+"""One sample's way through the house, from its key to its final line.
+
+Slots are taken inside the stages, one after the other: a model call inside the pool, a container inside
+the sandbox; never nested, never held while waiting for something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from astra_async.answers import parse_strictly
+from astra_async.overlay import anchored, integrate
+from astra_async.running.directory import SCHEMA, key_from, now_utc
+from astra_async.running.log import without_surrogates
+from astra_async.running.reuse import note_of_reuse
+from astra_async.testing.examination import Examiner
+from astra_async.testing.verdict import tail
+from astra_async.types import Completion, ModelRequest, NamedOutcome, Result, Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from astra_async.answers.lenient import LenientParser
+    from astra_async.integrity.inspection import Inspector
+    from astra_async.problems.prepare import Prepared
+    from astra_async.running.directory import RunDirectory
+    from astra_async.running.reuse import EarlierVerdicts
+    from astra_async.testing.examination import Examined
+    from astra_async.testing.expected import Expectations
+    from astra_async.testing.timeouts import Timeouts
+    from astra_async.types import (
+        ExpectedTest,
+        Integrated,
+        Limits,
+        Prompt,
+        SampleKey,
+        Sandbox,
+        Solution,
+    )
+
+# A restarted or overloaded engine is back within a minute or so.
+SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
+_LONG_ANSWER_CHARACTERS = 200_000  # beyond this parsing leaves the event loop
+_MANY_FILES = 500  # beyond this integration leaves it: 20 us for each of them
+
+
+class ModelPool(Protocol):
+    """Answers requests within a provider's limits; raises ProviderError."""
+
+    async def call(self, request: ModelRequest) -> Completion:
+        """One finished answer, after as many attempts as it took."""
+        ...
+
+    def stop(self) -> None:
+        """Send nothing more: calls that wait raise PoolUnusable, those in flight come to their end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What grading works with.
+
+    `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
+    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `inspector` runs
+    canaries, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again.
+    """
+
+    sandbox: Sandbox
+    images: Mapping[str, str]
+    expectations: Expectations
+    lenient: LenientParser
+    limits: Limits
+    at_once: int = 4
+    retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
+    inspector: Inspector | None = None
+    timeouts: Timeouts | None = None
+    earlier: EarlierVerdicts | None = None
+
+    @property
+    def examiner(self) -> Examiner:
+        """What runs the tests and judges."""
+        return Examiner(
+            sandbox=self.sandbox, limits=self.limits, inspector=self.inspector, timeouts=self.timeouts
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What asking works with: a pool by model name; `caching` names models that reuse prompts soon."""
+
+    pools: Mapping[str, ModelPool]
+    seed: int | None = None
+    caching: frozenset[str] = frozenset()
+
+
+async def run_sample(
+    key: SampleKey, prepared: Prepared, directory: RunDirectory, *, asking: Asking, workshop: Workshop
+) -> Result:
+    """Ask, read, integrate, test, judge, record. Raises ProviderError, ProjectError or SandboxError."""
+    await ask(key, prepared, directory, asking)
+    return await grade_sample(key, prepared, directory, workshop)
+
+
+async def ask(key: SampleKey, prepared: Prepared, directory: RunDirectory, asking: Asking) -> None:
+    """Obtain the sample's answer and record it; an answer that is recorded is never asked for again."""
+    if key in directory.answered:
+        return
+    prompt = prepared.prompts[key.format]
+    started_at = now_utc()
+    completion = await asking.pools[key.model].call(
+        ModelRequest(
+            key=key,
+            prompt=prompt.text,
+            prompt_sha256=prompt.sha256,
+            seed=None if asking.seed is None else asking.seed + key.sample,
+            sample_header=f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}",
+            cache=key.model in asking.caching,
+        )
+    )
+    directory.record_completion(key, _recordable(completion), prompt.sha256, started_at)
+
+
+async def grade_sample(
+    key: SampleKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop
+) -> Result:
+    """Grade the recorded answer and record its final line."""
+    completion, started_at = directory.completion(key)
+    image = workshop.images[key.problem_id]
+    expected = await workshop.expectations.of(prepared, image)
+    line = _Line(key, completion, started_at, prepared.prompts[key.format])
+    outcome = await _changes(completion, key, prepared, workshop.lenient)
+    if isinstance(outcome, Unusable):
+        result = line.without_solution(outcome, expected.tests)
+        directory.record_result(result)
+        return result
+    solution, integrated = outcome
+    async with _turn(workshop, key, integrated) as equal:
+        if equal is not None:
+            result = line.reused(solution, integrated, equal)
+        else:
+            examined = await workshop.examiner.examine(prepared, image, integrated, expected.tests)
+            result = line.scored(solution, integrated, examined)
+        directory.record_result(result)
+    return result
+
+
+def _turn(
+    workshop: Workshop, key: SampleKey, integrated: Integrated
+) -> AbstractAsyncContextManager[Mapping[str, Any] | None]:
+    """The final line of a sample with the same solution, where such verdicts are used again."""
+    return workshop.earlier.turn(key, integrated.sha256) if workshop.earlier else nullcontext()
+
+
+async def _changes(
+    completion: Completion, key: SampleKey, prepared: Prepared, lenient: LenientParser
+) -> tuple[Solution, Integrated] | Unusable:
+    """What the answer changes in the project, or why it changes nothing."""
+    arguments = (completion.text, key.format, completion.finish_reason)
+    if len(completion.text) > _LONG_ANSWER_CHARACTERS:
+        solution = await asyncio.to_thread(parse_strictly, *arguments)
+    else:
+        solution = parse_strictly(*arguments)
+    if solution is None:
+        solution = await lenient.parse(*arguments)
+    if isinstance(solution, Unusable):
+        return solution
+    if len(solution.files) > _MANY_FILES:
+        return await asyncio.to_thread(_integrated, prepared, solution)
+    return _integrated(prepared, solution)
+
+
+def _integrated(prepared: Prepared, solution: Solution) -> tuple[Solution, Integrated] | Unusable:
+    solution = anchored(solution, prepared.project)
+    integrated = integrate(prepared.project, solution, prepared.policy)
+    return integrated if isinstance(integrated, Unusable) else (solution, integrated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The fields of a final line that every outcome shares, and the two kinds of outcome."""
+
+    key: SampleKey
+    completion: Completion
+    started_at: str
+    prompt: Prompt
+
+    def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
+        return self._final(
+            status="no_solution",
+            failure=outcome.failure,
+            passed=0,
+            total=len(expected),
+            tests=tuple(NamedOutcome(name=test.name, outcome="missing") for test in expected),
+            repairs=outcome.repairs,
+            note=outcome.reason,
+        )
+
+    def scored(self, solution: Solution, integrated: Integrated, examined: Examined) -> Result:
+        execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
+        return self._final(
+            status="scored",
+            failure=failure,
+            passed=verdict.passed,
+            total=verdict.total,
+            tests=verdict.tests,
+            extra_tests=verdict.extra_tests,
+            exit_code=execution.exit_code,
+            timed_out=execution.timed_out,
+            test_s=round(execution.duration_s, 3),
+            image_id=execution.image_id,
+            output_tail=tail(execution.output) if failure else "",
+            note=examined.note,
+            repairs=(*solution.repairs, *examined.repairs),
+            suspicions=examined.suspicions,
+            **_applied(integrated),
+        )
+
+    def reused(self, solution: Solution, integrated: Integrated, equal: Mapping[str, Any]) -> Result:
+        """The verdict of a sample with the same solution; `equal` is its final line."""
+        return self._final(
+            status="scored",
+            note=note_of_reuse(self.key, key_from(equal)),
+            repairs=solution.repairs,
+            **_same_verdict(equal),
+            **_applied(integrated),
+        )
+
+    def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
+        key, completion = self.key, self.completion
+        return Result(
+            schema=SCHEMA,
+            model=key.model,
+            format=key.format,
+            problem_id=key.problem_id,
+            sample=key.sample,
+            passed=passed,
+            total=total,
+            score=passed / total,
+            repairs=(*completion.repairs, *repairs),
+            finish_reason=completion.finish_reason,
+            usage=completion.usage,
+            cost_usd=completion.cost_usd,
+            cost_estimated=completion.cost_estimated,
+            attempts=completion.attempts,
+            ttft_s=completion.ttft_s,
+            latency_s=completion.latency_s,
+            input_characters=len(self.prompt.text),
+            output_characters=len(completion.text),
+            prompt_sha256=self.prompt.sha256,
+            returned_model=completion.returned_model,
+            started_at=self.started_at,
+            finished_at=now_utc(),
+            **fields,
+        )
+
+
+def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a final line that follow from the solution alone."""
+    names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
+    fields = {name: equal[name] for name in names}
+    for name in ("tests", "extra_tests"):
+        fields[name] = tuple(NamedOutcome(**test) for test in equal[name])
+    return fields | {"suspicions": tuple(equal["suspicions"])}
+
+
+def _applied(integrated: Integrated) -> dict[str, Any]:
+    return {
+        "dropped": integrated.dropped,
+        "files_changed": integrated.files_changed,
+        "lines_written": integrated.lines_written,
+        "solution_sha256": integrated.sha256,
+    }
+
+
+def _recordable(completion: Completion) -> Completion:
+    """The completion without lone surrogates: no paid answer is lost to an encoder."""
+    text = without_surrogates(completion.text)
+    if text is completion.text:
+        return completion
+    return replace(completion, text=text, repairs=(*dict.fromkeys((*completion.repairs, "surrogate")),))

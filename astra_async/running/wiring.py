@@ -1,0 +1,268 @@
+"""Opens the rooms of a run in order and closes them in reverse, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
+from astra_async.config import BUNDLED, load_config, model_part
+from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
+from astra_async.metrics import Metrics
+from astra_async.problems import ProblemSet, load_problems, select
+from astra_async.problems.prepare import prepare_all, problem_description, problem_part
+from astra_async.running.fingerprint import Parts
+from astra_async.testing.verdict import limits_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+
+    from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
+    from astra_async.problems.fetch import Store
+    from astra_async.problems.prepare import Prepared
+    from astra_async.running.directory import RunDirectory
+    from astra_async.testing.sandbox.engine import Engine
+    from astra_async.types import ModelSettings, Problem
+
+SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
+_DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
+_PULL_STARTS_S = 60.0
+_NO_MODEL = "simulated/steady"  # never called
+_VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
+
+
+def cache_root() -> Path:
+    """Where projects and expectations are kept between runs: ASTRA_CACHE, else the user's cache folder."""
+    if named := os.environ.get("ASTRA_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "astra_async"
+
+
+def load_problem_set(problems: str, projects: str | None, columns: Mapping[str, str]) -> ProblemSet:
+    """The problems of a CSV, or the bundled ones."""
+    if problems == BUNDLED:
+        from astra_async.bundled import bundled_problems_csv
+
+        return load_problems(bundled_problems_csv())
+    return load_problems(Path(problems), projects_root=projects, columns=columns)
+
+
+def data_config(
+    given: Mapping[str, Any], config_file: Path | None, *, recorded: Mapping[str, Any] | None = None
+) -> RunConfig:
+    """The configuration of a command that looks at problems and calls no model; see `load_config`."""
+    return load_config({**given, "model": (_NO_MODEL,), "out": "."}, config_file, recorded=recorded)
+
+
+def chosen_problems(config: RunConfig) -> tuple[Problem, ...]:
+    """The problems that this call runs."""
+    found = load_problem_set(config.problems, config.projects, config.columns)
+    return select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
+
+
+@asynccontextmanager
+async def open_store(config: RunConfig) -> AsyncIterator[Store]:
+    """Where project files come from."""
+    from astra_async.problems.fetch import S3Settings, Store
+
+    store = Store(cache_root() / "projects", s3=S3Settings(**config.s3))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def ready_problems(
+    config: RunConfig, problems: Sequence[Problem]
+) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
+    """All problems made ready, and those that cannot be, with the reason."""
+    async with open_store(config) as store:
+        ready, failed = await prepare_all(problems, store, config.formats, leave_out=config.leave_out)
+    return ready, dict(failed)
+
+
+async def resolve_images(
+    engine: Engine,
+    prepared: Mapping[str, Prepared],
+    default: str,
+    progress: Callable[[str], None],
+) -> tuple[dict[str, str], dict[str, AstraError]]:
+    """The image that each problem's tests run in, built or pulled where it is not there yet.
+
+    A problem that names none gets one of its own dependencies (see `stacks`). Problems whose image cannot be
+    had come back with the reason: no call is paid for them.
+    """
+    from astra_async.images.resolve import stack_images
+
+    named = {problem_id: item.problem.image or default for problem_id, item in prepared.items()}
+    outcomes = await resolve_named_images(engine, dict.fromkeys(filter(None, named.values())), progress)
+    nameless = [prepared[problem_id] for problem_id, name in named.items() if not name]
+    own = await stack_images(engine, nameless, progress)
+    images: dict[str, str] = {}
+    failed: dict[str, AstraError] = {}
+    for problem_id, name in named.items():
+        outcome = outcomes[name] if name else own[problem_id]
+        if isinstance(outcome, str):
+            images[problem_id] = outcome
+        else:
+            failed[problem_id] = outcome
+    return images, failed
+
+
+async def resolve_named_images(
+    engine: Engine, names: Iterable[str], progress: Callable[[str], None]
+) -> dict[str, str | ImageError]:
+    """The engine's image for each name (`astra-set:NAME`, or any image), made or pulled; or why not."""
+    return {name: await _image(engine, name, progress) for name in names}
+
+
+def grading_parts(
+    config: RunConfig, prepared: Mapping[str, Prepared], images: Mapping[str, str], ids: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """What of the grading changes verdicts, by problem: limits, and the image.
+
+    A named image is pinned by its id; one that was built here by its name, which is a hash of what it was
+    built from: a rebuild of the same inputs is the same image.
+    """
+    return {
+        problem_id: {
+            "limits": asdict(limits_for(prepared[problem_id], config.limits)),
+            "image": image if _built_here(prepared[problem_id], config) else ids[image],
+            "canary": config.canary,
+            "reuse_identical": config.reuse_identical,
+        }
+        for problem_id, image in images.items()
+    }
+
+
+def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapping[str, Any]) -> Parts:
+    """Everything of a run that changes results."""
+    leave_out = PROMPT_LEAVES_OUT if config.leave_out is None else config.leave_out
+    return Parts(
+        models={
+            model.name: model_part(_without_address(model, config), config.seed) for model in config.models
+        },
+        formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats},
+        problems={problem_id: problem_part(item) for problem_id, item in prepared.items()},
+        grading=grading,
+    )
+
+
+def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+    """What run.json tells a reader beside the fingerprints."""
+    return {
+        "models": [asdict(_without_address(model, config)) for model in config.models],
+        "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
+        "simulated": any(_is_simulated(model, config) for model in config.models),
+        "seed": config.seed,
+        "call": _call(config),
+        "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
+        "machine": {"cores": os.cpu_count(), "system": platform.platform()},
+    }
+
+
+def _call(config: RunConfig) -> dict[str, Any]:
+    """What a regrade takes over, in the shape of a TOML file."""
+    problems, projects = config.problems, config.projects
+    return {
+        "problems": problems if problems == BUNDLED else str(Path(problems).resolve()),
+        "projects": str(Path(projects).resolve()) if projects and "://" not in projects else projects,
+        "column": [f"{name}={header}" for name, header in config.columns.items()],
+        "image": config.image,
+        "canary": config.canary,
+        "reuse_identical": config.reuse_identical,
+        "sandbox": asdict(config.limits),
+        "s3": dict(config.s3),
+        "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},
+    }
+
+
+def planned_metrics(directory: RunDirectory) -> Metrics:
+    """Metrics for everything that run.json plans: all models, formats, problems, the largest K."""
+    run = directory.run
+    problems = dict.fromkeys(run["problems"], run["samples"])
+    return Metrics(
+        {(model["name"], fmt): dict(problems) for model in run["models"] for fmt in run["formats"]}
+    )
+
+
+@asynccontextmanager
+async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
+    """The configuration with the address of a simulated server that runs for as long as this is open."""
+    needs = [model for model in config.models if _is_simulated(model, config) and not model.base_url]
+    if not needs:
+        yield config
+        return
+    from astra_async.simulate.server import SimulatedServer
+    from astra_async.simulate.settings import SimulationSettings
+
+    settings = SimulationSettings(**{"speed": _DEMO_SPEED, **config.simulation})
+    async with AsyncExitStack() as stack:
+        server = await SimulatedServer.start(settings=settings)
+        stack.push_async_callback(server.stop)
+        models = tuple(
+            replace(model, base_url=server.base_url) if model in needs else model for model in config.models
+        )
+        yield replace(config, models=models)
+
+
+def check_models(config: RunConfig) -> None:
+    """Refuse models that cannot be called (no key, no address) before anything else is done."""
+    from astra_async.asking.providers.models import key_for
+
+    for model in config.models:
+        if _is_simulated(model, config):
+            continue
+        if model.provider == "openai-compatible" and not model.base_url:
+            raise ConfigError(f"{model.name} needs an address: --base-url URL, or base_url in [[models]]")
+        key_for(model, os.environ)
+
+
+def resolved_models(config: RunConfig) -> RunConfig:
+    """The configuration with what the model table knows filled in (max_tokens, context length)."""
+    from astra_async.asking.providers.models import resolve
+
+    def one(model: ModelSettings) -> ModelSettings:
+        return resolve(model)
+
+    return replace(config, models=tuple(one(model) for model in config.models))
+
+
+async def _image(engine: Engine, named: str, progress: Callable[[str], None]) -> str | ImageError:
+    from astra_async.bundled import image_sets
+    from astra_async.images.build import ensure_image_set
+
+    try:
+        if named.startswith(SET_PREFIX):
+            folder = image_sets().get(named.removeprefix(SET_PREFIX))
+            if folder is None:
+                return ImageError(f"image set {named} is unknown; there are {', '.join(image_sets())}")
+            return await ensure_image_set(engine, folder, progress=progress)
+        if not await engine.image(named):
+            progress(f"Pulling {named}")
+            await engine.pull(named, starts_within_s=_PULL_STARTS_S)
+    except EngineUnavailable:
+        raise
+    except SandboxError as error:
+        return ImageError(f"image {named}: {error}")
+    return named
+
+
+def _is_simulated(model: ModelSettings, config: RunConfig) -> bool:
+    return config.simulate_all or model.provider == "simulated"
+
+
+def _without_address(model: ModelSettings, config: RunConfig) -> ModelSettings:
+    """A simulated server has a new port in every run: its address is no part of any record."""
+    return replace(model, base_url=None) if _is_simulated(model, config) else model
+
+
+def _built_here(prepared: Prepared, config: RunConfig) -> bool:
+    named = prepared.problem.image or config.image
+    return not named or named.startswith(SET_PREFIX)

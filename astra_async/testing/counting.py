@@ -1,0 +1,133 @@
+"""Cases against the expected multiset of tests: the one rule that turns a report into a score.
+
+INTERFACE, "Problems CSV": names match as `name`, `classname name` or `classname.name`. Where name and
+class name are the full and the short title of one test (mocha-junit-reporter, either way round), one
+ending with the other, the class name matches too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from astra_async.testing.reports.report_text import MAX_NAME, clean_name
+from astra_async.testing.reports.suspects import is_suite_failure
+from astra_async.types import ExpectedTest, NamedOutcome, Outcome, TestCase, TestReport, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MAX_EXTRA_TESTS = 1_000  # recorded; code under test can report as many as it likes
+
+_WORST_FIRST: Mapping[Outcome, int] = {"failed": 0, "error": 1, "missing": 2, "skipped": 3, "passed": 4}
+_TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}:[0-9]{2}|[0-9]{12,}")
+
+
+def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
+    """Counts the expected tests that passed.
+
+    A name expected n times counts at most its n worst occurrences: reporting a failed test a second
+    time as passed gains nothing. Occurrences that are absent are `missing`. Everything that no expected
+    name claims is extra.
+    """
+    wanted = Counter(clean_name(test.name) for test in expected)
+    claimed = _claims(report.cases, wanted)
+    counted = {name: _worst(claimed[name], report.cases)[:count] for name, count in wanted.items()}
+    outcomes = {name: (report.cases[at].outcome for at in places) for name, places in counted.items()}
+    tests = tuple(
+        NamedOutcome(name=test.name, outcome=next(outcomes[clean_name(test.name)], "missing"))
+        for test in expected
+    )
+    used = {at for places in counted.values() for at in places}
+    extra = (case for at, case in enumerate(report.cases) if at not in used)
+    return Verdict(
+        passed=sum(test.outcome == "passed" for test in tests),
+        total=len(tests),
+        tests=tests,
+        extra_tests=tuple(
+            NamedOutcome(name=case.name, outcome=case.outcome) for case in islice(extra, MAX_EXTRA_TESTS)
+        ),
+    )
+
+
+def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
+    """The multiset of tests that a run of the reference or of the untouched project reported.
+
+    Left out: skipped tests, which nobody can pass, and failed hooks and suites, which are no tests.
+    A plain name that several classes share becomes `classname.name`, unless a class name carries a time
+    stamp and would never be seen again; duplicates within one class stay duplicates.
+    """
+    cases = [case for case in report.cases if case.outcome != "skipped" and not is_suite_failure(case)]
+    classes = defaultdict(set)
+    for case in cases:
+        classes[case.name].add(case.classname)
+    return tuple(ExpectedTest(name=_learned_name(case, classes[case.name])) for case in cases)
+
+
+def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None:
+    """Why the expected names cannot be scored against what was reported; None when any name matches.
+
+    The text names both lists, for the ExpectationError.
+    """
+    if not report.cases:
+        why = f" ({'; '.join(report.problems[:3])})" if report.problems else ""
+        return f"no test was reported{why}; expected: {_listed([test.name for test in expected])}"
+    wanted = Counter(clean_name(test.name) for test in expected)
+    if any(_claims(report.cases, wanted).values()):
+        return None
+    reported = [case.name for case in report.cases]
+    return (
+        f"none of the {len(expected)} expected tests was reported; "
+        f"expected: {_listed([test.name for test in expected])}; reported: {_listed(reported)}"
+    )
+
+
+def _claims(cases: Sequence[TestCase], wanted: Mapping[str, int]) -> Mapping[str, list[int]]:
+    """Expected name -> the cases it claims; a case serves one name, the most qualified that is expected.
+
+    Cases beyond the expected number go over to another name that fits them and still lacks some.
+    """
+    claimed: dict[str, list[int]] = {name: [] for name in wanted}
+    others: dict[int, list[str]] = {}  # case -> further expected names that fit it
+    for at, case in enumerate(cases):
+        fitting = [form for form in dict.fromkeys(_forms(case)) if form in claimed]
+        if fitting:
+            claimed[fitting[0]].append(at)
+            others[at] = fitting[1:]
+    for name, places in claimed.items():
+        for at in list(places):
+            lacking = [other for other in others[at] if len(claimed[other]) < wanted[other]]
+            if lacking and len(places) > wanted[name]:
+                places.remove(at)
+                claimed[lacking[0]].append(at)
+    return claimed
+
+
+def _forms(case: TestCase) -> Iterator[str]:
+    name, classname = case.name, case.classname
+    if classname:
+        yield f"{classname}.{name}"[:MAX_NAME]
+        yield f"{classname} {name}"[:MAX_NAME]
+        if classname.endswith(name):
+            yield classname
+    yield name
+    if classname and name.endswith(classname):
+        yield classname
+
+
+def _worst(places: Sequence[int], cases: Sequence[TestCase]) -> list[int]:
+    return sorted(places, key=lambda at: (_WORST_FIRST[cases[at].outcome], at))
+
+
+def _learned_name(case: TestCase, classes: set[str]) -> str:
+    if len(classes) < 2 or not case.classname or any(_TIME_STAMP.search(name) for name in classes):  # noqa: PLR2004 - shared
+        return case.name
+    return clean_name(f"{case.classname}.{case.name}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [name[:120] for name in names[:20]]
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""  # noqa: PLR2004 - one readable line
+    return (" | ".join(shown) or "nothing") + more

@@ -1,0 +1,221 @@
+"""T and the names that count, learned before a problem's first grading and kept.
+
+From the CSV where it names tests, else from one run of the reference, else of the untouched project;
+never from a candidate's run: a crashed suite reports nothing, and must score 0 of T (problems.md, 3).
+The CSV's names are checked against such a run too, so that a typing mistake is no silent zero. Only
+where there is no reference and the untouched project does not even build (tests that name classes which
+the answer has to write) are they taken as they are, and marked as not checked.
+
+The untouched project's own score is learned when it is first asked for, and kept beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from astra_async.errors import ExpectationError
+from astra_async.overlay import integrate
+from astra_async.problems import weighted
+from astra_async.running.fingerprint import fingerprint
+from astra_async.running.log import write_atomically
+from astra_async.testing.counting import learn, mismatch
+from astra_async.testing.verdict import judge, not_built, run_tests, tail
+from astra_async.types import ExpectedTest, Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from astra_async.problems.prepare import Prepared
+    from astra_async.testing.verdict import Tested
+    from astra_async.types import Limits, Sandbox
+
+Source = Literal["csv", "reference", "project"]
+_VERSION = 1  # of what a stored expectation means; part of its key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The tests that count for a problem, and where they were learned.
+
+    `untouched` is how many of them the untouched project passes; None until somebody wants to know.
+    `checked` is False when no run could confirm the CSV's names.
+    """
+
+    tests: tuple[ExpectedTest, ...]
+    source: Source
+    untouched: int | None = None
+    checked: bool = True
+
+
+class Expectations:
+    """Learns each problem's expected tests once; keeps them in `expected.json` and in the cache."""
+
+    def __init__(self, path: Path, cache: Path, sandbox: Sandbox, limits: Limits) -> None:
+        self._path = path
+        self._cache = cache
+        self._sandbox = sandbox
+        self._limits = limits
+        self._known: dict[str, Expected] = {}
+        self._failed: dict[str, ExpectationError] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._writing = asyncio.Lock()
+        self._stored: dict[str, Any] = _read(path)
+
+    async def of(self, prepared: Prepared, image: str) -> Expected:
+        """The problem's expected tests. Raises ExpectationError (remembered) or SandboxError."""
+        problem_id = prepared.problem.id
+        async with self._locks.setdefault(problem_id, asyncio.Lock()):
+            if problem_id in self._failed:
+                raise self._failed[problem_id]
+            if problem_id not in self._known:
+                try:
+                    self._known[problem_id] = await self._find(prepared, image)
+                except ExpectationError as error:
+                    self._failed[problem_id] = error
+                    raise
+            return self._known[problem_id]
+
+    async def untouched(self, prepared: Prepared, image: str) -> int:
+        """How many tests the untouched project passes. Raises ExpectationError or SandboxError."""
+        expected = await self.of(prepared, image)
+        problem_id = prepared.problem.id
+        async with self._locks[problem_id]:
+            known = self._known.get(problem_id, expected)
+            if known.untouched is None:
+                tested = await run_tests(self._sandbox, prepared, image, {}, self._limits)
+                known = replace(known, untouched=judge(tested, known.tests)[0].passed)
+                await self._keep(problem_id, _key(prepared, await self._sandbox.image_id(image)), known)
+                self._known[problem_id] = known
+            return known.untouched or 0
+
+    def failure(self, problem_id: str) -> ExpectationError | None:
+        """Why a problem's tests could not be learned, if that was tried and failed."""
+        return self._failed.get(problem_id)
+
+    async def _find(self, prepared: Prepared, image: str) -> Expected:
+        key = _key(prepared, await self._sandbox.image_id(image))
+        problem_id = prepared.problem.id
+        stored = self._stored.get(problem_id, {})
+        if stored.get("key") != key:
+            stored = _read(self._cache / f"{key}.json")
+        if stored.get("key") == key:
+            expected = _decoded(stored)
+        else:
+            expected = await self._learn(prepared, image)
+        await self._keep(problem_id, key, expected)
+        return expected
+
+    async def _learn(self, prepared: Prepared, image: str) -> Expected:
+        source, tested = await self._pristine_run(prepared, image)
+        problem = prepared.problem
+        if not _whole(tested):
+            if problem.tests and source == "project" and not_built(tested):
+                return Expected(tests=problem.tests, source="csv", untouched=0, checked=False)
+            raise ExpectationError(
+                f"problem {problem.id}: its own tests {_how_it_ended(tested)};"
+                f" check test_command, result_files, limits and the image. Output ends: {_last_line(tested)}"
+            )
+        if not problem.tests:
+            learned = weighted(learn(tested.report), prepared.weights)
+            if not learned:
+                raise ExpectationError(
+                    f"problem {problem.id}: every test that its own tests report was skipped or is a failed"
+                    " set-up; mend the project, or name the tests in a column `tests`"
+                )
+            passed = judge(tested, learned)[0].passed if source == "project" else None
+            return Expected(tests=learned, source=source, untouched=passed)
+        wrong = mismatch(tested.report, problem.tests)
+        if wrong:
+            raise ExpectationError(f"problem {problem.id}: {wrong}")
+        passed = judge(tested, problem.tests)[0].passed if source == "project" else None
+        return Expected(tests=problem.tests, source="csv", untouched=passed)
+
+    async def _pristine_run(self, prepared: Prepared, image: str) -> tuple[Source, Tested]:
+        """The reference's run if there is one and it reports anything, else the untouched project's."""
+        if prepared.reference is not None:
+            integrated = integrate(prepared.project, prepared.reference, prepared.policy)
+            if not isinstance(integrated, Unusable):
+                tested = await run_tests(self._sandbox, prepared, image, integrated.files, self._limits)
+                if _whole(tested):
+                    return "reference", tested
+        return "project", await run_tests(self._sandbox, prepared, image, {}, self._limits)
+
+    async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
+        """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
+        tests = [asdict(test) for test in expected.tests]
+        record = {
+            "key": key,
+            "source": expected.source,
+            "checked": expected.checked,
+            "untouched": expected.untouched,
+            "tests": tests,
+        }
+        async with self._writing:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            cached = self._cache / f"{key}.json"
+            if expected.untouched is not None or not cached.exists():
+                await asyncio.to_thread(write_atomically, cached, orjson.dumps(record))
+            if self._stored.get(problem_id) != record:
+                self._stored[problem_id] = record
+                content = orjson.dumps(self._stored, option=orjson.OPT_INDENT_2) + b"\n"
+                await asyncio.to_thread(write_atomically, self._path, content)
+
+
+def _key(prepared: Prepared, image_id: str) -> str:
+    problem = prepared.problem
+    reference = sorted(prepared.reference.files.items()) if prepared.reference else None
+    return fingerprint(
+        {
+            "version": _VERSION,
+            "project": prepared.project.sha256,
+            "reference": fingerprint(reference),
+            "command": problem.test_command,
+            "result_files": problem.result_files,
+            "tests": [asdict(test) for test in problem.tests],
+            "image": image_id,
+        }
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = orjson.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}  # absent or damaged: learned again
+    return content if isinstance(content, dict) else {}
+
+
+def _decoded(record: Mapping[str, Any]) -> Expected:
+    return Expected(
+        tests=tuple(ExpectedTest(**test) for test in record["tests"]),
+        source=record["source"],
+        untouched=record.get("untouched"),
+        checked=record.get("checked", True),
+    )
+
+
+def _whole(tested: Tested) -> bool:
+    """Whether the run came to its end: a report cut short by a limit would make T too small."""
+    execution = tested.execution
+    stopped = execution.timed_out or execution.out_of_memory or execution.failed_limit
+    return bool(tested.report.cases) and not stopped
+
+
+def _how_it_ended(tested: Tested) -> str:
+    execution = tested.execution
+    if execution.timed_out:
+        return f"did not end within {execution.duration_s:.0f} s"
+    if execution.out_of_memory or execution.failed_limit:
+        return f"hit the container's {execution.failed_limit or 'memory'} limit"
+    reason = "; ".join(tested.report.problems) or "no result file"
+    return f"report nothing (exit code {execution.exit_code}; {reason})"
+
+
+def _last_line(tested: Tested) -> str:
+    lines = tail(tested.execution.output).strip().splitlines()
+    return repr(lines[-1][:200]) if lines else "(none)"

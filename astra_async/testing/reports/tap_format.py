@@ -1,0 +1,159 @@
+"""The Test Anything Protocol (testanything.org, versions 12 to 14) as tape, minitest and node write it.
+
+Read here and not through tap.py: that library cuts names at any `#` (`GET /#top works`), drops subtests,
+and prints to standard output when it meets version 13 without further packages.
+
+A point that sums up subtests is no test of its own: its subtests are the cases, with the titles above
+them as class name; it counts only when it failed although all of them passed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from astra_async.testing.reports.report_text import UnreadableReport, clean_name, one_line, without_controls
+from astra_async.types import Outcome, TestCase
+
+MAX_CASES = 100_000
+MAX_INDENT = 64  # 16 levels of subtests
+
+_POINT = re.compile(r"(not ok|ok)(?=[ \t]|$)[ \t]*([0-9]{1,9})(?=[ \t]|$)[ \t]*(?:-[ \t]+)?(.*)")
+_UNNUMBERED = re.compile(r"(not ok|ok)()[ \t]+-[ \t]+(.*)")  # anything less may be somebody's prose
+_PLAN = re.compile(r"1\.\.([0-9]{1,9})(?=[ \t]|$)[ \t]*(#.*)?")
+_VERSION = re.compile(r"TAP version [0-9]{1,3}[ \t]*")
+_DIRECTIVE = re.compile(r"(?<!\\)#[ \t]*(skip|todo)(?:ped)?(?![a-z])(.*)", re.IGNORECASE)
+_TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
+_SUBTEST = re.compile(r"# Subtest: (.*)")
+_SIGN = re.compile(
+    r"^[ \t]*(?:TAP version [0-9]|1\.\.[0-9]+(?:[ \t]|$)|(?:not )?ok [0-9]+(?:[ \t\r]|$))", re.MULTILINE
+)
+
+
+def tap_start(text: str) -> int:
+    """Where the first version line, plan or numbered test point stands; -1 when there is none."""
+    found = _SIGN.search(text)
+    return found.start() if found else -1
+
+
+def read_tap(text: str) -> tuple[list[TestCase], list[str]]:
+    """The cases of a TAP stream and a line for an unkept plan or a bail-out.
+
+    Raises:
+        UnreadableReport: more cases than any project has.
+    """
+    stream = _Stream()
+    for line in _without_diagnostics(without_controls(text)):
+        stream.take(line)
+    return stream.finished()
+
+
+def _without_diagnostics(text: str) -> list[str]:
+    """Lines outside YAML blocks: a block may quote whole TAP streams.
+
+    A block that is never closed ends where the indentation falls below its own.
+    """
+    lines = []
+    block: int | None = None
+    for line in text.splitlines():
+        inner = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if block is not None and (not inner or indent >= block):
+            block = None if inner == "..." and indent == block else block
+            continue
+        block = indent if inner == "---" and indent else None
+        if block is None:
+            lines.append(line)
+    return lines
+
+
+@dataclass(slots=True)
+class _Level:
+    """The cases so far of one indentation, and how many points it had."""
+
+    indent: int
+    cases: list[TestCase] = field(default_factory=list)
+    points: int = 0
+
+
+class _Stream:
+    """Lines in, cases out."""
+
+    def __init__(self) -> None:
+        self._levels = [_Level(0)]
+        self._titles: dict[int, str] = {}  # indentation -> the running `# Subtest:`
+        self._problems: list[str] = []
+        self._planned: int | None = None
+        self._count = 0
+
+    def take(self, line: str) -> None:
+        """Reads one line; what is no TAP is somebody's output and is passed over."""
+        inner = line.strip()
+        indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+        if indent > MAX_INDENT:
+            return
+        if inner.startswith(("ok", "not ok")):
+            found = _POINT.fullmatch(inner) or _UNNUMBERED.fullmatch(inner)
+            if found:
+                self._point(indent, found)
+        elif inner.startswith("1..") and indent == 0 and (found := _PLAN.fullmatch(inner)):
+            self._planned = int(found[1])
+        elif inner.startswith("Bail out!"):
+            self._problems.append(one_line(inner, 200))
+        elif found := _SUBTEST.fullmatch(inner):
+            self._titles = {at: title for at, title in self._titles.items() if at < indent}
+            self._titles[indent] = clean_name(found[1])
+
+    def finished(self) -> tuple[list[TestCase], list[str]]:
+        """All cases; subtests whose summing-up never came keep the titles that were announced."""
+        top = self._levels[0]
+        if self._planned is not None and top.points < self._planned:
+            self._problems.append(f"{self._planned} tests were planned and {top.points} reported")
+        orphans = []
+        for level in self._levels[1:]:
+            above = [title for at, title in sorted(self._titles.items()) if at < level.indent]
+            orphans += [_under(" ".join(above), case) for case in level.cases]
+        return top.cases + orphans, self._problems
+
+    def _point(self, indent: int, found: re.Match[str]) -> None:
+        self._count += 1
+        if self._count > MAX_CASES:
+            raise UnreadableReport(f"more than {MAX_CASES:,} test points")
+        inner: list[TestCase] = []
+        while self._levels[-1].indent > indent:
+            inner = self._levels.pop().cases + inner
+        if self._levels[-1].indent < indent:
+            self._levels.append(_Level(indent))
+        level = self._levels[-1]
+        level.points += 1
+        case = _case(found, level.points)
+        level.cases += [_under(case.name, each) for each in inner]
+        if not inner or (case.outcome == "failed" and all(each.outcome == "passed" for each in inner)):
+            level.cases.append(case)
+
+
+def _under(title: str, case: TestCase) -> TestCase:
+    return replace(case, classname=clean_name(f"{title} {case.classname}")) if title else case
+
+
+def _case(found: re.Match[str], place: int) -> TestCase:
+    text = found[3]
+    directive = _DIRECTIVE.search(text)
+    if directive:
+        text = text[: directive.start()]
+    timing = _TIME.search(text)
+    if timing and timing.end() == len(text.rstrip()):
+        text = text[: timing.start()]
+    name = clean_name(text.replace("\\#", "#").replace("\\\\", "\\"))
+    return TestCase(
+        name=name or f"test {found[2] or place}",
+        outcome=_outcome(found[1], directive[1].lower() if directive else ""),
+        message=one_line(directive[2], 200) if directive else "",
+    )
+
+
+def _outcome(verdict: str, directive: str) -> Outcome:
+    """A skipped point did not run; a TODO that fails was not expected to pass, which is no pass."""
+    if directive == "skip" or (directive == "todo" and verdict != "ok"):
+        return "skipped"
+    return "passed" if verdict == "ok" else "failed"

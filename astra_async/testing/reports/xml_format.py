@@ -1,0 +1,250 @@
+"""JUnit XML as its many reporters write it, and xUnit.net's XML.
+
+The elements are walked here and not through junitparser: that library drops cases that stand outside a
+suite, refuses namespaces and xUnit.net, and keeps the whole tree in memory. lxml parses, as a stream of
+events without a tree; entities, document types and the network are off, and a report of 16 MB needs
+little more memory than its cases.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from astra_async.testing.reports.report_text import (
+    MAX_MESSAGE,
+    UnreadableReport,
+    clean_name,
+    one_line,
+    without_controls,
+)
+from astra_async.types import Outcome, TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_CASES = 100_000
+MAX_ELEMENTS = 2_000_000
+MAX_DEPTH = 200
+
+# Child elements of a case and what they make of it, the gravest deciding. `warning` is PHPUnit's (a
+# test without assertions or with a broken provider); surefire's `flakyFailure` and `rerunFailure` are
+# left out on purpose: the former ended well, the latter stands beside a `failure`.
+_CHILDREN: Mapping[str, Outcome] = {
+    "failure": "failed",
+    "error": "error",
+    "warning": "error",
+    "skipped": "skipped",
+    "disabled": "skipped",
+}
+_GRAVITY: Mapping[Outcome, int] = {"passed": 0, "skipped": 1, "failed": 2, "error": 3}
+# `status` and `result` attributes that say that a case did not run (GoogleTest, CTest, Catch2).
+_NOT_RUN = {"notrun", "disabled", "skipped", "suppressed", "ignored", "pending"}
+_XUNIT_RESULTS: Mapping[str, Outcome] = {
+    "pass": "passed",
+    "fail": "failed",
+    "skip": "skipped",
+    "notrun": "skipped",
+}
+_ROOTS: Mapping[str, Literal["junit", "xunit"]] = {
+    "testsuites": "junit",
+    "testsuite": "junit",
+    "testcase": "junit",
+    "assemblies": "xunit",
+    "assembly": "xunit",
+}
+_ROOT = re.compile(r"<((?:[\w.-]{1,40}:)?(?:testsuites?|assembl(?:ies|y)))[\s/>]")
+
+
+def xml_span(text: str) -> tuple[int, int]:
+    """Begin and end of the report in a text that may have other output round it; (-1, -1) without one.
+
+    A text that begins as markup is taken whole, whatever its root.
+    """
+    root = _ROOT.search(text)
+    if root is None:
+        return (0, len(text)) if text.lstrip().startswith("<") else (-1, -1)
+    closing = text.rfind(f"</{root[1]}")
+    end = text.find(">", closing) + 1 if closing > root.start() else text.rfind(">") + 1
+    return (0 if text.lstrip().startswith("<") else root.start()), end
+
+
+def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
+    """The cases of a JUnit or xUnit.net report and a line for whatever had to be mended.
+
+    Raises:
+        UnreadableReport: not well-formed even after illegal characters are stripped, a document type
+            (entities), too deep, too many elements, or another kind of document.
+    """
+    problem = ""
+    try:
+        reader = _parse(text)
+    except _NotWellFormed as error:
+        problem = f"not well-formed XML ({error}): read after stripping illegal characters"
+        try:
+            reader = _parse(_mended(text))
+        except _NotWellFormed as still:
+            raise UnreadableReport(f"not well-formed XML: {still}") from still
+    return reader.cases, [*([problem] if problem else []), *reader.problems]
+
+
+class _NotWellFormed(Exception):  # noqa: N818 - names what was seen
+    """The parser's complaint in one line."""
+
+
+def _parse(text: str) -> _CaseReader:
+    from lxml import etree
+
+    reader = _CaseReader()
+    parser = etree.XMLParser(
+        target=reader,  # type: ignore[arg-type]  # the stubs ask for every optional method
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=True,  # only for long texts: system-out may pass libxml2's 10 MB; depth is capped above
+    )
+    body = re.sub(r"\A\s*<\?xml\s[^>]{0,200}\?>", "", text)  # it may declare the bytes' encoding
+    try:
+        etree.fromstring(body.encode("utf-8", "replace"), parser)
+    except etree.XMLSyntaxError as error:
+        raise _NotWellFormed(one_line(error.msg or "no element found", 160)) from error
+    return reader
+
+
+_BAD_REFERENCE = re.compile(r"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,8}));")
+_BARE_AMPERSAND = re.compile(r"&(?!(?:lt|gt|amp|apos|quot|#[0-9]{1,8}|#x[0-9a-fA-F]{1,8});)")
+
+
+def _mended(text: str) -> str:
+    """Without escapes and control characters, also those written as references; bare `&` escaped."""
+
+    def legal(found: re.Match[str]) -> str:
+        number = int(found[1], 16) if found[1] else int(found[2])
+        is_text = number <= 0x10FFFF and bool(without_controls(chr(number)))  # noqa: PLR2004 - last code point
+        return found[0] if is_text else ""
+
+    return _BARE_AMPERSAND.sub("&amp;", _BAD_REFERENCE.sub(legal, without_controls(text)))
+
+
+class _CaseReader:
+    """Target of the parser: collects cases while elements go by."""
+
+    def __init__(self) -> None:
+        self.cases: list[TestCase] = []
+        self.problems: list[str] = []
+        self._kind: Literal["junit", "xunit"] | None = None
+        self._depth = 0
+        self._elements = 0
+        self._case: _OpenCase | None = None
+        self._suites: list[str] = []
+
+    def doctype(self, *_: str | None) -> None:
+        """A document type is met, before any of its entities is."""
+        raise UnreadableReport("it has a document type (an HTML page, or entities): refused")
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An element begins; counts are checked before anything is kept."""
+        self._depth += 1
+        self._elements += 1
+        if self._depth > MAX_DEPTH:
+            raise UnreadableReport(f"elements are nested deeper than {MAX_DEPTH} levels")
+        if self._elements > MAX_ELEMENTS:
+            raise UnreadableReport(f"more than {MAX_ELEMENTS:,} elements")
+        name = _local(tag)
+        if self._kind is None:
+            self._kind = _kind_of(name)
+        if self._case is not None:
+            self._case.child(name, attributes, self._depth)
+        elif name == ("testcase" if self._kind == "junit" else "test"):
+            self._case = _OpenCase(attributes, self._depth, self._kind)
+        elif name == "testsuite":
+            self._suites.append(attributes.get("name", ""))
+        elif name == "error" and self._kind == "junit":
+            suite = self._suites[-1] if self._suites else ""
+            self.problems.append(one_line(f"suite {suite}: {attributes.get('message', 'error')}", 200))
+
+    def data(self, text: str) -> None:
+        """Text of the running element: kept for messages only."""
+        if self._case is not None:
+            self._case.text(text)
+
+    def end(self, tag: str) -> None:
+        """An element ends; a case that ends is added."""
+        if self._case is not None and self._case.depth == self._depth:
+            if len(self.cases) >= MAX_CASES:
+                raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+            self.cases.append(self._case.finished())
+            self._case = None
+        elif _local(tag) == "testsuite" and self._suites:
+            self._suites.pop()
+        self._depth -= 1
+
+    def close(self) -> None:
+        """The document ends."""
+
+
+def _kind_of(root: str) -> Literal["junit", "xunit"]:
+    kind = _ROOTS.get(root)
+    if kind is None:
+        raise UnreadableReport(f"its root is <{one_line(root, 60)}>: neither a JUnit nor an xUnit.net report")
+    return kind
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+class _OpenCase:
+    """One case whose element has begun."""
+
+    def __init__(self, attributes: Mapping[str, str], depth: int, kind: Literal["junit", "xunit"]) -> None:
+        self.depth = depth
+        self._attributes = dict(attributes)
+        self._kind = kind
+        self._outcome = _attribute_outcome(attributes, kind)
+        self._message = ""
+        self._texts: list[str] | None = None  # of the child that decides, while it is open
+
+    def child(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
+        if self._kind == "xunit":
+            self._settle()
+            self._texts = [] if name == "message" and not self._message else None
+        elif depth == self.depth + 1:
+            self._settle()
+            outcome = _CHILDREN.get(name)
+            if outcome is not None and _GRAVITY[outcome] > _GRAVITY[self._outcome]:
+                self._outcome = outcome
+                self._message = attributes.get("message", "")
+                self._texts = [] if not self._message else None
+
+    def text(self, text: str) -> None:
+        if self._texts is not None and len(self._texts) < MAX_MESSAGE:
+            self._texts.append(text[:MAX_MESSAGE])
+
+    def _settle(self) -> None:
+        if self._texts is not None:
+            self._message = "".join(self._texts).strip()
+            self._texts = None
+
+    def finished(self) -> TestCase:
+        self._settle()
+        name, classname = clean_name(self._attributes.get("name", "")), self._attributes.get("classname", "")
+        if self._kind == "xunit":
+            # xUnit.net's name is `Namespace.Class.Method(arguments)`, its type `Namespace.Class`.
+            classname = self._attributes.get("type", "")
+            name = name.removeprefix(classname + ".") if classname else name
+        return TestCase(
+            name=name or clean_name(classname),
+            outcome=self._outcome,
+            classname=clean_name(classname) if name else "",
+            file=clean_name(self._attributes.get("file", self._attributes.get("filepath", ""))),
+            message=without_controls(self._message[:MAX_MESSAGE]),
+        )
+
+
+def _attribute_outcome(attributes: Mapping[str, str], kind: Literal["junit", "xunit"]) -> Outcome:
+    if kind == "xunit":
+        return _XUNIT_RESULTS.get(attributes.get("result", "").lower(), "error")
+    said = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
+    return "skipped" if said & _NOT_RUN else "passed"

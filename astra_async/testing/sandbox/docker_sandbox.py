@@ -1,0 +1,298 @@
+"""The Sandbox on a Docker Engine: slots, containers made ahead, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.execution import execute
+from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look
+from astra_async.testing.sandbox.hardened import PROJECT, hardened
+from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, remove_all, sweep, sweep_own
+from astra_async.testing.sandbox.upload import upload_archive
+from astra_async.types import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+
+    from astra_async.types import Execution, Job
+
+_T = TypeVar("_T")
+_IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
+_LOOK_S = 60.0
+_PING_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a container made ahead is fit for."""
+
+    image: str
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    kind: _Kind
+    container: str
+    made_at: float
+
+
+class DockerSandbox:
+    """Runs every job in a fresh container, `slots` of them at once; see `types.Sandbox`.
+
+    Containers made ahead are created and not started; there are at most `slots` of them. `waiting` and
+    `running` count jobs. An engine that does not answer before a job has begun is given `patience_s`
+    seconds to come back (a restart takes a few).
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        run_id: str,
+        slots: int,
+        patience_s: float = 120.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.engine = engine
+        self.slots = slots
+        self.waiting = 0
+        self.running = 0
+        self._run_id = run_id
+        self._patience_s = patience_s
+        self._clock = clock
+        self._labels = {RUN_LABEL: run_id, OWNER_LABEL: owner()}
+        self._free = asyncio.Semaphore(slots)
+        self._ahead: list[_Ahead] = []
+        self._making: Counter[_Kind] = Counter()
+        self._image_ids: dict[str, str] = {}
+        self._fitness: dict[str, asyncio.Task[Fitness]] = {}
+        self._leftovers: set[str] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, *, run_id: str, slots: int, docker_host: str | None = None) -> Self:
+        """Connect to the engine, and remove what dead runs left there.
+
+        Raises:
+            EngineUnavailable: no Docker Engine answers.
+        """
+        engine = await Engine.open(docker_host)
+        try:
+            await sweep(engine, run_id)
+        except BaseException:
+            await engine.close()
+            raise
+        return cls(engine, run_id=run_id, slots=slots)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Remove every container of this run that this process made, and disconnect."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            while self._tasks:
+                await asyncio.wait(set(self._tasks))
+            await remove_all(self.engine, [each.container for each in self._ahead] + list(self._leftovers))
+            await sweep_own(self.engine, self._run_id)
+        except SandboxError as error:
+            _log.warning("containers may be left until the next run sweeps them: %s", error)
+        finally:
+            self._ahead.clear()
+            await self.engine.close()
+
+    async def image_id(self, image: str) -> str:
+        """The content id (sha256:...) of an image, the same one for as long as the sandbox is open.
+
+        Raises:
+            ImageError: the engine has no such image.
+        """
+        if image not in self._image_ids:
+            found = await self.engine.image(image)
+            if found is None:
+                raise ImageError(
+                    f"Image {image} is not there; build it (`astra images build`) or `docker pull {image}`"
+                )
+            self._image_ids[image] = str(found["Id"])
+        return self._image_ids[image]
+
+    def expect(self, image: str, limits: Limits) -> None:
+        """An answer for this image is under way: a container may be made ahead. Never blocks."""
+        kind = _Kind(image, limits)
+        if self._closed or len(self._ahead) + self._making.total() >= self.slots + len(self._idle()):
+            return
+        self._making[kind] += 1
+        self._spawn(self._make_ahead(kind))
+
+    async def run(self, job: Job) -> Execution:
+        """Run the job's command in a container of its own; waits for a free slot first.
+
+        Raises:
+            ImageError, ContainerLost, EngineUnavailable, SandboxError: see `errors`.
+        """
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        self.running += 1
+        try:
+            return await self._run(job)
+        finally:
+            self.running -= 1
+            self._free.release()
+
+    async def _run(self, job: Job) -> Execution:
+        try:
+            fitness = await self._fit(job.image)
+            return await self._run_as(job, fitness)
+        except EngineUnavailable:
+            # Nothing has run yet: a running command's lost connection is ContainerLost.
+            await self._engine_is_back()
+        return await self._run_as(job, await self._fit(job.image))
+
+    async def _run_as(self, job: Job, fitness: Fitness) -> Execution:
+        archive = upload_archive(job.archive, PROJECT, (fitness.uid, fitness.gid))
+        while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
+            async with self._removing(ahead):
+                try:
+                    await self.engine.upload(ahead, "/", archive)
+                except ContainerLost:
+                    continue  # somebody pruned it while it lay ready
+                return await execute(self.engine, ahead, job)
+        fresh = await self._create(job.image, job.limits, fitness.user, fitness.home)
+        async with self._removing(fresh):
+            await self.engine.upload(fresh, "/", archive)
+            return await execute(self.engine, fresh, job)
+
+    async def _engine_is_back(self) -> None:
+        """Wait for a restarting engine; raises EngineUnavailable when it stays away."""
+        last_try = self._clock() + self._patience_s
+        while True:
+            try:
+                await self.engine.ping()
+            except EngineUnavailable:
+                if self._clock() > last_try:
+                    raise
+                await asyncio.sleep(_PING_S)
+            else:
+                return
+
+    # --- containers made ahead --------------------------------------------------------------------
+
+    def _take(self, kind: _Kind) -> str | None:
+        for each in self._ahead:
+            if each.kind == kind:
+                self._ahead.remove(each)
+                return each.container
+        return None
+
+    def _idle(self) -> list[_Ahead]:
+        return [each for each in self._ahead if self._clock() - each.made_at > _IDLE_S]
+
+    async def _make_ahead(self, kind: _Kind) -> None:
+        try:
+            for each in self._idle()[:1]:
+                self._ahead.remove(each)
+                await self._remove(each.container)
+            fitness = await self._fit(kind.image)
+            container = await self._create(kind.image, kind.limits, fitness.user, fitness.home)
+            self._ahead.append(_Ahead(kind, container, self._clock()))
+        except SandboxError as error:
+            _log.info("no container made ahead: %s", error)  # the run meets the same error and reports it
+        finally:
+            self._making[kind] -= 1
+
+    # --- one container's beginning and end -----------------------------------------------------------
+
+    async def _fit(self, image: str) -> Fitness:
+        """Fitness of an image; looked at once, whoever asks first, and again after a failure."""
+        image_id = await self.image_id(image)
+        task = self._fitness.get(image_id)
+        if task is None or (task.done() and task.exception()):
+            task = self._spawn(self._look(image))
+            self._fitness[image_id] = task
+        return await asyncio.shield(task)
+
+    async def _look(self, image: str) -> Fitness:
+        found = await self.engine.image(await self.image_id(image)) or {}
+        user = declared_user((found.get("Config") or {}).get("User") or "")
+        fitness = await self._look_as(image, user)
+        if fitness.uid == 0:  # another name of root
+            fitness = await self._look_as(image, "{}:{}".format(*UNPRIVILEGED))
+        return fitness
+
+    async def _look_as(self, image: str, user: str) -> Fitness:
+        limits = Limits(timeout_s=_LOOK_S)
+        container = await self._create(image, limits, user, "")
+        async with self._removing(container):
+            return await look(self.engine, container, limits)
+
+    async def _create(self, image: str, limits: Limits, user: str, home: str) -> str:
+        """Create a container; a cancellation waits for the engine's answer and removes it again."""
+        config = hardened(await self.image_id(image), limits, user=user, home=home, labels=self._labels)
+        creation = self._spawn(self.engine.create(config, f"astra-{secrets.token_hex(8)}"))
+        try:
+            return await asyncio.shield(creation)
+        except asyncio.CancelledError:
+            await self._finish(self._undo(creation))
+            raise
+
+    async def _undo(self, creation: asyncio.Task[str]) -> None:
+        try:
+            container = await creation
+        except SandboxError:
+            return  # nothing was made
+        await self._remove(container)
+
+    @asynccontextmanager
+    async def _removing(self, container: str) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._finish(self._remove(container))
+
+    async def _remove(self, container: str) -> None:
+        try:
+            await self.engine.remove(container)
+        except SandboxError as error:
+            self._leftovers.add(container)
+            _log.warning("container %s is removed later: %s", container[:12], error)
+
+    async def _finish(self, work: Coroutine[object, object, _T]) -> _T:
+        """Await work that must end whatever happens to the caller; `close` awaits what outlives it."""
+        task = self._spawn(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                await asyncio.wait({task})
+            raise
+
+    def _spawn(self, work: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._settled)
+        return task
+
+    def _settled(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # marks it as seen: whoever awaits the task gets it, and nobody may be left

@@ -1,0 +1,53 @@
+"""`python -m astra_async.testing.sandbox.leftovers RUN_ID`: removes containers of a run that has ended.
+
+A program that must stop within two seconds cannot wait for an engine that takes longer to remove a
+container: it starts this process and goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from astra_async.errors import SandboxError
+from astra_async.testing.sandbox.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Twice more: the engine may still be creating what it was asked for last.
+_PAUSES_S = (0.5, 5.0, 20.0)
+_NEEDED = ("PATH", "HOME")
+
+
+def remove_later(run_id: str, environ: Mapping[str, str]) -> None:
+    """Begin to remove what this process made for the run and leaves behind; never waits."""
+    needed = {name: value for name, value in environ.items() if name in _NEEDED or name[:7] == "DOCKER_"}
+    subprocess.Popen(
+        [sys.executable, "-I", "-m", "astra_async.testing.sandbox.leftovers", run_id],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=needed,  # no key reaches it
+        start_new_session=True,
+    )
+
+
+async def _remove(run_id: str) -> None:
+    from astra_async.testing.sandbox.engine import Engine
+
+    for pause_s in _PAUSES_S:
+        await asyncio.sleep(pause_s)
+        try:
+            async with await Engine.open(answers_within_s=60.0) as engine:
+                await sweep(engine, run_id)
+        except SandboxError:
+            continue  # the next run on this directory sweeps as well
+
+
+if __name__ == "__main__":
+    os.chdir("/")
+    asyncio.run(_remove(sys.argv[1]))

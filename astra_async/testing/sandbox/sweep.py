@@ -1,0 +1,111 @@
+"""Labels every container with its run and its owner, and removes those that a dead owner left.
+
+An owner is a process, named `boot:pid namespace:pid:start time`. It is judged only from where it can
+be seen: on the same boot of the same host and in the same pid namespace. An owner seen from there is
+dead when no process has its pid and its start time. From anywhere else (another host on a shared
+engine, a runner in a container of its own, before a reboot) only this run's own containers are
+removed: a run directory has one writer, so whoever else wrote to this run has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from astra_async.errors import SandboxError
+
+if TYPE_CHECKING:
+    from astra_async.testing.sandbox.engine import Engine
+
+RUN_LABEL = "astra.run"
+OWNER_LABEL = "astra.owner"
+_AT_ONCE = 16
+_START_TIME = 19  # field 22 of proc(5) stat, counted after the command's closing parenthesis
+_log = logging.getLogger(__name__)
+
+
+def owner() -> str:
+    """The name of this process as an owner."""
+    return f"{_place()}:{os.getpid()}:{_start_time(os.getpid())}"
+
+
+async def sweep(engine: Engine, run_id: str) -> int:
+    """Remove what dead runs, and earlier processes of this run, left behind; returns how many.
+
+    Containers of living owners stay, this process's own too: those it removes itself.
+    """
+    leftovers = [
+        summary["Id"]
+        for summary in await engine.containers(RUN_LABEL)
+        if _left_behind(summary["Labels"].get(OWNER_LABEL, ""), summary["Labels"][RUN_LABEL] == run_id)
+    ]
+    return await remove_all(engine, leftovers)
+
+
+async def sweep_own(engine: Engine, run_id: str) -> int:
+    """Remove every container that this process made for the run; returns how many."""
+    mine = owner()
+    own = [
+        summary["Id"]
+        for summary in await engine.containers(f"{RUN_LABEL}={run_id}")
+        if summary["Labels"].get(OWNER_LABEL) == mine
+    ]
+    return await remove_all(engine, own)
+
+
+async def remove_all(engine: Engine, containers: list[str]) -> int:
+    """Remove containers, a bounded number at once; returns how many are gone. One failure stops no other."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def remove(container: str) -> int:
+        async with gate:
+            try:
+                await engine.remove(container)
+            except SandboxError as error:
+                _log.warning("container %s stays: %s", container[:12], error)
+                return 0
+        return 1
+
+    return sum(await asyncio.gather(*(remove(container) for container in containers)))
+
+
+def _left_behind(name: str, of_this_run: bool) -> bool:  # noqa: FBT001 - private
+    place, _, process = name.rpartition(":")
+    place, _, pid = place.rpartition(":")
+    if place != _place() or not pid.isdigit():
+        return of_this_run
+    return _start_time(int(pid)) != process
+
+
+def _place() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:  # no Linux: an owner is judged by its pid alone, on hosts of the same name
+        return os.uname().nodename
+    return f"{boot}:{namespace.strip('pid:[]')}"
+
+
+def _start_time(pid: int) -> str:
+    """When a process started, in clock ticks since boot; "0" if that cannot be known, "" if it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except FileNotFoundError:
+        return "" if Path("/proc/self").exists() else _alive_without_proc(pid)
+    except ProcessLookupError:
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] in "ZX" else fields[_START_TIME]
+
+
+def _alive_without_proc(pid: int) -> str:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "0"

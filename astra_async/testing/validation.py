@@ -1,0 +1,229 @@
+"""Is a problem fit to measure a model? Untouched project, reference, known faulty answers, repeated.
+
+A problem is unfit when its reference stays below full marks, when repetitions disagree, when its tests
+are not the expected ones, when the untouched project earns full marks already, or when a known faulty
+answer does not earn its known score. Without a reference it is unverified, not unfit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ProjectError, SandboxError
+from astra_async.overlay import integrate
+from astra_async.testing.verdict import judge, run_tests
+from astra_async.types import Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from astra_async.problems.prepare import Prepared
+    from astra_async.testing.expected import Expectations, Expected
+    from astra_async.types import Failure, Limits, Sandbox, Solution, Verdict
+
+UNTOUCHED = "untouched"
+REFERENCE = "reference"
+_NAMED = 5  # tests named in a reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One set of changes to try: `solution` None is the untouched project; `expected_passed` if known."""
+
+    name: str
+    solution: Solution | None
+    expected_passed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed.
+
+    `failures` says how each ended. `unreported` are expected tests of which no repetition told anything;
+    `unexpected` are tests that ran and are not expected.
+    """
+
+    name: str
+    passed: tuple[int, ...]
+    total: int
+    seconds: tuple[float, ...]
+    failures: tuple[Failure | None, ...] = ()
+    flaky: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    expected_passed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitness:
+    """What was found about one problem; `reasons` is empty when it is fit (or unverified).
+
+    `image_bytes` is the size of the image on disk, layers shared with other images included.
+    """
+
+    problem_id: str
+    image: str = ""
+    image_bytes: int | None = None
+    total: int | None = None
+    learned_from: str = ""
+    trials: tuple[Trial, ...] = ()
+    reasons: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> str:
+        """`fit`, `unverified` (no reference) or `unfit`."""
+        if self.reasons:
+            return "unfit"
+        return "fit" if any(trial.name == REFERENCE for trial in self.trials) else "unverified"
+
+
+class Validator:
+    """Tries candidates on problems in a sandbox."""
+
+    def __init__(self, sandbox: Sandbox, expectations: Expectations, limits: Limits, *, repeat: int) -> None:
+        self._sandbox = sandbox
+        self._expectations = expectations
+        self._limits = limits
+        self._repeat = repeat
+
+    async def check(
+        self,
+        prepared: Prepared,
+        image: str,
+        faulty: Sequence[Candidate] = (),
+        *,
+        on_trial: Callable[[str, Trial], None] | None = None,
+    ) -> Fitness:
+        """Everything about one problem. Raises EngineUnavailable."""
+        problem_id = prepared.problem.id
+        try:
+            expected = await self._expectations.of(prepared, image)
+        except (ProjectError, SandboxError) as error:
+            return Fitness(problem_id=problem_id, image=image, reasons=(str(error),))
+        candidates = [Candidate(name=UNTOUCHED, solution=None)]
+        if prepared.reference is not None:
+            candidates.append(Candidate(name=REFERENCE, solution=prepared.reference))
+        trials = []
+        for candidate in (*candidates, *faulty):
+            trial = await self._try(prepared, image, expected, candidate)
+            trials.append(trial)
+            if on_trial:
+                on_trial(problem_id, trial)
+        return Fitness(
+            problem_id=problem_id,
+            image=image,
+            total=len(expected.tests),
+            learned_from=expected.source,
+            trials=tuple(trials),
+            reasons=(
+                *(reason for trial in trials for reason in _reasons(trial)),
+                *_count(trials[0] if prepared.reference is None else trials[1]),
+            ),
+        )
+
+    async def _try(self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate) -> Trial:
+        changed: Mapping[str, bytes] = {}
+        dropped: tuple[str, ...] = ()
+        if candidate.solution is not None:
+            integrated = integrate(prepared.project, candidate.solution, prepared.policy)
+            if isinstance(integrated, Unusable):
+                dropped = (integrated.reason,)
+            else:
+                changed = integrated.files
+                dropped = tuple(f"{item.path} ({item.reason})" for item in integrated.dropped)
+        runs = await asyncio.gather(
+            *(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
+        )
+        verdicts = [verdict for verdict, _, _ in runs]
+        return Trial(
+            name=candidate.name,
+            passed=tuple(verdict.passed for verdict in verdicts),
+            total=len(expected.tests),
+            seconds=tuple(seconds for _, _, seconds in runs),
+            failures=tuple(failure for _, failure, _ in runs),
+            flaky=_flaky(verdicts),
+            unreported=_unreported(verdicts),
+            unexpected=_unexpected(verdicts),
+            dropped=dropped,
+            expected_passed=candidate.expected_passed,
+        )
+
+    async def _run(
+        self, prepared: Prepared, image: str, changed: Mapping[str, bytes], expected: Expected
+    ) -> tuple[Verdict, Failure | None, float]:
+        tested = await run_tests(self._sandbox, prepared, image, changed, self._limits)
+        verdict, failure, _ = judge(tested, expected.tests)
+        return verdict, failure, tested.execution.duration_s
+
+
+def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Names of the tests whose outcomes differ between repetitions."""
+    seen: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for verdict in verdicts:
+        outcomes: dict[str, list[str]] = defaultdict(list)
+        for test in verdict.tests:
+            outcomes[test.name].append(test.outcome)
+        for name, values in outcomes.items():
+            seen[name].add(tuple(values))
+    return tuple(name for name, kinds in seen.items() if len(kinds) > 1)
+
+
+def _unreported(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    reported = {test.name for verdict in verdicts for test in verdict.tests if test.outcome != "missing"}
+    names = dict.fromkeys(test.name for verdict in verdicts for test in verdict.tests)
+    return tuple(name for name in names if name not in reported)
+
+
+def _unexpected(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Names of extra tests that ran: a skipped one and a failed hook count nowhere."""
+    extra = (test for verdict in verdicts for test in verdict.extra_tests)
+    return tuple(dict.fromkeys(test.name for test in extra if test.outcome in ("passed", "failed")))
+
+
+def _count(trial: Trial) -> list[str]:
+    """Where the tests that ran are not those that are expected.
+
+    Shown by the reference, else by the untouched project, which need not get as far as all its tests.
+    """
+    reasons = []
+    if trial.unreported and trial.name == REFERENCE:
+        reasons.append(
+            f"{len(trial.unreported)} of {trial.total} expected tests never ran: {_named(trial.unreported)}"
+        )
+    if trial.unexpected:
+        count = trial.total + len(trial.unexpected) - len(trial.unreported)
+        reasons.append(
+            f"{count} tests ran and {trial.total} are expected; not expected: {_named(trial.unexpected)}"
+        )
+    return reasons
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return " | ".join(names[:_NAMED]) + more
+
+
+def _reasons(trial: Trial) -> list[str]:
+    reasons = []
+    if trial.flaky:
+        reasons.append(f"{trial.name}: flaky tests: {' | '.join(trial.flaky)}")
+    passed = _range(trial)
+    if trial.name == REFERENCE:
+        if min(trial.passed) < trial.total:
+            reasons.append(f"the reference passes {passed} of {trial.total}")
+        if trial.dropped:
+            reasons.append(f"the reference changes what an answer may not: {', '.join(trial.dropped)}")
+    elif trial.name == UNTOUCHED and max(trial.passed) == trial.total:
+        reasons.append(f"the untouched project passes all {trial.total} tests already")
+    elif trial.expected_passed is not None and set(trial.passed) != {trial.expected_passed}:
+        reasons.append(f"{trial.name}: passes {passed} of {trial.total}, expected {trial.expected_passed}")
+    return reasons
+
+
+def _range(trial: Trial) -> str:
+    low, high = min(trial.passed), max(trial.passed)
+    return str(low) if low == high else f"{low} to {high}"

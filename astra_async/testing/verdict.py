@@ -1,0 +1,136 @@
+"""From changed files to a verdict: the container's job, its reports, and what its failure is called."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from astra_async.overlay import project_archive
+from astra_async.testing.counting import grade
+from astra_async.testing.reports import read_reports
+from astra_async.types import Job, NamedOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from astra_async.problems.prepare import Prepared
+    from astra_async.types import (
+        Execution,
+        ExpectedTest,
+        Failure,
+        Limits,
+        Sandbox,
+        TestReport,
+        Verdict,
+    )
+
+OUTPUT_TAIL_BYTES = 2000
+_SLOW_REPORT_BYTES = 256 * 1024  # beyond this a report is read in a thread, not on the loop
+# What compilers, bundlers and interpreters print when the code cannot even be loaded.
+_BUILD_SIGNS = re.compile(
+    r"SyntaxError|Syntax Error|ParseError|IndentationError|TabError|Module parse failed|Failed to compile"
+    r"|COMPILATION ERROR|Compilation failure|cannot find symbol|error TS\d+|error CS\d+|error NG\d+"
+    r"|error: .*expected|Build FAILED|BUILD FAILURE|Test suite failed to run|Cannot find module"
+    r"|ModuleNotFoundError|ImportError|LoadError|syntax error, unexpected|\d+ errors?\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """One run of a problem's tests: what the container did and what its reports say."""
+
+    __test__: ClassVar[bool] = False  # not a test for pytest to collect
+
+    execution: Execution
+    report: TestReport
+
+
+async def run_tests(
+    sandbox: Sandbox, prepared: Prepared, image: str, changed: Mapping[str, bytes], limits: Limits
+) -> Tested:
+    """Run the problem's tests on its project with `changed` laid over. Raises SandboxError."""
+    problem = prepared.problem
+    job = Job(
+        image=image,
+        archive=project_archive(prepared.project, changed),
+        command=prepared.command,
+        result_files=problem.result_files,
+        environment=prepared.environment,
+        limits=limits_for(prepared, limits),
+        label=problem.id,
+    )
+    execution = await sandbox.run(job)
+    return Tested(execution=execution, report=await _read(execution, problem.result_files))
+
+
+def limits_for(prepared: Prepared, limits: Limits) -> Limits:
+    """The run's limits with the problem's own time-out where it has one."""
+    timeout_s = prepared.problem.timeout_s
+    return limits if timeout_s is None else replace(limits, timeout_s=timeout_s)
+
+
+def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Failure | None, str]:
+    """The verdict, its failure (None: all passed) and one line of explanation where one helps.
+
+    A time-out, the container's memory or disk limit and a report without any case score 0 of T,
+    whatever a half-written report says (INTERFACE.md, "Run directory").
+    """
+    verdict = grade(tested.report, expected)
+    stopped = _stopped(tested.execution)
+    if stopped is None and tested.report.cases:
+        return verdict, None if verdict.passed == verdict.total else "tests_failed", ""
+    failure, note = stopped or _without_report(tested)
+    return none_passed(verdict), failure, note
+
+
+def none_passed(verdict: Verdict) -> Verdict:
+    """The verdict without its passed tests: nothing that such a run reports counts."""
+    return replace(
+        verdict,
+        passed=0,
+        tests=tuple(
+            NamedOutcome(name=test.name, outcome="missing" if test.outcome == "passed" else test.outcome)
+            for test in verdict.tests
+        ),
+    )
+
+
+def not_built(tested: Tested) -> bool:
+    """Whether the run ended by itself, reported nothing, and its output tells of code that does not build."""
+    silent = not tested.report.cases and _stopped(tested.execution) is None
+    return silent and bool(_BUILD_SIGNS.search(tested.execution.output))
+
+
+def tail(output: str) -> str:
+    """The end of an output, at most OUTPUT_TAIL_BYTES of UTF-8."""
+    return output.encode()[-OUTPUT_TAIL_BYTES:].decode(errors="ignore")
+
+
+def _stopped(execution: Execution) -> tuple[Failure, str] | None:
+    if execution.timed_out:
+        return "timeout", f"stopped after {execution.duration_s:.0f} s"
+    if execution.out_of_memory:
+        return "out_of_memory", "the container's memory limit was hit"
+    if execution.failed_limit:
+        return "no_report", f"stopped: the container's {execution.failed_limit} limit was hit"
+    return None
+
+
+def _without_report(tested: Tested) -> tuple[Failure, str]:
+    note = "; ".join(tested.report.problems) or "the test command reported no test case"
+    return "build_failure" if not_built(tested) else "no_report", note
+
+
+async def _read(execution: Execution, result_files: Sequence[str]) -> TestReport:
+    size = sum(map(len, execution.reports.values()))
+    if size <= _SLOW_REPORT_BYTES and len(execution.stdout) <= _SLOW_REPORT_BYTES:
+        report = read_reports(execution.reports, execution.stdout, result_files=result_files)
+    else:
+        report = await asyncio.to_thread(
+            read_reports, execution.reports, execution.stdout, result_files=result_files
+        )
+    if not execution.report_problems:
+        return report
+    return replace(report, problems=(*execution.report_problems, *report.problems))

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from astra_async.errors import StorageError
+from astra_async.running.log import AppendLog, decode, encode, scan, without_surrogates, write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    text: str
+    inner: tuple[Inner, ...]
+
+
+def test_appended_records_are_found_again_by_offset_and_by_scan(tmp_path: Path) -> None:
+    log = AppendLog.open(tmp_path / "a.jsonl")
+    places = [log.append({"n": n, "text": "ä\n" * n}) for n in range(5)]
+    assert [log.read_at(*place)["n"] for place in places] == list(range(5))
+    log.close()
+    lines = list(scan(tmp_path / "a.jsonl"))
+    assert [(number, offset, len(line)) for number, offset, line in lines] == [
+        (n + 1, *place) for n, place in enumerate(places)
+    ]
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"n": 1', b'{"n": 1}', b"x" * 200_000])
+def test_a_torn_tail_is_cut_off_and_counted(tmp_path: Path, torn: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"n": 0}\n' + torn)
+    log = AppendLog.open(path)
+    assert log.cut_bytes == len(torn)
+    place = log.append({"n": 1})
+    assert log.read_at(*place) == {"n": 1}
+    log.close()
+    assert path.read_bytes() == b'{"n": 0}\n{"n":1}\n'
+
+
+def test_a_file_that_is_one_torn_line_becomes_empty(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"{")
+    log = AppendLog.open(path)
+    log.close()
+    assert path.read_bytes() == b""
+
+
+def test_lone_surrogates_anywhere_in_a_record_become_replacement_characters() -> None:
+    record = Outer("ok \ud800 end", (Inner("\udfff"),))
+    assert decode(encode(record)) == {"text": "ok \ufffd end", "inner": [{"path": "\ufffd"}]}
+
+
+def test_text_without_surrogates_is_the_same_object() -> None:
+    text = "grüße 🎈"
+    assert without_surrogates(text) is text
+
+
+def test_a_full_disk_is_one_clear_line_and_leaves_no_torn_record(tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(mount)], check=True)
+    try:
+        log = AppendLog.open(mount / "a.jsonl")
+        log.append({"text": "x" * 40_000})
+        with pytest.raises(StorageError, match=r"No space left.*resume"):
+            log.append({"text": "y" * 60_000})
+        log.append({"n": 1})
+        log.close()
+        assert [decode(line).get("n") for _, _, line in scan(mount / "a.jsonl")] == [None, 1]
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_an_unwritable_place_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No such file"):
+        AppendLog.open(tmp_path / "nowhere" / "a.jsonl")
+
+
+def test_an_atomic_write_replaces_and_leaves_no_draft(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    write_atomically(path, b"old")
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [file.name for file in tmp_path.iterdir()] == ["run.json"]

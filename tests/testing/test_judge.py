@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from astra_async.testing.verdict import Tested, judge, tail
+from astra_async.types import Execution, ExpectedTest, Outcome, TestCase, TestReport
+
+EXPECTED = tuple(ExpectedTest(name=name) for name in ("a", "b"))
+
+
+def ran(*outcomes: Outcome, **execution: Any) -> Tested:
+    cases = tuple(TestCase(name=name, outcome=outcome) for name, outcome in zip("abc", outcomes))  # noqa: B905
+    return Tested(
+        execution=Execution(**{"exit_code": 0, "duration_s": 2.0, **execution}),
+        report=TestReport(cases=cases, problems=() if cases else ("junit.xml is not there",)),
+    )
+
+
+def test_all_passed_is_no_failure_whatever_the_exit_code_says() -> None:
+    verdict, failure, note = judge(ran("passed", "passed", exit_code=7), EXPECTED)
+    assert (verdict.passed, verdict.total, failure, note) == (2, 2, None, "")
+
+
+def test_a_failing_test_is_tests_failed_although_the_exit_code_is_zero() -> None:
+    verdict, failure, _ = judge(ran("passed", "failed"), EXPECTED)
+    assert (verdict.passed, failure) == (1, "tests_failed")
+
+
+def test_extra_tests_are_recorded_and_ignored() -> None:
+    verdict, failure, _ = judge(ran("passed", "passed", "failed"), EXPECTED)
+    assert failure is None
+    assert [test.name for test in verdict.extra_tests] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("execution", "failure", "said"),
+    [
+        ({"timed_out": True}, "timeout", "stopped after 2 s"),
+        ({"out_of_memory": True}, "out_of_memory", "memory limit"),
+        ({"failed_limit": "disk"}, "no_report", "disk limit"),
+    ],
+)
+def test_a_run_that_was_stopped_scores_nothing_whatever_its_report_says(
+    execution: dict[str, Any], failure: str, said: str
+) -> None:
+    verdict, found, note = judge(ran("passed", "passed", **execution), EXPECTED)
+    assert (verdict.passed, verdict.total, found) == (0, 2, failure)
+    assert said in note
+    assert {test.outcome for test in verdict.tests} == {"missing"}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "/projects/challenge/app.js:3\nSyntaxError: Unexpected token '}'",
+        "src/App.java:[12,9] error: ';' expected",
+        "[ERROR] COMPILATION ERROR :",
+        "Program.cs(3,5): error CS1002: ; expected",
+        "src/app.ts:1:1 - error TS2304: Cannot find name 'x'.",
+        "  File 'views.py', line 3\nIndentationError: unexpected indent",
+        "app/models/job.rb:3: syntax error, unexpected end-of-input",
+    ],
+)
+def test_code_that_does_not_build_is_a_build_failure(output: str) -> None:
+    assert judge(ran(output=output, exit_code=1), EXPECTED)[1] == "build_failure"
+
+
+def test_silence_is_no_report_and_says_which_file_is_missing() -> None:
+    verdict, failure, note = judge(ran(output="all is well"), EXPECTED)
+    assert (verdict.passed, verdict.total, failure, note) == (0, 2, "no_report", "junit.xml is not there")
+
+
+def test_the_tail_is_cut_by_bytes_and_never_within_a_character() -> None:
+    assert tail("é" * 3000) == "é" * 1000
+    assert len(tail("a" + "é" * 3000).encode()) <= 2000
+    assert tail("short") == "short"
