@@ -17,12 +17,10 @@ A body fails in one of four manners, drawn for each test (`draw_manner`):
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    import random
+from typing import NamedTuple, Protocol
 
 # A test's own title last, before it the groups that it stands in, outermost first: ("describe", "it"),
 # ("TestClass", "test_method"). As the report has them as far as the source tells.
@@ -47,10 +45,12 @@ class Rewritten:
     `certain` holds a test once for each name that a report may give it. `left_out` tells, by a title or a
     place such as `line 12`, why a test's failing cannot be promised under a name: its title is computed,
     it comes from shared examples or a base class, it is generated. Without a choice such bodies are
-    rewritten too, where they can be; with one they stay as they are.
+    rewritten too, where they can be; with one they stay as they are. `runner` is what the file's own text
+    is written for (`rspec`, `jest`), for people to read.
     """
 
     text: str
+    runner: str = ""
     certain: tuple[Titles, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -67,6 +67,16 @@ class Rewriter(Protocol):
         ...
 
 
+class Settled(random.Random):
+    """Draws values like any generator, but always the same manner."""
+
+    def __init__(self, manner: Manner, seed: int) -> None:
+        super().__init__(seed)
+        self.manner = manner
+
+
 def draw_manner(rng: random.Random) -> Manner:
     """How the next body fails."""
+    if isinstance(rng, Settled):
+        return rng.manner
     return Manner(rng.random() < _AT_ONCE, rng.random() < 0.5)  # noqa: PLR2004 - half and half

@@ -1,0 +1,158 @@
+"""Statements that fail, in Python: assertions of the kinds that a test uses itself, and plain exceptions."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+
+    from astra_async.integrity.rewriting import Manner
+
+Constant = bool | int | float | str | bytes | None
+_EXCEPTIONS = (
+    "RuntimeError",
+    "ValueError",
+    "KeyError",
+    "LookupError",
+    "TypeError",
+    "OSError",
+    "AssertionError",
+)
+_RESPONSE = "__import__('django.http', fromlist=['http']).HttpResponse({b!r})"
+# {a} and {b} are two different constants of one kind, {more} is a number greater than {less}.
+_METHODS = {
+    "assertEqual": "self.assertEqual({a!r}, {b!r})",
+    "assertNotEqual": "self.assertNotEqual({b!r}, {b!r})",
+    "assertTrue": "self.assertTrue({a!r} == {b!r})",
+    "assertFalse": "self.assertFalse({a!r} != {b!r})",
+    "assertIn": "self.assertIn({a!r}, [{b!r}])",
+    "assertNotIn": "self.assertNotIn({b!r}, [{b!r}])",
+    "assertIs": "self.assertIs([{a!r}], [{b!r}])",
+    "assertIsNone": "self.assertIsNone([{b!r}])",
+    "assertIsNotNone": "self.assertIsNotNone(None)",
+    "assertIsInstance": "self.assertIsInstance([{b!r}], dict)",
+    "assertNotIsInstance": "self.assertNotIsInstance([{b!r}], list)",
+    "assertGreater": "self.assertGreater({less}, {more})",
+    "assertGreaterEqual": "self.assertGreaterEqual({less}, {more})",
+    "assertLess": "self.assertLess({more}, {less})",
+    "assertLessEqual": "self.assertLessEqual({more}, {less})",
+    "assertAlmostEqual": "self.assertAlmostEqual({less}, {more})",
+    "assertListEqual": "self.assertListEqual([{a!r}], [{b!r}])",
+    "assertSequenceEqual": "self.assertSequenceEqual([{a!r}], [{b!r}])",
+    "assertTupleEqual": "self.assertTupleEqual(({a!r},), ({b!r},))",
+    "assertSetEqual": "self.assertSetEqual({{{a!r}}}, {{{b!r}}})",
+    "assertCountEqual": "self.assertCountEqual([{a!r}], [{b!r}])",
+    "assertDictEqual": "self.assertDictEqual({{'value': {a!r}}}, {{'value': {b!r}}})",
+    "assertRegex": "self.assertRegex('{less}', '{more}')",
+    "assertRaises": "self.assertRaises({error}, int, '{less}')",
+    "assertRaisesMessage": "self.assertRaises({error}, int, '{less}')",
+    "assertRaisesRegex": "self.assertRaises({error}, int, '{less}')",
+    "assertContains": f"self.assertContains({_RESPONSE}, '{{more}}', status_code=200)",
+    "assertRedirects": f"self.assertRedirects({_RESPONSE}, '/{{more}}')",
+    "assertQuerySetEqual": "self.assertQuerySetEqual([{a!r}], [{b!r}])",
+    "assertQuerysetEqual": "self.assertQuerysetEqual([{a!r}], [{b!r}])",
+    "fail": "self.fail('{more}')",
+}
+_STATEMENTS: dict[str, str] = {
+    "Eq": "assert {a!r} == {b!r}",
+    "NotEq": "assert {b!r} != {b!r}",
+    "In": "assert {a!r} in [{b!r}]",
+    "NotIn": "assert {b!r} not in [{b!r}]",
+    "Lt": "assert {more} < {less}",
+    "LtE": "assert {more} <= {less}",
+    "Gt": "assert {less} > {more}",
+    "GtE": "assert {less} >= {more}",
+    "Is": "assert [{b!r}] is None",
+    "IsNot": "assert None is not None",
+    "Not": "assert not [{b!r}]",
+    "Call": "assert isinstance([{b!r}], dict)",
+    "List": "assert [{a!r}] == [{b!r}]",
+    "Dict": "assert {{'value': {a!r}}} == {{'value': {b!r}}}",
+    "Name": "assert []",
+    "raises": "__import__('pytest').raises({error}, int, '{less}')",
+}
+_ASSERTED = {"method": ("assertEqual", "assertTrue", "assertIn"), "statement": ("Eq", "In", "Name")}
+_MAX_CONSTANTS = 300
+_LONGEST, _LARGEST = 60, 1e15  # constants that print in full on one line
+
+
+def constants(tree: ast.AST) -> list[Constant]:
+    """Short constants of a module, from which falsehoods are made."""
+    found = dict.fromkeys((type(value), value) for node in ast.walk(tree) for value in _constant(node))
+    return [value for _, value in found][:_MAX_CONSTANTS]
+
+
+def failing(
+    body: ast.AST, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, methods: bool
+) -> str:
+    """A statement of one line that fails; `methods`: assertions are those of unittest."""
+    if not manner.assertion:
+        return f"raise {rng.choice(_EXCEPTIONS)}({_different('', pool, rng)!r})"
+    kinds = [kind for kind in _kinds(body) if methods or kind[0] not in _METHODS]
+    if not kinds:
+        kinds = [(kind, None, "") for kind in _ASSERTED["method" if methods else "statement"]]
+    kind, value, error = rng.choice(kinds)
+    if value is None:
+        value = rng.choice([each for each in pool if each is not None] or [rng.randint(2, 999)])
+    less = rng.randint(1, 999)
+    values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(1, 99)}
+    template = _METHODS.get(kind) or _STATEMENTS[kind]
+    return template.format(**values, error=error or "ArithmeticError")
+
+
+def _kinds(body: ast.AST) -> list[tuple[str, Constant, str]]:
+    """The assertions of a body that there is a falsehood for: kind, expected constant, exception's name."""
+    found = []
+    for node in ast.walk(body):
+        if isinstance(node, ast.Assert):
+            kind, value = _of_statement(node.test)
+            found.append((kind, value, ""))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            kind = node.func.attr
+            if kind in _METHODS or kind == "raises":
+                error = node.args[0] if "aises" in kind and node.args else None
+                name = ast.unparse(error) if isinstance(error, ast.Name | ast.Attribute) else ""
+                found.append((kind, _expected(node.args), name))
+    return found
+
+
+def _of_statement(test: ast.expr) -> tuple[str, Constant]:
+    if isinstance(test, ast.Compare):
+        compared = [test.left, *test.comparators]
+        kind = type(test.ops[0]).__name__
+        inner = [type(each).__name__ for each in compared if isinstance(each, ast.List | ast.Dict)]
+        return (inner[0] if inner and kind == "Eq" else kind), _expected(compared)
+    if isinstance(test, ast.UnaryOp):
+        return "Not", None
+    return ("Call" if isinstance(test, ast.Call) else "Name"), None
+
+
+def _expected(nodes: Sequence[ast.expr]) -> Constant:
+    """The constant to which something is compared, if there is one."""
+    return next((value for node in reversed(nodes) for value in _constant(node)), None)
+
+
+def _constant(node: ast.AST) -> Iterator[Constant]:
+    """The node's value if it is a constant that can stand in a statement of one line."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, str | bytes):
+        if len(value) <= _LONGEST:
+            yield value
+    elif isinstance(value, bool | int | float) and abs(value) < _LARGEST:
+        yield value
+
+
+def _different(value: Constant, pool: Sequence[Constant], rng: random.Random) -> Constant:
+    """Another constant of the value's kind, as often as not one of the file's own."""
+    own = [each for each in pool if type(each) is type(value) and each != value]
+    if own and rng.random() < 0.5:  # noqa: PLR2004 - half and half
+        return rng.choice(own)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + rng.randint(1, 99)
+    word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
+    return value + word.encode() if isinstance(value, bytes) else f"{value or ''}{word}"
