@@ -12,7 +12,9 @@ Not covered: two processes on one file. The run directory's lock sees to that.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import itertools
 import json
 import os
 from dataclasses import fields, is_dataclass
@@ -23,11 +25,12 @@ import orjson
 from astra_async.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import Self
 
 _TAIL_BLOCK_BYTES = 64 * 1024
+_drafts = itertools.count()  # `next` is atomic: drafts are written from several threads
 # What file systems say that have no such request, and a parent that may be entered and not read.
 _CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
 
@@ -159,7 +162,8 @@ def without_surrogates(text: str) -> str:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a small file as a whole: a reader sees the old or the new one. Raises StorageError."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # A name of its own for each writing: a thread that outlives its task is not in the way of the next.
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{next(_drafts)}.tmp")
     try:
         with draft.open("wb") as stream:
             stream.write(content)
@@ -167,7 +171,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fdatasync(stream.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise _storage_error(path, error) from error
 
 
@@ -185,12 +190,22 @@ def sync_entries(folder: Path) -> None:
                 raise _storage_error(each, error) from error
 
 
-async def keep_synced(logs: Sequence[AppendLog], interval_s: float = 0.5) -> None:
-    """Sync the logs from a thread until cancelled: a power loss costs at most about a second."""
+async def keep_synced(
+    logs: Sequence[AppendLog], on_error: Callable[[StorageError], None], interval_s: float = 0.5
+) -> None:
+    """Sync the logs from a thread until cancelled: a power loss costs at most about a second.
+
+    A disk that fails is told and not raised, and the other logs are synced as before.
+    """
     while True:
         await asyncio.sleep(interval_s)
         for log in logs:
-            await asyncio.to_thread(log.sync)
+            try:
+                await asyncio.to_thread(log.sync)
+            except StorageError as error:
+                on_error(error)
+            except Exception as error:  # noqa: BLE001 - no thread, for example: the calls under way go on
+                on_error(StorageError(f"{log.path}: cannot be synced: {type(error).__name__}: {error}"))
 
 
 def _write_rest(descriptor: int, rest: bytes) -> int:

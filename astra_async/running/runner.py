@@ -1,8 +1,9 @@
-"""All samples of a run: admission, the two stages of each sample, shutdown, and the end invariant.
+"""All samples of a run: admission, shutdown, and the end invariant.
 
-Each model has a feeder that walks the plan in rounds and keeps at most `max_in_flight` samples asking.
-A recorded answer goes on to grading; gradings are admitted by a gate of their own, so that a stop can
-let the running ones finish and leave the waiting ones for the next run.
+Each model has a feeder that walks the plan in rounds and lets its samples begin; the way of each is
+`run_sample`. Here is the boundary at which trouble ends: whatever a room raises is one sample's trouble, or
+one model's when it meets every call. The run itself ends early only where nothing can be recorded or
+nothing can be tested any more, and then after the calls that are under way and paid.
 
 End invariant: planned = final lines + missing, each key once (InvariantError otherwise): a child task
 that vanishes from the task group cannot go unnoticed.
@@ -11,15 +12,16 @@ that vanishes from the task group cannot go unnoticed.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import Counter
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from astra_async.errors import (
     AstraError,
     BudgetExhausted,
     EngineUnavailable,
-    ImageError,
     InvariantError,
     PoolUnusable,
     ProjectError,
@@ -29,13 +31,14 @@ from astra_async.errors import (
 )
 from astra_async.metrics import problems_csv
 from astra_async.problems import rounds
+from astra_async.running.admission import Admission, FairTurns
 from astra_async.running.log import keep_synced, write_atomically
-from astra_async.running.sample import ask, grade_sample
+from astra_async.running.sample import Rooms, Stopped, run_sample
 from astra_async.testing.verdict import limits_for
 from astra_async.types import SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from astra_async.metrics import Metrics
     from astra_async.problems.prepare import Prepared
@@ -43,8 +46,12 @@ if TYPE_CHECKING:
     from astra_async.running.sample import Asking, Workshop
     from astra_async.types import Format, Result, Trouble
 
-_UNGRADED_AT_ONCE = 1000  # answers waiting for a container before admission pauses
+    Stage = Literal["asking", "grading"]
+
+# Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
+_UNGRADED, _UNGRADED_OF_ONE = 1000, 100
 _PUBLISH_S = 5.0
+_UNEXPECTED_IN_A_ROW = 10  # so many calls of a model may end with a defect before nothing more is asked of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,33 +126,29 @@ class Runner:
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
+        self.turns = FairTurns(workshop.at_once if workshop else 1)
         self._workshop = workshop
-        self._gate = asyncio.Semaphore(workshop.at_once if workshop else 1)
-        self._room = asyncio.Semaphore(_UNGRADED_AT_ONCE)
+        self._rooms = Rooms(directory=directory, asking=asking, workshop=workshop)
         self._missing: set[SampleKey] = set()
 
     async def run(self) -> None:
         """Bring about the plan, or as much of it as can be.
 
-        Raises StorageError, ConflictError, EngineUnavailable (the engine did not come back) or
-        InvariantError; whatever was recorded until then is resumed by the next run.
+        Raises StorageError, EngineUnavailable (the engine did not come back) or InvariantError; whatever
+        was recorded until then is resumed by the next run.
         """
         for problem_id, error in self.plan.unprepared.items():
-            self.directory.record_event(_trouble(error), problem_id=problem_id, detail=str(error))
+            self._note(_trouble(error), problem_id=problem_id, detail=str(error))
         self._count_what_is_there()
-        background = (keep_synced(self.directory.logs), self._publish_regularly())
-        try:
-            async with asyncio.TaskGroup() as outer:
-                helpers = [outer.create_task(coroutine) for coroutine in background]
-                async with asyncio.TaskGroup() as samples:
-                    for model in self.plan.models:
-                        samples.create_task(self._feed(model, samples))
-                for helper in helpers:
-                    helper.cancel()
-        except* AstraError as group:
-            self.fatal = self.fatal or _first(group)
-        finally:
-            await self.publish()
+        background = (keep_synced(self.directory.logs, self.cannot_go_on), self._publish_regularly())
+        async with asyncio.TaskGroup() as outer:
+            helpers = [outer.create_task(coroutine) for coroutine in background]
+            async with asyncio.TaskGroup() as samples:
+                for model in self.plan.models:
+                    samples.create_task(self._feed(model, samples))
+            for helper in helpers:
+                helper.cancel()
+        await self.publish()
         if self.fatal:
             raise self.fatal
         self._check_invariant()
@@ -158,11 +161,19 @@ class Runner:
 
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand; the disk is written from a thread."""
-        content = problems_csv(self.metrics).encode()
+        path = self.directory.path / "problems.csv"
         try:
-            await asyncio.to_thread(write_atomically, self.directory.path / "problems.csv", content)
-        except StorageError as error:
-            self._cannot_go_on(error)
+            await asyncio.to_thread(write_atomically, path, problems_csv(self.metrics).encode())
+        except Exception as error:  # noqa: BLE001 - a table is not worth a call under way
+            self.cannot_go_on(
+                error if isinstance(error, StorageError) else StorageError(f"{path}: {_told(error)}")
+            )
+
+    def expect(self, problem_id: str) -> None:
+        """Tell the sandbox that an answer to this problem is under way."""
+        if self._workshop:
+            limits = limits_for(self.plan.prepared[problem_id], self._workshop.limits)
+            self._workshop.sandbox.expect(self._workshop.images[problem_id], limits)
 
     def _count_what_is_there(self) -> None:
         for model in self.plan.models:
@@ -171,21 +182,20 @@ class Runner:
                 self.tally.answered += key in self.directory.answered or key in self.directory.graded
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
-        places = asyncio.Semaphore(self.plan.max_in_flight.get(model, 1))
+        room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
+        admission = Admission(self.plan.max_in_flight.get(model, 1), room)
         for key in self.plan.keys(model):
-            if key in self.directory.graded:
-                continue
             answered = key in self.directory.answered
-            if self.stopping.is_set() or (answered and self._workshop is None):
+            if self._is_settled(key, answered=answered):
                 continue
-            if self._is_hopeless(key, answered=answered):
-                continue
-            await self._room.acquire()
-            if answered:
-                samples.create_task(self._finish(key))
-            else:
-                await places.acquire()
-                samples.create_task(self._begin(key, places))
+            await admission.enter(answered=answered)
+            samples.create_task(self._bring_about(key, _Passage(self, admission, model, answered=answered)))
+
+    def _is_settled(self, key: SampleKey, *, answered: bool) -> bool:
+        """Whether nothing is to be done about a sample: it is final, or counted as missing at once."""
+        if key in self.directory.graded or self.stopping.is_set():
+            return True
+        return (answered and self._workshop is None) or self._is_hopeless(key, answered=answered)
 
     def _is_hopeless(self, key: SampleKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
@@ -198,80 +208,51 @@ class Runner:
             self._count_missing(key, error)
         return error is not None
 
-    async def _begin(self, key: SampleKey, places: asyncio.Semaphore) -> None:
-        """Ask, then grade. The place is given back as soon as the answer is recorded."""
-        self.tally.asking += 1
-        recorded = False
+    async def _bring_about(self, key: SampleKey, passage: _Passage) -> None:
+        """One sample, and the boundary where its trouble ends: nothing that it meets is raised further."""
         try:
-            recorded = await self._ask(key)
+            if self._is_settled(key, answered=passage.is_answered):
+                return  # while it waited to begin
+            if not passage.is_answered:
+                self.expect(key.problem_id)
+            result = await run_sample(key, self.plan.prepared[key.problem_id], self._rooms, passage)
+            if result is not None:
+                self._count(result)
+        except Stopped:
+            return
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            self._lose(key, error, passage)  # a room's own cancellation: nobody asked for this task's end
+        except Exception as error:  # noqa: BLE001 - the boundary: recorded, named, repeated on resume
+            self._lose(key, error, passage)
         finally:
-            self.tally.asking -= 1
-            places.release()
-            if not recorded:
-                self._room.release()
-        if recorded:
-            await self._finish(key)
+            passage.leave()
 
-    async def _ask(self, key: SampleKey) -> bool:
-        if self.stopping.is_set() or self._is_hopeless(key, answered=False):
-            return False
-        if self._workshop:
-            self._expect(key.problem_id, self._workshop)
-        try:
-            await ask(key, self.plan.prepared[key.problem_id], self.directory, self.asking)
-        except PoolUnusable as error:
-            if self.stopping.is_set():
-                return False
-            self._bury(key.model, error)
-            self._count_missing(key, error)
-            return False
-        except ProviderError as error:
-            self._record_missing(key, error)
-            return False
-        self.tally.answered += 1
-        if self.directory.exhausted:
-            self._cannot_go_on(self.directory.exhausted)
-        return True
+    def _lose(self, key: SampleKey, raised: BaseException, passage: _Passage) -> None:
+        """The sample has no final line: say why, and whether its model or the run ends with it."""
+        error = _as_trouble(raised, "grading" if passage.is_answered else "asking")
+        if isinstance(error, StorageError):
+            self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
+            return
+        if isinstance(error, EngineUnavailable):
+            self.cannot_go_on(error)
+        if isinstance(error, PoolUnusable):
+            if not self.stopping.is_set():
+                self._bury(key.model, error)
+            else:  # it waited to be asked again, and is left for the next call; what it has cost is kept
+                if error.cost_usd:
+                    self._note("stopped", key, detail=str(error), **_spent(error))
+                return
+        elif error is not raised and not passage.is_answered:
+            passage.admission.unexpected += 1
+            if passage.admission.unexpected >= _UNEXPECTED_IN_A_ROW:
+                self._bury(
+                    key.model, PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
+                )
+        self._record_missing(key, error)
 
-    def _expect(self, problem_id: str, workshop: Workshop) -> None:
-        limits = limits_for(self.plan.prepared[problem_id], workshop.limits)
-        workshop.sandbox.expect(workshop.images[problem_id], limits)
-
-    async def _finish(self, key: SampleKey) -> None:
-        self.tally.grading += 1
-        try:
-            if self._workshop:
-                await self._grade(key, self._workshop)
-        except (ProjectError, SandboxError) as error:
-            self._record_missing(key, error)
-            if isinstance(error, EngineUnavailable):
-                self._cannot_go_on(error)
-        except StorageError as error:
-            self._cannot_go_on(error)  # not raised: that would cancel calls that are paid
-        finally:
-            self.tally.grading -= 1
-            self._room.release()
-
-    async def _grade(self, key: SampleKey, workshop: Workshop) -> None:
-        prepared = self.plan.prepared[key.problem_id]
-        for delay_s in (*workshop.retry_delays_s, None):
-            async with self._gate:
-                if self.stopping.is_set():
-                    return
-                try:
-                    result = await grade_sample(key, prepared, self.directory, workshop)
-                except (ImageError, EngineUnavailable):
-                    raise  # nothing changes by waiting; the sandbox has waited for its engine already
-                except SandboxError as error:
-                    if delay_s is None:
-                        raise
-                    self.directory.record_event("sandbox_retry", key, detail=str(error), seconds=delay_s)
-                else:
-                    self._count(result)
-                    return
-            await asyncio.sleep(delay_s)  # outside the gate: waiting holds nothing
-
-    def _cannot_go_on(self, error: AstraError) -> None:
+    def cannot_go_on(self, error: AstraError) -> None:
         """End the run with this error, after calls that are under way (and paid) were recorded."""
         self.fatal = self.fatal or error
         self.stop()
@@ -292,19 +273,19 @@ class Runner:
         if model not in self.dead:
             self.dead[model] = error
             kind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
-            self.directory.record_event(kind, model=model, detail=str(error))
+            self._note(kind, model=model, detail=str(error))
 
     def _record_missing(self, key: SampleKey, error: AstraError) -> None:
-        details = {}
-        if isinstance(error, ProviderError):
-            details = {
-                "attempts": error.attempts,
-                "cost_usd": error.cost_usd,
-                "cost_estimated": error.cost_estimated,
-                "status": error.status,
-            }
-        self.directory.record_event(_trouble(error), key, detail=str(error), **details)
-        self._count_missing(key, error)
+        """Invariant: a key is counted as final or as missing, whatever fails between the two."""
+        self._note(_trouble(error), key, detail=str(error), **_spent(error))
+        if key not in self.directory.graded:
+            self._count_missing(key, error)
+
+    def _note(self, kind: str, key: SampleKey | None = None, **details: object) -> None:
+        try:
+            self.directory.record_event(kind, key, **details)
+        except Exception as error:  # noqa: BLE001 - what cannot be recorded ends the run, not the calls under way
+            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {_told(error)}"))
 
     def _count_missing(self, key: SampleKey, error: AstraError) -> None:
         self._missing.add(key)
@@ -337,15 +318,100 @@ class Runner:
                 await self.publish()
 
 
+class _Passage:
+    """One sample's way as the runner counts it; see `running.sample.Passage`.
+
+    Invariant: between its beginning and `leave` a sample is counted in exactly one of the admission's
+    `asking` and `waiting`, and in the tally's `asking` and `grading`.
+    """
+
+    def __init__(self, runner: Runner, admission: Admission, model: str, *, answered: bool) -> None:
+        self.admission = admission
+        self.is_answered = answered
+        self._runner = runner
+        self._model = model
+        self._count(1)
+
+    def answered(self) -> None:
+        self._count(-1)
+        self.is_answered = True
+        self._count(1)
+        self.admission.answered()
+        self._runner.tally.answered += 1
+        if error := self._runner.directory.exhausted:
+            self._runner.cannot_go_on(error)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        async with self.admission.reading:
+            self._go_on_or_stop()
+            yield
+
+    @asynccontextmanager
+    async def testing(self) -> AsyncIterator[None]:
+        async with self._runner.turns.turn(self._model):
+            self._go_on_or_stop()
+            yield
+
+    async def pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._runner.stopping.wait()
+        except TimeoutError:
+            return
+        raise Stopped
+
+    def leave(self) -> None:
+        """The sample has come to its end, whichever."""
+        self._count(-1)
+        self.admission.leave(answered=self.is_answered)
+
+    def _go_on_or_stop(self) -> None:
+        if self._runner.stopping.is_set():
+            raise Stopped
+
+    def _count(self, by: int) -> None:
+        if self.is_answered:
+            self._runner.tally.grading += by
+        else:
+            self._runner.tally.asking += by
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody wants the current task to end (a second signal, a task group)."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def _trouble(error: AstraError) -> Trouble:
     if isinstance(error, ProviderError):
         return "provider_error"
     return "sandbox_error" if isinstance(error, SandboxError) else "project_error"
 
 
-def _first(group: BaseExceptionGroup[AstraError]) -> AstraError:
-    error: BaseException = group
+def _spent(error: AstraError) -> dict[str, object]:
+    """What a call that gave no answer has cost: the budget counts it after a resume too."""
+    if not isinstance(error, ProviderError):
+        return {}
+    return {"attempts": error.attempts, "cost_usd": error.cost_usd, "status": error.status}
+
+
+def _as_trouble(raised: BaseException, stage: Stage) -> AstraError:
+    """What a sample's record says of any exception; one that no room should raise becomes its stage's."""
+    error = raised
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, AstraError)  # noqa: S101 - `except*` lets nothing else in
-    return error
+    if isinstance(error, ProviderError | ProjectError | SandboxError | StorageError):
+        return error
+    text = f"unexpected {_told(error)}; please report this, the same command repeats the sample"
+    return ProviderError(text) if stage == "asking" else SandboxError(text)
+
+
+def _told(error: BaseException) -> str:
+    """An unexpected exception in one line, with the place of ours where it came through."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "astra_async" in frame.filename]
+    return (
+        f"{said} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})" if ours else said
+    )

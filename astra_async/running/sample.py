@@ -1,17 +1,21 @@
 """One sample's way through the house, from its key to its final line.
 
-Slots are taken inside the stages, one after the other: a model call inside the pool, a container inside
-the sandbox; never nested, never held while waiting for something else.
+    problem -> prompt -> completion -> solution -> integrated project -> test report -> result line
+
+Slots are taken inside the stages, one after the other: a model call inside the pool, a turn to read, a turn
+to test, a container inside the sandbox. None is held while a pause lasts, and what one model's samples
+hold while they wait is never what another's wait for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.answers import parse_strictly
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.directory import SCHEMA, key_from, now_utc
 from astra_async.running.log import without_surrogates
@@ -96,18 +100,61 @@ class Asking:
     caching: frozenset[str] = frozenset()
 
 
-async def run_sample(
-    key: SampleKey, prepared: Prepared, directory: RunDirectory, *, asking: Asking, workshop: Workshop
-) -> Result:
-    """Ask, read, integrate, test, judge, record. Raises ProviderError, ProjectError or SandboxError."""
-    await ask(key, prepared, directory, asking)
-    return await grade_sample(key, prepared, directory, workshop)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rooms:
+    """Everything that a sample passes through; without a workshop answers are only recorded."""
+
+    directory: RunDirectory
+    asking: Asking
+    workshop: Workshop | None = None
+
+
+class Passage(Protocol):
+    """What admits one sample to its stages, or raises Stopped, and hears how far it has come."""
+
+    def answered(self) -> None:
+        """The answer is recorded: what comes now costs no money."""
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        """A turn to read an answer: few of them lie in memory at a time."""
+        ...
+
+    def testing(self) -> AbstractAsyncContextManager[None]:
+        """A turn to run tests."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """Wait before a repetition, holding nothing."""
+
+
+class Stopped(Exception):  # noqa: N818 - no error: the sample is left for the next call
+    """The run is coming to its end, and this sample's next stage is not begun."""
+
+
+async def run_sample(key: SampleKey, prepared: Prepared, rooms: Rooms, passage: Passage) -> Result | None:
+    """One sample's way: ask, record; read, integrate, test, judge, record. None without a workshop.
+
+    An answer that is recorded is never asked for again. Trouble of the sandbox is waited out, for as long
+    as the workshop has patience. Raises ProviderError, ProjectError, SandboxError, StorageError or Stopped.
+    """
+    if key not in rooms.directory.answered:
+        await ask(key, prepared, rooms.directory, rooms.asking)
+        passage.answered()
+    if rooms.workshop is None:
+        return None
+    for delay_s in rooms.workshop.retry_delays_s:
+        try:
+            return await grade_sample(key, prepared, rooms.directory, rooms.workshop, passage=passage)
+        except (ImageError, EngineUnavailable):
+            raise  # nothing changes by waiting; the sandbox has waited for its engine already
+        except SandboxError as error:
+            rooms.directory.record_event("sandbox_retry", key, detail=str(error), seconds=delay_s)
+        await passage.pause(delay_s)
+    return await grade_sample(key, prepared, rooms.directory, rooms.workshop, passage=passage)
 
 
 async def ask(key: SampleKey, prepared: Prepared, directory: RunDirectory, asking: Asking) -> None:
-    """Obtain the sample's answer and record it; an answer that is recorded is never asked for again."""
-    if key in directory.answered:
-        return
+    """Obtain the sample's answer and record it."""
     prompt = prepared.prompts[key.format]
     started_at = now_utc()
     completion = await asking.pools[key.model].call(
@@ -124,27 +171,53 @@ async def ask(key: SampleKey, prepared: Prepared, directory: RunDirectory, askin
 
 
 async def grade_sample(
-    key: SampleKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop
+    key: SampleKey,
+    prepared: Prepared,
+    directory: RunDirectory,
+    workshop: Workshop,
+    *,
+    passage: Passage | None = None,
 ) -> Result:
-    """Grade the recorded answer and record its final line."""
-    completion, started_at = directory.completion(key)
+    """Grade the recorded answer and record its final line; without a passage at once."""
+    passage = passage or _Unhindered()
     image = workshop.images[key.problem_id]
     expected = await workshop.expectations.of(prepared, image)
-    line = _Line(key, completion, started_at, prepared.prompts[key.format])
-    outcome = await _changes(completion, key, prepared, workshop.lenient)
-    if isinstance(outcome, Unusable):
-        result = line.without_solution(outcome, expected.tests)
-        directory.record_result(result)
-        return result
-    solution, integrated = outcome
-    async with _turn(workshop, key, integrated) as equal:
-        if equal is not None:
-            result = line.reused(solution, integrated, equal)
-        else:
-            examined = await workshop.examiner.examine(prepared, image, integrated, expected.tests)
-            result = line.scored(solution, integrated, examined)
-        directory.record_result(result)
+    async with AsyncExitStack() as reading:
+        await reading.enter_async_context(passage.reading())
+        completion, started_at = directory.completion(key)
+        line = _Line(key, completion, started_at, prepared.prompts[key.format])
+        outcome = await _changes(completion, key, prepared, workshop.lenient)
+        if isinstance(outcome, Unusable):
+            result = line.without_solution(outcome, expected.tests)
+            directory.record_result(result)
+            return result
+        solution, integrated = outcome
+        async with _turn(workshop, key, integrated) as equal:
+            if equal is not None:
+                result = line.reused(solution, integrated, equal)
+            else:
+                async with passage.testing():
+                    await reading.aclose()  # only now: what was read and waits for its test is bounded too
+                    examined = await workshop.examiner.examine(prepared, image, integrated, expected.tests)
+                result = line.scored(solution, integrated, examined)
+            directory.record_result(result)
     return result
+
+
+class _Unhindered:
+    """A passage without limits."""
+
+    def answered(self) -> None:
+        """Nobody counts."""
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    def testing(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 def _turn(
@@ -243,7 +316,6 @@ class _Line:
             finish_reason=completion.finish_reason,
             usage=completion.usage,
             cost_usd=completion.cost_usd,
-            cost_estimated=completion.cost_estimated,
             attempts=completion.attempts,
             ttft_s=completion.ttft_s,
             latency_s=completion.latency_s,

@@ -227,7 +227,9 @@ def test_an_unreadable_answer_is_a_format_error_of_the_model(tmp_path: Path) -> 
 
 def test_a_task_that_vanishes_is_noticed_at_the_end(tmp_path: Path) -> None:
     async def vanish(_: ModelRequest) -> Completion:
-        raise asyncio.CancelledError
+        asyncio.current_task().cancel()  # type: ignore[union-attr]
+        await asyncio.sleep(0)
+        raise AssertionError
 
     house = House(tmp_path, {"m": ScriptedPool(vanish)}, CountingSandbox())
     with pytest.raises(InvariantError, match="12 samples are neither recorded nor missing"):

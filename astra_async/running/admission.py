@@ -1,0 +1,109 @@
+"""Who may begin what: the limits of a run, none of which one model can exhaust for another.
+
+Each model has its own places for calls and its own room for answers that wait for their tests. The turns to
+run tests are everybody's, and are given to the models one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_READ_AT_ONCE = 4  # answers of a model that are being read, or are read and wait for a turn to be tested
+
+
+class Admission:
+    """The limits of one model's samples.
+
+    Invariants: `asking` is at most the number of places; nothing new is asked while as many answers as
+    there is room for wait for their tests, but every answer to what was asked is taken.
+
+    Attributes:
+        asking: samples whose answer is being asked for.
+        waiting: samples whose answer is recorded and not yet graded.
+        unexpected: calls in a row that ended with what no provider should raise.
+    """
+
+    def __init__(self, places: int, room: int) -> None:
+        self.asking = 0
+        self.waiting = 0
+        self.unexpected = 0
+        self.reading = asyncio.Semaphore(_READ_AT_ONCE)
+        self._places = places
+        self._room = room
+        self._changed = asyncio.Event()
+
+    async def enter(self, *, answered: bool) -> None:
+        """Wait until one more sample may begin to ask, or to be graded if its answer is recorded."""
+        while self.waiting >= self._room or (not answered and self.asking >= self._places):
+            self._changed.clear()
+            await self._changed.wait()
+        if answered:
+            self.waiting += 1
+        else:
+            self.asking += 1
+
+    def answered(self) -> None:
+        """One that was asking waits for its tests now."""
+        self.asking -= 1
+        self.waiting += 1
+        self.unexpected = 0
+        self._changed.set()
+
+    def leave(self, *, answered: bool) -> None:
+        """One that was asking, or was waiting for its tests, is gone."""
+        if answered:
+            self.waiting -= 1
+        else:
+            self.asking -= 1
+        self._changed.set()
+
+
+class FairTurns:
+    """So many turns at a time, given to the models in rotation: each waits only for its own queue.
+
+    Invariant: a turn is free only while nobody waits for one.
+    """
+
+    def __init__(self, turns: int) -> None:
+        self._free = turns
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the first of them is the next model
+
+    @asynccontextmanager
+    async def turn(self, model: str) -> AsyncIterator[None]:
+        """Wait for a turn, and hold it."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(model)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _wait(self, model: str) -> None:
+        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(model, deque()).append(called)
+        try:
+            await called
+        except asyncio.CancelledError:
+            if called.done() and not called.cancelled():
+                self._pass_on()  # its turn had come just before
+            raise
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            model = next(iter(self._waiting))
+            queue = self._waiting.pop(model)
+            called = queue.popleft()
+            if queue:
+                self._waiting[model] = queue  # behind the other models
+            if not called.done():
+                called.set_result(None)
+                return
+        self._free += 1
