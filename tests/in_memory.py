@@ -33,6 +33,7 @@ async def run_in_memory(
     formats: tuple[Format, ...] = ("xml",),
     max_in_flight: int = 256,
     at_once: int = 4,
+    retry_delays_s: tuple[float, ...] = (0.01,) * 6,
     on_open: Callable[[Runner], None] | None = None,
 ) -> Runner:
     """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
@@ -57,7 +58,7 @@ async def run_in_memory(
         lenient=lenient,
         limits=Limits(),
         at_once=at_once,
-        retry_delays_s=(0.01,) * 6,
+        retry_delays_s=retry_delays_s,
     )
     planned = dict.fromkeys(problem_ids, samples)
     metrics = Metrics({(model, fmt): dict(planned) for model in pools for fmt in formats})

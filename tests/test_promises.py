@@ -20,5 +20,5 @@ def test_the_page_names_its_tests() -> None:
 
 @pytest.mark.parametrize("name", named())
 def test_every_promise_is_held_by_a_test_that_exists(name: str) -> None:
-    pattern = re.compile(rf"^def {name}\(", re.MULTILINE)
+    pattern = re.compile(rf"^(async )?def {name}\(", re.MULTILINE)
     assert any(pattern.search(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py"))

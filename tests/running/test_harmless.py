@@ -1,0 +1,225 @@
+"""Nothing of one model, provider or disk harms another: limits, unexpected errors, pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from astra_async.errors import ContainerLost, PoolUnusable
+from astra_async.running.directory import RunDirectory
+from astra_async.types import Completion, Execution, Job, ModelRequest
+from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
+from in_memory import run_in_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from astra_async.running.runner import Runner
+
+PROBLEMS = ("p1", "p2")
+
+
+def on_a_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    @wraps(test)
+    def run(**fixtures: object) -> None:
+        asyncio.run(test(**fixtures))  # type: ignore[arg-type]
+
+    return run
+
+
+def by_sample(request: ModelRequest) -> Completion:
+    return completion(xml_answer(request.key.sample % 5))
+
+
+class SlowSandbox(CountingSandbox):
+    """Takes its time for all that is not the untouched project."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    async def run(self, job: Job) -> Execution:
+        if self.runs >= len(PROBLEMS):
+            await asyncio.sleep(self.seconds)
+        return await super().run(job)
+
+
+@on_a_loop
+async def test_stalled_models_leave_every_place_to_a_model_that_answers(tmp_path: Path) -> None:
+    """Five models at 256 places: four of them never answer, and hold more than a thousand places."""
+    never = asyncio.Event()
+
+    async def stalls(_: ModelRequest) -> Completion:
+        await never.wait()
+        raise PoolUnusable("gave up")
+
+    stalled = {f"stalled-{n}": ScriptedPool(stalls) for n in range(4)}
+    good = ScriptedPool(by_sample)
+    running = asyncio.create_task(
+        run_in_memory(
+            tmp_path, {**stalled, "good": good}, CountingSandbox(), problem_ids=PROBLEMS, samples=300
+        )
+    )
+    async with asyncio.timeout(60):
+        while len(recorded(tmp_path, "results.jsonl")) < 600:
+            assert not running.done()
+            await asyncio.sleep(0.05)
+    assert len(good.asked) == 600
+    never.set()
+    await running
+
+
+@on_a_loop
+async def test_answers_that_wait_for_their_tests_hold_up_no_other_model(tmp_path: Path) -> None:
+    """One model has answered everything and waits for the only container: the other is asked all the same."""
+    go = asyncio.Event()
+
+    class Closed(CountingSandbox):
+        async def run(self, job: Job) -> Execution:
+            await go.wait()
+            return await super().run(job)
+
+    async def slowly(request: ModelRequest) -> Completion:
+        await full.wait()
+        return by_sample(request)
+
+    def quickly(request: ModelRequest) -> Completion:
+        if len(quick.asked) >= 500:
+            full.set()
+        return by_sample(request)
+
+    full = asyncio.Event()
+    quick, slow = ScriptedPool(quickly), ScriptedPool(slowly)
+    pools = {"quick": quick, "slow": slow}
+    running = asyncio.create_task(
+        run_in_memory(tmp_path, pools, Closed(), problem_ids=PROBLEMS, samples=600, max_in_flight=32)
+    )
+    async with asyncio.timeout(60):
+        while Counter(line["model"] for line in recorded(tmp_path, "completions.jsonl"))["slow"] < 400:
+            assert not running.done()
+            await asyncio.sleep(0.05)
+    go.set()
+    runner = await running
+    assert runner.tally.final == 2 * 2 * 600
+
+
+@on_a_loop
+async def test_models_take_turns_at_the_tests(tmp_path: Path) -> None:
+    """A model whose answers came late is tested beside the one whose answers were all there before."""
+    early, late = ScriptedPool(by_sample), ScriptedPool(by_sample)
+    await run_in_memory(
+        tmp_path, {"early": early, "late": late}, CountingSandbox(), problem_ids=PROBLEMS, samples=1
+    )
+    (tmp_path / "results.jsonl").unlink()
+
+    async def after_all_of_early(request: ModelRequest) -> Completion:
+        await all_of_early.wait()
+        return by_sample(request)
+
+    def early_answer(request: ModelRequest) -> Completion:
+        if len(early.asked) >= 200:
+            all_of_early.set()
+        return by_sample(request)
+
+    all_of_early = asyncio.Event()
+    early, late = ScriptedPool(early_answer), ScriptedPool(after_all_of_early)
+    await run_in_memory(
+        tmp_path,
+        {"early": early, "late": late},
+        SlowSandbox(0.002),
+        problem_ids=PROBLEMS,
+        samples=101,
+        at_once=2,
+    )
+    tested = [line["model"] for line in recorded(tmp_path, "results.jsonl")]
+    first_late = tested.index("late", 2)
+    halves = Counter(tested[first_late : first_late + 40])
+    assert abs(halves["early"] - halves["late"]) <= 4
+
+
+@on_a_loop
+async def test_a_pause_after_sandbox_trouble_ends_with_the_run(tmp_path: Path) -> None:
+    class Lost(CountingSandbox):
+        async def run(self, job: Job) -> Execution:
+            if self.runs >= len(PROBLEMS):
+                asyncio.get_running_loop().call_later(0.1, stop)
+                raise ContainerLost("the engine restarted")
+            return await super().run(job)
+
+    runners: list[Runner] = []
+
+    def stop() -> None:
+        runners[0].stop()
+
+    began = time.monotonic()
+    runner = await run_in_memory(
+        tmp_path,
+        {"m": ScriptedPool(by_sample)},
+        Lost(),
+        problem_ids=PROBLEMS,
+        samples=2,
+        retry_delays_s=(60.0,),
+        on_open=runners.append,
+    )
+    assert time.monotonic() - began < 30
+    assert runner.tally.final == 0
+    assert not runner.tally.missing, "left for the next call, not missing"
+
+
+@on_a_loop
+async def test_a_rooms_own_cancellation_is_the_samples_trouble(tmp_path: Path) -> None:
+    async def cancels(request: ModelRequest) -> Completion:
+        if request.key.problem_id == "p2":
+            raise asyncio.CancelledError
+        return by_sample(request)
+
+    runner = await run_in_memory(
+        tmp_path, {"m": ScriptedPool(cancels)}, CountingSandbox(), problem_ids=PROBLEMS, samples=3
+    )
+    assert runner.tally.final == runner.tally.missing["provider_error"] == 3
+
+
+@on_a_loop
+async def test_a_defect_that_meets_every_call_of_a_model_ends_its_pool_after_ten(tmp_path: Path) -> None:
+    def broken(_: ModelRequest) -> Completion:
+        return dict[str, Completion]()["delta"]
+
+    pools = {"broken": ScriptedPool(broken), "good": ScriptedPool(by_sample)}
+    runner = await run_in_memory(
+        tmp_path, pools, CountingSandbox(), problem_ids=PROBLEMS, samples=100, max_in_flight=1
+    )
+    assert len(pools["broken"].asked) == 10
+    assert runner.metrics.summary("good", "xml").complete
+    assert runner.tally.missing == {"provider_error": 200}
+    told = [line for line in recorded(tmp_path, "events.jsonl") if line["kind"] == "provider_error"]
+    assert "unexpected KeyError: 'delta' (at running/sample.py:" in told[0]["detail"]
+    assert "broken" in runner.dead
+
+
+@on_a_loop
+async def test_what_a_pool_that_ends_has_cost_counts_after_a_resume(tmp_path: Path) -> None:
+    async def costly(request: ModelRequest) -> Completion:
+        if request.key.sample:
+            error = PoolUnusable("HTTP 402: no credit left", status=402)
+            error.cost_usd = 0.25
+            raise error
+        return by_sample(request)
+
+    await run_in_memory(
+        tmp_path, {"m": ScriptedPool(costly)}, CountingSandbox(), problem_ids=("p1",), samples=3
+    )
+    directory = RunDirectory.open(tmp_path)
+    assert directory.spent_usd() == pytest.approx(0.001 + 2 * 0.25)
+    directory.close()
+
+
+def recorded(path: Path, name: str) -> list[dict[str, Any]]:
+    log = path / name
+    return [orjson.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
