@@ -1,95 +1,107 @@
-"""Every option of a run, documented once: flags, `ASTRA_*` variables and TOML keys come from OPTIONS.
+"""Every setting of a run, declared once: flags, `ASTRA_*` variables, TOML keys, checks, help, documentation.
 
-A value is taken from the command line, else the environment, else the TOML file, else the default.
-`[[models]]`, `[s3]`, `[sandbox]`, `[prompt]` and `[simulation]` exist in TOML only.
+`Options` declares what flags, variables and the top of a TOML file set; the tables beside it are declared
+by the values they fill: `[[models]]` ModelSettings, `[s3]` S3Settings, `[sandbox]` Limits, `[simulation]`
+SimulationSettings, `[prompt]` PromptSettings. A value is taken from the command line, else the environment,
+else the TOML file, else the default; wherever it was written, it is held to the same rule.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import tomllib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from annotated_types import Ge, Gt, MinLen, Predicate
+
 from astra_async.errors import ConfigError
-from astra_async.types import Limits, MaxTokensField, ModelSettings, Thinking
+from astra_async.types import (
+    Declared,
+    Format,
+    Limits,
+    ModelSettings,
+    S3Settings,
+    Setting,
+    Text,
+    checked_table,
+    checked_value,
+    declared,
+    refuse_unknown,
+)
+from astra_async.types.declarations import is_http_url, shown
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from astra_async.types import Format
 
 Canary = Literal["all", "suspicious", "off"]
 BUNDLED = "bundled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """One option: its flag is `--name` with dashes, its variable `ASTRA_NAME`, its TOML key `name`."""
+class Options:
+    """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
 
-    name: str
-    kind: type
-    help: str
-    default: Any = None
-    several: bool = False
-    choices: tuple[str, ...] = ()
-    metavar: str | None = None
+    problems: Annotated[str | None, MinLen(1), Setting("Problems CSV, or `bundled`.", "CSV")] = None
+    model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
+    out: Annotated[str | None, MinLen(1), Setting("Run directory; the same one resumes.", "DIR")] = None
+    samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
+    format: Annotated[
+        Literal["xml", "json", "both"],
+        Setting("Answer format asked for; `both` gives K samples of each."),
+    ] = "xml"
+    projects: Annotated[str | None, MinLen(1), Setting("Folder or URL of relative projects.", "ROOT")] = None
+    column: Annotated[
+        tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
+    ] = ()
+    only: Annotated[tuple[str, ...], Setting("Only this problem; may be repeated.", "ID")] = ()
+    skill: Annotated[str | None, MinLen(1), Setting("Only problems with this main or sub-skill.", "NAME")] = (
+        None
+    )
+    limit: Annotated[int | None, Ge(1), Setting("Only the first N problems, this time.", "N")] = None
+    base_url: Annotated[
+        str | None,
+        Predicate(is_http_url),
+        Setting("Server of every model on this command line.", "URL"),
+    ] = None
+    max_in_flight: Annotated[int | None, Ge(1), Setting("Most calls at once for each model (256).", "N")] = (
+        None
+    )
+    sandboxes: Annotated[int | None, Ge(1), Setting("Containers at once (by cores and memory).", "N")] = None
+    budget_usd: Annotated[float | None, Gt(0), Setting("Stop before this sum is passed.", "USD")] = None
+    seed: Annotated[int | None, Setting("Sent to the model, a different one for each sample.", "N")] = None
+    image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
+    canary: Annotated[Canary, Setting("Which samples a test that must fail is run against.")] = "suspicious"
+    reuse_identical: Annotated[
+        bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
+    ] = False
 
 
-OPTIONS: tuple[Option, ...] = (
-    Option(name="problems", kind=str, default=BUNDLED, metavar="CSV", help="Problems CSV, or `bundled`."),
-    Option(name="model", kind=str, several=True, metavar="SPEC", help="provider/model; may be repeated."),
-    Option(name="out", kind=str, metavar="DIR", help="Run directory; the same one resumes."),
-    Option(name="samples", kind=int, default=32, metavar="K", help="Independent samples of each problem."),
-    Option(
-        name="format",
-        kind=str,
-        default="xml",
-        choices=("xml", "json", "both"),
-        help="Answer format asked for; `both` gives K samples of each.",
-    ),
-    Option(name="projects", kind=str, metavar="ROOT", help="Folder or URL of relative projects."),
-    Option(
-        name="column",
-        kind=str,
-        several=True,
-        metavar="FIELD=NAME",
-        help="Which CSV column holds a field; may be repeated.",
-    ),
-    Option(name="only", kind=str, several=True, metavar="ID", help="Only this problem; may be repeated."),
-    Option(name="skill", kind=str, metavar="NAME", help="Only problems with this main or sub-skill."),
-    Option(name="limit", kind=int, metavar="N", help="Only the first N problems, this time."),
-    Option(name="base_url", kind=str, metavar="URL", help="Server of every model on this command line."),
-    Option(name="max_in_flight", kind=int, metavar="N", help="Most calls at once for each model (256)."),
-    Option(name="sandboxes", kind=int, metavar="N", help="Containers at once (by cores and memory)."),
-    Option(name="budget_usd", kind=float, metavar="USD", help="Stop before this sum is passed."),
-    Option(name="seed", kind=int, metavar="N", help="Sent to the model, a different one for each sample."),
-    Option(name="image", kind=str, default="", metavar="NAME", help="Image of problems that name none."),
-    Option(
-        name="canary",
-        kind=str,
-        default="suspicious",
-        choices=("all", "suspicious", "off"),
-        help="Which samples a test that must fail is run against.",
-    ),
-    Option(
-        name="reuse_identical",
-        kind=bool,
-        default=False,
-        help="Grade equal solutions of a problem once and use the verdict again.",
-    ),
-)
-SIMULATION_KEYS = (
-    *("speed", "requests_per_minute", "tokens_per_minute", "burst_s", "faults", "fault_rate"),
-    *("fault_kinds", "stall_s", "seed", "chunk_characters", "cache_ttl_s", "denied"),
-)
-_OPEN = ("extra_headers", "extra_body")
-_WORDS = {"thinking": get_args(Thinking), "max_tokens_field": get_args(MaxTokensField)}
-_BY_NAME = {option.name: option for option in OPTIONS}
-_TABLES = ("models", "s3", "sandbox", "prompt", "simulation")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSettings:
+    """`[prompt]` of the configuration file."""
+
+    leave_out: Annotated[
+        tuple[str, ...] | None,
+        Setting("Patterns of project files that the prompt does not show, instead of the default ones."),
+    ] = None
+
+
+OTHER_VARIABLES: Mapping[str, str] = {
+    "ASTRA_CONFIG": "TOML file, as --config.",
+    "ASTRA_CACHE": "Folder for fetched projects and learned tests; ~/.cache/astra_async if not set.",
+    "ASTRA_BASE_IMAGE": "Image that the built images start from, instead of Debian's.",
+    "ASTRA_DEBIAN_MIRROR": "Where debootstrap takes the base image from where no registry answers.",
+    "ASTRA_ENGINE_LOG": "Where scripts/engine writes the log of an engine that it starts.",
+}
+_PREFIX = "ASTRA_"
+_ALIKE = 0.75  # below that it is another program's variable, such as ASTRA_DB_TOKEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +109,8 @@ class RunConfig:
     """A whole run, checked: what to ask, whom, how often, and within which limits.
 
     `problems` is a CSV path or BUNDLED; `leave_out` replaces the prompt's default rules when not None;
-    `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`).
+    `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`); `warnings` are
+    for whoever started it.
     With `answers_only_from_record` (a regrade) no model is called; with `simulate_all` (a demo) every
     provider's calls go to the simulated server, each in its own wire format.
     """
@@ -124,43 +137,85 @@ class RunConfig:
     answers_only_from_record: bool = False
     simulate_all: bool = False
     leave_out: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@cache
+def options() -> Mapping[str, Declared]:
+    """The declared options by name."""
+    return {item.name: item for item in declared(Options)}
+
+
+@cache
+def tables() -> Mapping[str, type]:
+    """The class that declares each table of a TOML file."""
+    return {
+        "models": ModelSettings,
+        "s3": S3Settings,
+        "sandbox": Limits,
+        "prompt": PromptSettings,
+        "simulation": SimulationSettings,
+    }
+
+
+def flag_of(name: str) -> str:
+    """An option's flag."""
+    return f"--{name.replace('_', '-')}"
+
+
+def variable_of(name: str) -> str:
+    """An option's variable."""
+    return f"{_PREFIX}{name.upper()}"
 
 
 def load_config(
-    given: Mapping[str, Any], toml_path: Path | None = None, *, recorded: Mapping[str, Any] | None = None
+    given: Mapping[str, Any],
+    toml_path: Path | None = None,
+    *,
+    recorded: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> RunConfig:
-    """The checked configuration from flags and variables (None: not given) over a TOML file.
+    """The checked configuration from flags (None: not given) over variables over a TOML file.
 
-    `recorded` holds keys and tables like those of the file, for what the file does not set: those of the run
-    that is graded again. Raises ConfigError naming the option or the key, and the remedy.
+    Variables count for the options that `given` names. `recorded` holds keys and tables like those of the
+    file, for what the file does not set: those of the run that is graded again.
+    Raises ConfigError naming the flag, the variable or file and key, and the remedy.
     """
-    toml = _laid_over(recorded or {}, _read_toml(toml_path) if toml_path else {})
-    values = {option.name: _value(option, given, toml) for option in OPTIONS}
-    if not values["out"]:
+    warnings = _unknown_variables(environ or {})
+    toml = _read_toml(toml_path) if toml_path else {}
+    where = f"--config {toml_path}" if toml_path else "run.json"
+    toml = _laid_over(recorded or {}, toml)
+    typed = Options(**_values(given, environ or {}, toml, where))
+    if not typed.out:
         raise ConfigError("no run directory: add --out DIR")
-    limits = _limits(toml.get("sandbox", {}))
+    inside = {
+        name: checked_table(table, toml.get(name, {}), f"{where}: [{name}]")
+        for name, table in tables().items()
+        if name != "models" and name in toml
+    }
+    limits = Limits(**inside.get("sandbox", {}))
+    models = _models(typed, toml.get("models", []), where)
+    _refuse_accidents(typed, models)
     return RunConfig(
-        out=Path(values["out"]),
-        models=_models(values, toml.get("models", [])),
-        problems=values["problems"],
-        formats=("xml", "json") if values["format"] == "both" else (values["format"],),
-        samples=_at_least_one(values, "samples"),
-        projects=values["projects"],
-        columns=parse_columns(values["column"]),
-        only=tuple(values["only"]),
-        skill=values["skill"],
-        limit=_at_least_one(values, "limit"),
-        sandboxes=_at_least_one(values, "sandboxes") or default_sandboxes(limits),
-        budget_usd=values["budget_usd"],
-        seed=values["seed"],
-        image=values["image"],
-        canary=values["canary"],
-        reuse_identical=values["reuse_identical"],
+        out=Path(typed.out),
+        models=models,
+        problems=typed.problems or BUNDLED,
+        formats=("xml", "json") if typed.format == "both" else (typed.format,),
+        columns=parse_columns(typed.column),
+        sandboxes=typed.sandboxes or default_sandboxes(limits),
         limits=limits,
-        s3=_known(toml.get("s3", {}), ("endpoint_url", "region", "anonymous"), "[s3]"),
-        simulation=_known(toml.get("simulation", {}), SIMULATION_KEYS, "[simulation]"),
-        leave_out=_leave_out(toml.get("prompt", {})),
+        s3=inside.get("s3", {}),
+        simulation=inside.get("simulation", {}),
+        leave_out=PromptSettings(**inside.get("prompt", {})).leave_out,
+        warnings=warnings,
+        **{name: getattr(typed, name) for name in _TAKEN_OVER},
     )
+
+
+_TAKEN_OVER = (
+    *("samples", "projects", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
+    "reuse_identical",
+)
 
 
 def default_sandboxes(limits: Limits) -> int:
@@ -180,20 +235,8 @@ def parse_columns(pairs: Iterable[str]) -> dict[str, str]:
     return columns
 
 
-# What came later: part of a fingerprint only where it is set, so that older runs can be continued.
-_ASKED = (
-    *(
-        "thinking",
-        "thinking_budget",
-        "system_prompt",
-        "top_p",
-        "top_k",
-        "stop",
-        "service_tier",
-        "organization",
-    ),
-    *("project", "max_tokens_field", "extra_headers", "extra_body"),
-)
+# Other settings are part of a fingerprint only where they are set, so that older runs can be continued.
+_ALWAYS = ("spec", "provider", "model", "temperature", "max_tokens", "reasoning_effort", "api_version")
 
 
 def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
@@ -202,10 +245,10 @@ def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
     Limits, prices and time-outs are left out; so is the address of a simulated server, which has a
     new port in every run. Credentials within a URL are removed.
     """
-    kept = ("spec", "provider", "model", "temperature", "max_tokens", "reasoning_effort", "api_version")
-    part: dict[str, Any] = {name: getattr(settings, name) for name in kept}
+    asked = [item.name for item in declared(ModelSettings) if item.about.asked]
+    values = {name: getattr(settings, name) for name in ("provider", "model", *asked)}
+    part = {name: value for name, value in values.items() if name in _ALWAYS or value not in (None, (), {})}
     part["seed"] = seed
-    part |= {name: value for name in _ASKED if (value := getattr(settings, name)) not in (None, (), {})}
     for name in ("base_url", "endpoint"):
         url = getattr(settings, name)
         part[name] = without_credentials(url) if url and settings.provider != "simulated" else None
@@ -218,29 +261,46 @@ def without_credentials(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
 
 
-def _value(option: Option, given: Mapping[str, Any], toml: Mapping[str, Any]) -> Any:
-    value = given.get(option.name)
-    if value is None or value == ():
-        value = _toml_value(option, toml)
-    if value is None:
-        value = () if option.several else option.default
-    if option.choices and value not in option.choices:
-        raise ConfigError(f"{option.name}: {value!r} is none of {', '.join(option.choices)}")
-    return value
+def _values(
+    given: Mapping[str, Any], environ: Mapping[str, str], toml: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """The options that somebody set, checked where they were written."""
+    values = {}
+    for name, option in options().items():
+        value = given.get(name)
+        variable = environ.get(variable_of(name), "") if name in given else ""
+        if value is not None and value != ():
+            text = Text(value) if isinstance(value, str) else value
+            values[name] = checked_value(option, text, f"{flag_of(name)} {shown(value)}")
+        elif variable:
+            values[name] = _from_variable(option, variable)
+        elif name in toml:
+            value = [toml[name]] if option.several and isinstance(toml[name], str) else toml[name]
+            values[name] = checked_value(option, value, f"{where}: {name} = {shown(repr(toml[name]))}")
+    return values
 
 
-def _toml_value(option: Option, toml: Mapping[str, Any]) -> Any:
-    value = toml.get(option.name)
-    if value is None:
-        return None
-    if option.several:
-        values = value if isinstance(value, list) else [value]
-        return tuple(str(item) for item in values)
-    if option.kind is float and isinstance(value, int):
-        value = float(value)
-    if not isinstance(value, option.kind) or (isinstance(value, bool) and option.kind is not bool):
-        raise ConfigError(f"{option.name} = {value!r} in the TOML file: {option.kind.__name__} expected")
-    return value
+def _from_variable(option: Declared, text: str) -> Any:
+    """Several values are separated as in a shell."""
+    written = f"{variable_of(option.name)}={shown(text)}"
+    if not option.several:
+        return checked_value(option, Text(text), written)
+    try:
+        return checked_value(option, tuple(shlex.split(text)), written)
+    except ValueError as error:
+        raise ConfigError(f"{written}: {error}; close the quotes") from error
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Warnings of `ASTRA_*` variables that nothing reads; ConfigError for one that is only misspelt."""
+    known = [*map(variable_of, options()), *OTHER_VARIABLES]
+    unknown = [name for name in environ if name.startswith(_PREFIX) and name not in known]
+    names = {name.removeprefix(_PREFIX): name for name in known}
+    for name in unknown:
+        close = difflib.get_close_matches(name.removeprefix(_PREFIX), names, n=1, cutoff=_ALIKE)
+        if close:
+            raise ConfigError(f"{name}: no such variable; did you mean {names[close[0]]}? Else unset it")
+    return tuple(f"the variable {name} is none of astra's and changes nothing" for name in sorted(unknown))
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -250,7 +310,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {path}: not valid TOML: {error}") from error
-    return _known(content, (*_BY_NAME, *_TABLES), str(path))
+    for name in content:
+        refuse_unknown(name, (*options(), *tables()), f"--config {path}")
+    return content
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,88 +324,45 @@ def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, 
     return merged
 
 
-def _known(table: Any, names: Iterable[str], where: str) -> dict[str, Any]:
-    known = tuple(names)
-    if not isinstance(table, dict):
-        raise ConfigError(f"{where}: a table of keys is expected")
-    for name in table:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"known keys: {', '.join(known)}"
-            raise ConfigError(f"{where}: unknown key `{name}`; {hint}")
-    return dict(table)
+def _refuse_accidents(typed: Options, models: Iterable[ModelSettings]) -> None:
+    """Nobody pays for the bundled problems because a flag was forgotten."""
+    paid = next((model.name for model in models if _may_cost(model)), None)
+    if paid and typed.problems is None:
+        raise ConfigError(
+            f"no problems named, and {paid} may cost money: add --problems CSV,"
+            " or --problems bundled for the bundled ones"
+        )
 
 
-def _at_least_one(values: Mapping[str, Any], name: str) -> Any:
-    value = values[name]
-    if value is not None and value < 1:
-        raise ConfigError(f"{name}: {value} is too small; 1 is the least")
-    return value
+def _may_cost(model: ModelSettings) -> bool:
+    if model.provider == "simulated" or model.price_input == model.price_output == 0:
+        return False
+    if model.provider == "openai-compatible" and model.base_url is None:
+        return False  # it cannot be asked at all, which is told later
+    return urlsplit(model.base_url or "").hostname not in {"localhost", "127.0.0.1", "::1"}
 
 
-def _limits(table: Any) -> Limits:
-    known = _known(table, [item.name for item in fields(Limits)], "[sandbox]")
-    for name, value in known.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise ConfigError(f"[sandbox] {name} = {value!r}: a number above 0 is expected")
-    whole = {name: value if name == "timeout_s" else int(value) for name, value in known.items()}
-    return Limits(**whole)
-
-
-def _leave_out(table: Any) -> tuple[str, ...] | None:
-    rules = _known(table, ("leave_out",), "[prompt]").get("leave_out")
-    if rules is None:
-        return None
-    if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-        raise ConfigError("[prompt] leave_out: a list of patterns is expected")
-    return tuple(rules)
-
-
-def _models(values: Mapping[str, Any], tables: Any) -> tuple[ModelSettings, ...]:
-    if not isinstance(tables, list):
-        raise ConfigError("models: write each as [[models]] with `spec = ...`")
-    described = [_described_model(table) for table in tables]
-    by_name = {model.name: model for model in described}
-    by_spec = {model.spec: model for model in reversed(described)}
-    named: tuple[str, ...] = values["model"]
-    chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in named] or described
+def _models(typed: Options, described: Any, where: str) -> tuple[ModelSettings, ...]:
+    if not isinstance(described, list):
+        raise ConfigError(f"{where}: models: write each as [[models]] with `spec = ...`")
+    known = [_described_model(table, number, where) for number, table in enumerate(described, 1)]
+    by_name = {model.name: model for model in known}
+    by_spec = {model.spec: model for model in reversed(known)}
+    chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in typed.model] or known
     if not chosen:
         raise ConfigError("no model: add --model PROVIDER/NAME, or [[models]] to the TOML file")
     _refuse_twins(chosen)
-    return tuple(_with_overrides(model, values) for model in chosen)
+    overrides = {"base_url": typed.base_url, "max_in_flight": typed.max_in_flight}
+    changes: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
+    return tuple(replace(model, **changes) for model in chosen)
 
 
-def _described_model(table: Any) -> ModelSettings:
-    names = [item.name for item in fields(ModelSettings) if item.name not in ("provider", "model")]
-    known = _known(table, names, "[[models]]")
-    if not known.get("spec"):
-        raise ConfigError("[[models]]: `spec` is missing, such as spec = 'openai/gpt-4o'")
-    return replace(_plain_model(known["spec"]), **_checked(known))
-
-
-def _checked(table: dict[str, Any]) -> dict[str, Any]:
-    kinds = {item.name: str(item.type) for item in fields(ModelSettings)}
-    for name, value in table.items():
-        if name in _OPEN:
-            if not isinstance(value, dict):
-                raise ConfigError(f"[[models]] {name}: a table of keys is expected")
-            continue
-        if name in _WORDS:
-            if value not in _WORDS[name]:
-                raise ConfigError(
-                    f"[[models]] {name} = {value!r}: one of {', '.join(_WORDS[name])} is expected"
-                )
-            continue
-        wanted: tuple[type, ...] = (str,)
-        if name == "stop":
-            wanted = (list,)
-        elif "float" in kinds[name]:
-            wanted = (int, float)
-        elif "int" in kinds[name]:
-            wanted = (int,)
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            raise ConfigError(f"[[models]] {name} = {value!r}: {kinds[name].split(' ')[0]} is expected")
-    return {name: tuple(value) if name == "stop" else value for name, value in table.items()}
+def _described_model(table: Any, number: int, where: str) -> ModelSettings:
+    place = f"{where}: [[models]] {number}"
+    values = checked_table(ModelSettings, table, place)
+    if "spec" not in values:
+        raise ConfigError(f"{place}: `spec` is missing, such as spec = 'openai/gpt-4o'")
+    return replace(_plain_model(values["spec"]), **values)
 
 
 def _plain_model(spec: str) -> ModelSettings:
@@ -351,15 +370,6 @@ def _plain_model(spec: str) -> ModelSettings:
 
     provider, model = parse_spec(spec)
     return ModelSettings(name=spec, spec=spec, provider=provider, model=model)
-
-
-def _with_overrides(model: ModelSettings, values: Mapping[str, Any]) -> ModelSettings:
-    changes = {}
-    if values["base_url"]:
-        changes["base_url"] = values["base_url"]
-    if values["max_in_flight"] is not None:
-        changes["max_in_flight"] = _at_least_one(values, "max_in_flight")
-    return replace(model, **changes)
 
 
 def _refuse_twins(models: Iterable[ModelSettings]) -> None:

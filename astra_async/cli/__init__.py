@@ -99,8 +99,11 @@ def main() -> NoReturn:
         sys.exit(stop.exit_code)
     except click.Abort:
         sys.exit(130)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(EXIT_USAGE)
+    except click.ClickException as error:
+        click.echo(f"astra: {' '.join(error.format_message().split())}{_see_help(error)}", err=True)
         sys.exit(EXIT_USAGE)
     except AstraError as error:
         _tell(error, debug=debug)
@@ -112,6 +115,11 @@ def main() -> NoReturn:
         )
         sys.exit(EXIT_CANNOT_GO_ON)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _see_help(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f" (see {context.command_path} --help)" if context else ""
 
 
 def _tell(error: Exception, *, debug: bool) -> None:

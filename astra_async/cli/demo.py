@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli.run import start
-from astra_async.config import load_config
+from astra_async.config import BUNDLED, load_config
 from astra_async.overlay import integrate
 from astra_async.running.log import decode, scan, write_atomically
 from astra_async.types import Integrated, Solution
@@ -32,17 +32,19 @@ PROBLEMS = ("product-api", "company-form", "library-api")
 
 @click.command()
 @click.option("--out", default="astra-demo", metavar="DIR", help="Run directory [default: astra-demo].")
-@click.option("--samples", type=int, default=4, metavar="K", help="Samples of each problem [default: 4].")
-@click.option("--limit", type=int, metavar="N", help="Only the first N problems.")
+@click.option("--samples", default="4", metavar="K", help="Samples of each problem [default: 4].")
+@click.option("--limit", metavar="N", help="Only the first N problems.")
 @click.option("--full", is_flag=True, help="All bundled problems and all simulated models.")
 @click.option("--providers", is_flag=True, help="Every provider's wire format instead of one.")
-@click.option("--format", default="xml", type=click.Choice(("xml", "json", "both")), help="Answer format.")
+@click.option("--format", default="xml", metavar="[xml|json|both]", help="Answer format.")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def demo(*, full: bool, providers: bool, log_json: bool, **given: Any) -> int:
     """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
     click.echo("The models of this demo are simulated: they show how the program works, and rank nothing.")
     models = PROVIDER_MODELS if providers else FULL_MODELS if full else MODELS
-    config = replace(load_config({**given, "model": models, "seed": 0}), simulate_all=True)
+    config = replace(
+        load_config({**given, "problems": BUNDLED, "model": models, "seed": 0}), simulate_all=True
+    )
     if not full:
         config = replace(config, only=PROBLEMS)
     return start(config, log_json=log_json, before_report=label_known_mistakes)

@@ -1,4 +1,4 @@
-"""Click options made from the one table of options in `config`."""
+"""Click options made from what `config` declares; click only hands on what was typed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from astra_async.config import OPTIONS, Option
+from astra_async.config import flag_of, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from astra_async.types import Declared
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def config_options(*names: str) -> Callable[[Command], Command]:
-    """The named options of `config.OPTIONS` (all without a name), and --config."""
-    chosen = [option for option in OPTIONS if not names or option.name in names]
+    """The named options of `config.Options` (all without a name), and --config."""
+    chosen = [option for option in options().values() if not names or option.name in names]
 
     def decorate(command: Command) -> Command:
         for option in reversed(chosen):
-            command = _click_option(option)(command)
+            command = declared_option(option)(command)
         return click.option(
             "--config",
             "config_file",
@@ -33,19 +35,18 @@ def config_options(*names: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def _click_option(option: Option) -> Callable[[Command], Command]:
-    if option.kind is bool:
-        name, variable = option.name, f"ASTRA_{option.name.upper()}"
-        flag = f"--{name.replace('_', '-')}"
-        return click.option(flag, name, is_flag=True, default=None, envvar=variable, help=option.help)
-    kind: Any = click.Choice(option.choices) if option.choices else option.kind
-    default = f" [default: {option.default}]" if option.default not in (None, "") else ""
+def declared_option(option: Declared, flag: str = "") -> Callable[[Command], Command]:
+    """One click option of a declaration; its value is what was typed, None (or nothing) if it was not."""
+    flag = flag or flag_of(option.name)
+    if option.plain is bool:
+        return click.option(flag, option.name, is_flag=True, default=None, help=option.about.help)
+    several = option.several or option.is_table
+    shown = option.default not in (None, "", ()) and not several
+    kinds = f" One of {', '.join(option.choices)}." if several and option.choices else ""
     return click.option(
-        f"--{option.name.replace('_', '-')}",
+        flag,
         option.name,
-        type=kind,
-        multiple=option.several,
-        metavar=option.metavar,
-        envvar=f"ASTRA_{option.name.upper()}",
-        help=option.help + default,
+        multiple=several,
+        metavar=option.about.metavar or f"[{'|'.join(option.choices)}]",
+        help=option.about.help + kinds + (f" [default: {option.default}]" if shown else ""),
     )

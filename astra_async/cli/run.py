@@ -63,7 +63,11 @@ def run(*, config_file: Path | None, dry_run: bool, generate_only: bool, log_jso
 
     The same command again resumes where the last one stopped.
     """
-    config = load_config(given | ({"out": "dry-run"} if dry_run and not given["out"] else {}), config_file)
+    if dry_run and not given["out"]:
+        given["out"] = "dry-run"
+    config = load_config(given, config_file, environ=os.environ)
+    for warning in config.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only
 

@@ -57,7 +57,8 @@ def data_config(
     given: Mapping[str, Any], config_file: Path | None, *, recorded: Mapping[str, Any] | None = None
 ) -> RunConfig:
     """The configuration of a command that looks at problems and calls no model; see `load_config`."""
-    return load_config({**given, "model": (_NO_MODEL,), "out": "."}, config_file, recorded=recorded)
+    fixed = {**given, "model": (_NO_MODEL,), "out": "."}
+    return load_config(fixed, config_file, recorded=recorded, environ=os.environ)
 
 
 def chosen_problems(config: RunConfig) -> tuple[Problem, ...]:
@@ -200,7 +201,7 @@ async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
         yield config
         return
     from astra_async.simulate.server import SimulatedServer
-    from astra_async.simulate.settings import SimulationSettings
+    from astra_async.types.simulation import SimulationSettings
 
     settings = SimulationSettings(**{"speed": _DEMO_SPEED, **config.simulation})
     async with AsyncExitStack() as stack:

@@ -14,6 +14,6 @@ sample depends on names and the seed alone; see `draws.py`.
 from astra_async.simulate.clocks import Clocks
 from astra_async.simulate.server import SimulatedServer
 from astra_async.simulate.service import Counters
-from astra_async.simulate.settings import SimulationSettings
+from astra_async.types.simulation import SimulationSettings
 
 __all__ = ["Clocks", "Counters", "SimulatedServer", "SimulationSettings"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from astra_async.simulate.draws import seeded
 
 if TYPE_CHECKING:
-    from astra_async.simulate.settings import FaultKind, SimulationSettings
+    from astra_async.types.simulation import FaultKind, SimulationSettings
 
 MOST_FAULTS = 2
 IN_STREAM: frozenset[FaultKind] = frozenset({"reset", "cut", "stream_error", "stall"})

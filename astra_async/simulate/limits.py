@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from astra_async.simulate.clocks import Clocks
-    from astra_async.simulate.settings import SimulationSettings
+    from astra_async.types.simulation import SimulationSettings
 
 Dimension = Literal["requests", "tokens"]
 # A rejection reaches its client after others were sent: those could not know of the pause.

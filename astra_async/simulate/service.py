@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.simulate.clocks import Clocks
     from astra_async.simulate.limits import Rejected
     from astra_async.simulate.samples import Taken
-    from astra_async.simulate.settings import FaultKind, SimulationSettings
+    from astra_async.types.simulation import FaultKind, SimulationSettings
 
 _R = TypeVar("_R", bound=web.StreamResponse)
 _INJECTED_WAIT_S = 1.0

@@ -7,6 +7,7 @@ US dollars); paths inside a project are relative, with `/`, and never begin with
     samples    Problem, SampleKey          answers    Solution, Integrated
     projects   Project, Prompt             sandbox    Job, Execution, Sandbox
     calls      Completion, Provider        results    TestReport, Verdict, Result
+    settings   Setting: how whatever can be set is declared and checked
 """
 
 from astra_async.types.answers import Dropped, Integrated, Solution, Unusable
@@ -23,7 +24,16 @@ from astra_async.types.calls import (
     Thinking,
     Usage,
 )
-from astra_async.types.projects import Project, ProjectFile, ProjectStore, Prompt
+from astra_async.types.declarations import (
+    Declared,
+    Setting,
+    Text,
+    checked_table,
+    checked_value,
+    declared,
+    refuse_unknown,
+)
+from astra_async.types.projects import Project, ProjectFile, ProjectStore, Prompt, S3Settings
 from astra_async.types.results import (
     REUSED,
     Failure,
@@ -43,6 +53,7 @@ __all__ = [
     "REUSED",
     "CallWatch",
     "Completion",
+    "Declared",
     "Dropped",
     "Execution",
     "ExpectedTest",
@@ -67,15 +78,22 @@ __all__ = [
     "RateLimits",
     "RateWindow",
     "Result",
+    "S3Settings",
     "SampleKey",
     "Sandbox",
+    "Setting",
     "Solution",
     "Status",
     "TestCase",
     "TestReport",
+    "Text",
     "Thinking",
     "Trouble",
     "Unusable",
     "Usage",
     "Verdict",
+    "checked_table",
+    "checked_value",
+    "declared",
+    "refuse_unknown",
 ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoever checks a setting
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+from annotated_types import Ge, Gt, Interval, MinLen, Predicate
+
+from astra_async.types.declarations import Setting, is_http_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from astra_async.types.samples import SampleKey
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
@@ -39,39 +42,61 @@ class ModelSettings:
     by table) are open: what they hold is sent as it is.
     """
 
-    name: str
-    spec: str
+    name: Annotated[str, MinLen(1), Setting("What every record calls it; the spec if not set.")]
+    spec: Annotated[str, MinLen(1), Setting("provider/model, such as openai/gpt-4o.", asked=True)]
     provider: str
     model: str
-    base_url: str | None = None
-    api_key_env: str | None = None
-    endpoint: str | None = None
-    api_version: str | None = None
-    temperature: float | None = None
-    max_tokens: int | None = None
-    reasoning_effort: str | None = None
-    thinking: Thinking | None = None
-    thinking_budget: int | None = None
-    system_prompt: str | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    stop: tuple[str, ...] = ()
-    service_tier: str | None = None
-    organization: str | None = None
-    project: str | None = None
-    max_tokens_field: MaxTokensField | None = None
-    extra_headers: Mapping[str, str] = field(default_factory=dict)
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    context_length: int | None = None
-    requests_per_minute: float | None = None
-    input_tokens_per_minute: float | None = None
-    output_tokens_per_minute: float | None = None
-    max_in_flight: int = 256
-    timeout_s: float = 600.0
-    price_input: float | None = None
-    price_cached_input: float | None = None
-    price_cache_write: float | None = None
-    price_output: float | None = None
+    base_url: Annotated[str | None, Predicate(is_http_url), Setting("Address of its server.")] = None
+    api_key_env: Annotated[str | None, MinLen(1), Setting("Name of the variable that holds its key.")] = None
+    endpoint: Annotated[str | None, MinLen(1), Setting("Azure: the resource's address.")] = None
+    api_version: Annotated[str | None, MinLen(1), Setting("Azure: the interface's version.", asked=True)] = (
+        None
+    )
+    temperature: Annotated[float | None, Ge(0), Setting("Sampling temperature.", asked=True)] = None
+    max_tokens: Annotated[
+        int | None,
+        Ge(1),
+        Setting("Longest answer; the model's own maximum, 32,768 at most, if not set.", asked=True),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None, MinLen(1), Setting("As the provider spells it: low, medium, high ...", asked=True)
+    ] = None
+    thinking: Annotated[Thinking | None, Setting("Claude: adaptive, or off.", asked=True)] = None
+    thinking_budget: Annotated[int | None, Ge(0), Setting("Tokens for thinking.", asked=True)] = None
+    system_prompt: Annotated[str | None, Setting("Sent as the system's message.", asked=True)] = None
+    top_p: Annotated[
+        float | None, Interval(ge=0, le=1), Setting("Share of likely tokens to sample from.", asked=True)
+    ] = None
+    top_k: Annotated[int | None, Ge(1), Setting("Count of likely tokens to sample from.", asked=True)] = None
+    stop: Annotated[tuple[str, ...], Setting("Texts that end an answer.", asked=True)] = ()
+    service_tier: Annotated[
+        str | None, MinLen(1), Setting("As the provider spells it: flex, priority ...", asked=True)
+    ] = None
+    organization: Annotated[str | None, MinLen(1), Setting("OpenAI: who is charged.", asked=True)] = None
+    project: Annotated[str | None, MinLen(1), Setting("OpenAI: project that is charged.", asked=True)] = None
+    max_tokens_field: Annotated[
+        MaxTokensField | None, Setting("Field of chat completions that carries max_tokens.", asked=True)
+    ] = None
+    extra_headers: Annotated[
+        Mapping[str, str], Setting("Headers, sent as they are; `${VARIABLE}` is replaced.", asked=True)
+    ] = field(default_factory=dict)
+    extra_body: Annotated[
+        Mapping[str, Any], Setting("Laid over the request's body, table by table.", asked=True)
+    ] = field(default_factory=dict)
+    context_length: Annotated[int | None, Ge(1), Setting("Tokens of prompt and answer together.")] = None
+    requests_per_minute: Annotated[float | None, Gt(0), Setting("Limit that calls keep to.")] = None
+    input_tokens_per_minute: Annotated[float | None, Gt(0), Setting("Limit that prompts keep to.")] = None
+    output_tokens_per_minute: Annotated[float | None, Gt(0), Setting("Limit that answers keep to.")] = None
+    max_in_flight: Annotated[int, Ge(1), Setting("Most calls at once.")] = 256
+    timeout_s: Annotated[float, Gt(0), Setting("Longest silence of one call, in seconds.")] = 600.0
+    price_input: Annotated[float | None, Ge(0), Setting("USD per million tokens.")] = None
+    price_cached_input: Annotated[
+        float | None, Ge(0), Setting("USD per million tokens read from the provider's cache.")
+    ] = None
+    price_cache_write: Annotated[
+        float | None, Ge(0), Setting("USD per million tokens written to the provider's cache.")
+    ] = None
+    price_output: Annotated[float | None, Ge(0), Setting("USD per million tokens.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from annotated_types import MinLen, Predicate
+
+from astra_async.types.declarations import Setting, is_http_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +50,16 @@ class ProjectStore(Protocol):
     async def load(self, location: str) -> Project:
         """The project at a folder, .zip, https or s3 location."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Settings:
+    """`[s3]` of the configuration file."""
+
+    endpoint_url: Annotated[
+        str | None, Predicate(is_http_url), Setting("Server of one's own (MinIO, Ceph); Amazon's if not set.")
+    ] = None
+    region: Annotated[
+        str | None, MinLen(1), Setting("As the location, else as the environment says, if not set.")
+    ] = None
+    anonymous: Annotated[bool, Setting("Send unsigned requests, for public buckets.")] = False

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from annotated_types import Gt
+
+from astra_async.types.declarations import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,14 +17,16 @@ if TYPE_CHECKING:
 class Limits:
     """What one container may use (`[sandbox]` in TOML)."""
 
-    timeout_s: float = 300.0
-    memory_bytes: int = 4 * 1024**3
-    processes: int = 512
-    tmp_bytes: int = 256 * 1024**2
-    file_bytes: int = 1024**3
-    disk_bytes: int = 4 * 1024**3
-    output_bytes: int = 1024**2  # kept of the output: half from its head, half from its tail
-    report_bytes: int = 16 * 1024**2
+    timeout_s: Annotated[float, Gt(0), Setting("Longest time of a problem's tests, in seconds.")] = 300.0
+    memory_bytes: Annotated[int, Gt(0), Setting("Memory, and no swap.")] = 4 * 1024**3
+    processes: Annotated[int, Gt(0), Setting("Processes and threads at once.")] = 512
+    tmp_bytes: Annotated[int, Gt(0), Setting("Size of /tmp.")] = 256 * 1024**2
+    file_bytes: Annotated[int, Gt(0), Setting("Largest file.")] = 1024**3
+    disk_bytes: Annotated[int, Gt(0), Setting("All that is written.")] = 4 * 1024**3
+    output_bytes: Annotated[
+        int, Gt(0), Setting("Kept of the output: half from its head, half from its tail.")
+    ] = 1024**2
+    report_bytes: Annotated[int, Gt(0), Setting("Largest test report that is read.")] = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

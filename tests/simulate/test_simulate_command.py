@@ -16,9 +16,10 @@ from click.testing import CliRunner
 from simulated_client import chat_body
 
 from astra_async.cli.simulate import simulate
-from astra_async.config import SIMULATION_KEYS, load_config
+from astra_async.config import load_config, tables
 from astra_async.errors import ConfigError
-from astra_async.simulate.settings import FAULT_KINDS, SimulationSettings
+from astra_async.types import declared
+from astra_async.types.simulation import FAULT_KINDS, SimulationSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,8 @@ NO_FLAG = {"faults"}  # --fault-rate 0
 
 def test_every_setting_has_a_flag_and_a_key_in_the_toml_table() -> None:
     assert {option.name for option in simulate.params} - {"port"} == SETTINGS.keys() - NO_FLAG
-    assert set(SIMULATION_KEYS) == SETTINGS.keys()
+    assert tables()["simulation"] is SimulationSettings
+    assert {item.name for item in declared(SimulationSettings)} == SETTINGS.keys()
 
 
 def test_the_help_tells_the_kinds_of_faults_and_the_true_defaults() -> None:
@@ -46,10 +48,10 @@ def test_the_help_tells_the_kinds_of_faults_and_the_true_defaults() -> None:
     ("words", "said"),
     [
         ("--deny nobody=key", "models are steady, erratic"),
-        ("--deny weak", "key or quota"),
-        ("--deny weak=lost", "key or quota"),
-        ("--fault earthquake", "fault_kinds must be of rate_limit"),
-        ("--burst-s 0", "burst_s must be a number above 0"),
+        ("--deny weak", "MODEL=key or MODEL=quota"),
+        ("--deny weak=lost", "MODEL=key or MODEL=quota"),
+        ("--fault earthquake", "a list, each one of rate_limit"),
+        ("--burst-s 0", "--burst-s 0: a number above 0 is expected"),
     ],
 )
 def test_a_flag_that_means_nothing_is_refused(words: str, said: str) -> None:

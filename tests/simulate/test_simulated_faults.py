@@ -11,7 +11,8 @@ from simulated_client import Heard, chat, running
 from astra_async.errors import ConfigError
 from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.faults import IN_STREAM, MOST_FAULTS, fault_of
-from astra_async.simulate.settings import FAULT_KINDS, FaultKind
+from astra_async.types import checked_table
+from astra_async.types.simulation import FAULT_KINDS, FaultKind
 
 ALWAYS = SimulationSettings(speed=0, fault_rate=1, stall_s=0.01)
 
@@ -203,7 +204,7 @@ def test_a_stall_is_silence_that_a_client_can_time_out_on() -> None:
 )
 def test_settings_that_mean_nothing_are_refused_by_name(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        SimulationSettings(**wrong)  # type: ignore[arg-type] # that is the point
+        checked_table(SimulationSettings, wrong, "[simulation]")
 
 
 def test_more_faults_come_with_a_higher_rate_at_the_same_places() -> None:

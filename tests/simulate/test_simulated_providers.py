@@ -25,7 +25,7 @@ from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimit
 
 if TYPE_CHECKING:
     from astra_async.simulate import SimulatedServer
-    from astra_async.simulate.settings import FaultKind
+    from astra_async.types.simulation import FaultKind
 
 PROVIDERS = (
     "simulated",

@@ -38,10 +38,16 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --out x --model foo/bar", 2, "unknown provider 'foo'"),
         ("run --out x --model simulated/steady --problems no.csv", 2, "no.csv: cannot be read"),
         ("run --out x --model simulated/steady --only nope", 2, "--only nope: no such problem"),
-        ("run --out x --model openai/gpt-4o --generate-only", 2, "set OPENAI_API_KEY"),
+        ("run --out x --problems bundled --model openai/gpt-4o --generate-only", 2, "set OPENAI_API_KEY"),
         ("run --out x --model openai-compatible/a --generate-only", 2, "--base-url URL"),
         ("run --out x --model simulated/a --config no.toml", 2, "no.toml: No such file"),
         ("run --out /proc/x --model simulated/steady", 3, "choose another --out"),
+        ("run --out x --model openai/gpt-4o", 2, "add --problems CSV, or --problems bundled"),
+        ("run --out x --model gpt-4o", 2, "write provider/model, such as openai/gpt-4o"),
+        ("run --model simulated/steady --budget-usd -1 --dry-run", 2, "--budget-usd -1: a number above 0"),
+        ("run --model openai/a --base-url x --dry-run", 2, "--base-url x: an http:// or https:// URL"),
+        ("run --model simulated/steady --samples many --dry-run", 2, "--samples many: a whole number"),
+        ("run --out x --sampels 3", 2, "No such option '--sampels'"),
         ("report .", 2, "no run.json there"),
         ("show . m p 0", 2, "holds nothing of m/xml/p/0"),
         ("regrade .", 2, "is no run directory"),
@@ -83,7 +89,8 @@ def test_every_mistake_of_a_csv_is_listed(tmp_path: Path) -> None:
 
 def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
     done = astra(
-        *("run", "--model", "openai/gpt-4o", "--only", "product-api", "--samples", "4", "--dry-run"),
+        *("run", "--problems", "bundled", "--model", "openai/gpt-4o", "--only", "product-api"),
+        *("--samples", "4", "--dry-run"),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ConfigError
@@ -34,6 +35,12 @@ def parse_spec(spec: str) -> tuple[str, str]:
         ConfigError: the provider is unknown, or a part is missing.
     """
     provider, slash, model = spec.strip().partition("/")
+    if provider and not slash and provider not in PROVIDERS:
+        such = spec if re.fullmatch(r"[\w.:-]+", spec) else "gpt-4o"
+        guess = (
+            "anthropic" if such.startswith("claude") else "gemini" if such.startswith("gemini") else "openai"
+        )
+        raise ConfigError(f"model {spec!r}: write provider/model, such as {guess}/{such}")
     if provider not in PROVIDERS:
         raise ConfigError(f"model {spec!r}: unknown provider {provider!r}; known are {', '.join(PROVIDERS)}")
     if not slash or not model:

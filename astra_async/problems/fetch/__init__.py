@@ -4,7 +4,7 @@ Where bytes come from is `download` (https) and `objects` (S3), what they hold i
 what a project is made of is `tree`; `store` joins them behind the ProjectStore protocol.
 """
 
-from astra_async.problems.fetch.objects import S3Settings
 from astra_async.problems.fetch.store import Store
+from astra_async.types import S3Settings
 
 __all__ = ["S3Settings", "Store"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SourceError
@@ -15,6 +14,7 @@ from astra_async.problems.fetch.retrying import Passing
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache
     from astra_async.problems.fetch.locations import S3Object
+    from astra_async.types import S3Settings
 
 _CHUNK_BYTES = 256 * 1024
 _REFUSED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
@@ -33,19 +33,6 @@ _TOLD = (
         "the credentials are not accepted ({code}); check AWS_* and the region",
     ),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Settings:
-    """`[s3]` of the configuration file.
-
-    `endpoint_url` is a server of one's own (MinIO, Ceph, a test server); `region` None means: as the
-    location, else the environment says; `anonymous` sends unsigned requests.
-    """
-
-    endpoint_url: str | None = None
-    region: str | None = None
-    anonymous: bool = False
 
 
 class ObjectStore:

@@ -21,10 +21,11 @@ from astra_async.problems.fetch.locations import (
     parse_location,
     shown,
 )
-from astra_async.problems.fetch.objects import ObjectStore, S3Settings
+from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.reference import solution_in_json, solution_of
 from astra_async.problems.fetch.retrying import Passing, retried
 from astra_async.problems.fetch.tree import build_project
+from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

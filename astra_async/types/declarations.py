@@ -1,0 +1,210 @@
+"""How a setting is declared and checked: as an annotated field of a frozen dataclass.
+
+    samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
+
+Everything comes from it: its type and range are checked by pydantic, wherever the value was written; flags,
+help and the tables of `docs/formats.md` are made from the same field. A field without a `Setting` is nobody's
+to set.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
+
+from astra_async.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_MOST_SHOWN = 200
+_NOUNS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What people read of a field: `help` says what it is, `metavar` names its value in the help.
+
+    `asked` marks what a model is asked with, and belongs to the fingerprint of a run.
+    """
+
+    help: str
+    metavar: str = ""
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """One declared field: `kind` is its type without None, with the ranges; `default` None means unset."""
+
+    name: str
+    kind: Any
+    default: Any
+    about: Setting
+
+    @property
+    def plain(self) -> Any:
+        """The type without ranges."""
+        return _bare(self.kind)
+
+    @property
+    def several(self) -> bool:
+        """Whether it is a list."""
+        return get_origin(self.plain) is tuple
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of keys of the user's own."""
+        return get_origin(self.plain) in (dict, Mapping)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words it may be, or none where it is no choice."""
+        kind = get_args(self.plain)[0] if self.several else self.plain
+        return get_args(kind) if get_origin(kind) is Literal else ()
+
+    @property
+    def rule(self) -> str:
+        """What its value has to be, as a noun: `a whole number of 1 or more`."""
+        return _phrase(self.kind)
+
+
+def declared(table: type) -> tuple[Declared, ...]:
+    """The settings of a dataclass, in its order."""
+    hints = get_type_hints(table, include_extras=True)
+    found = []
+    for item in fields(table):
+        about = next((part for part in _metadata(hints[item.name]) if isinstance(part, Setting)), None)
+        if about is not None:
+            default = None if item.default is MISSING else item.default
+            kind = _without_none(hints[item.name])
+            found.append(Declared(name=item.name, kind=kind, default=default, about=about))
+    return tuple(found)
+
+
+def checked_table(table: type, values: object, where: str) -> dict[str, Any]:
+    """Keys and values of a TOML table, as they are given; `where` names file and table.
+
+    Raises:
+        ConfigError: no table, a key that is none of the settings, or a value that breaks its rule.
+    """
+    known = {item.name: item for item in declared(table)}
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where}: a table of keys is expected; known keys: {', '.join(known)}")
+    for name in values:
+        refuse_unknown(name, known, where)
+    return {
+        name: checked_value(known[name], value, f"{where}: {name} = {shown(repr(value))}")
+        for name, value in values.items()
+    }
+
+
+def checked_value(item: Declared, value: object, where: str) -> Any:
+    """The value as the declaration wants it; `where` is place, name and value as they were written.
+
+    A text for something that is no text (from a flag, a variable) is parsed; other values keep their type.
+    Raises ConfigError, as do the following.
+    """
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    adapter = TypeAdapter[Any](item.kind, config=ConfigDict(allow_inf_nan=False))
+    if isinstance(value, list):
+        value = tuple(value)
+    try:
+        if isinstance(value, Text):
+            return adapter.validate_strings(str(value))
+        return adapter.validate_python(value, strict=True)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {item.rule} is expected") from error
+
+
+class Text(str):
+    """A value as it was typed, which spells whatever the setting is: `3`, `0.5`, `true`."""
+
+    __slots__ = ()
+
+
+def refuse_unknown(name: str, known: Iterable[str], where: str) -> None:
+    """Raise ConfigError for a name that is none of the known ones, with the closest of them."""
+    names = list(known)
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else f"known keys: {', '.join(names)}"
+        raise ConfigError(f"{where}: unknown key `{name}`; {hint}")
+
+
+def is_http_url(text: str) -> bool:
+    """An http:// or https:// URL without user and password."""
+    try:
+        parts = urlsplit(text.strip())
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return whole and parts.username is None and parts.password is None
+
+
+def shown(value: object) -> str:
+    """A value as a message may repeat it: what stands before an @ or after a ? may be a secret."""
+    text = value if isinstance(value, str) else repr(value)
+    if "@" in text or "://" in text:
+        text = re.sub(r"[^\s'\"/]+@", "***@", text)
+        text = re.sub(r"\?[^\s'\"]+", "?***", text)
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+def _metadata(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _without_none(hint: Any) -> Any:
+    bare = _bare(hint)
+    if get_origin(bare) in (Union, UnionType):
+        kept = tuple(part for part in get_args(bare) if part is not NoneType)
+        bare = kept[0] if len(kept) == 1 else Union[kept]  # noqa: UP007 - made of what is there
+    rules = tuple(part for part in _metadata(hint) if not isinstance(part, Setting))
+    return Annotated[(bare, *rules)] if rules else bare
+
+
+def _phrase(hint: Any) -> str:
+    bare = _bare(hint)
+    checks = [part.func for part in _metadata(hint) if hasattr(part, "func")]
+    if checks:
+        return _said_of(checks[0])
+    if get_origin(bare) is Literal:
+        return f"one of {', '.join(map(str, get_args(bare)))}"
+    if get_origin(bare) is tuple:
+        inner = _phrase(get_args(bare)[0])
+        return f"a list, each {inner}" if get_origin(get_args(bare)[0]) is Literal else "a list of texts"
+    if get_origin(bare) in (dict, Mapping) or bare in (dict, Mapping):
+        inner = _phrase(get_args(bare)[1]) if get_args(bare) else "a value"
+        return f"a table of keys, each {inner},"
+    return _NOUNS.get(bare, "a value") + _range(_metadata(hint))
+
+
+def _said_of(check: Callable[..., object]) -> str:
+    text = (check.__doc__ or "a fitting value").strip().partition("\n")[0].rstrip(".")
+    return text[0].lower() + text[1:]
+
+
+def _range(metadata: Iterable[Any]) -> str:
+    bounds: dict[str, Any] = {}
+    for part in metadata:
+        for name in ("gt", "ge", "le", "min_length"):
+            if getattr(part, name, None) is not None:
+                bounds[name] = getattr(part, name)
+    if "ge" in bounds and "le" in bounds:
+        return f" from {bounds['ge']} to {bounds['le']}"
+    if "ge" in bounds:
+        return f" of {bounds['ge']} or more"
+    if "min_length" in bounds:
+        return " that is not empty"
+    return f" above {bounds['gt']}" if "gt" in bounds else ""
