@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt, MinLen, Predicate
 
 from astra_async.errors import ConfigError
+from astra_async.redaction import keep_secrets_in, keep_secrets_of, public_settings
 from astra_async.types import (
     Declared,
     Format,
@@ -184,6 +185,8 @@ def load_config(
     warnings = _unknown_variables(environ or {})
     toml = _read_toml(toml_path) if toml_path else {}
     where = f"--config {toml_path}" if toml_path else "run.json"
+    keep_secrets_in([given, toml])
+    keep_secrets_of(environ or {})
     toml = _laid_over(recorded or {}, toml)
     typed = Options(**_values(given, environ or {}, toml, where))
     if not typed.out:
@@ -243,22 +246,15 @@ def model_part(settings: ModelSettings, seed: int | None) -> dict[str, Any]:
     """What of a model's settings changes its answers: the model's part of the fingerprint.
 
     Limits, prices and time-outs are left out; so is the address of a simulated server, which has a
-    new port in every run. Credentials within a URL are removed.
+    new port in every run. What may be secret is masked or hashed (see `redaction`).
     """
     asked = [item.name for item in declared(ModelSettings) if item.about.asked]
     values = {name: getattr(settings, name) for name in ("provider", "model", *asked)}
     part = {name: value for name, value in values.items() if name in _ALWAYS or value not in (None, (), {})}
     part["seed"] = seed
     for name in ("base_url", "endpoint"):
-        url = getattr(settings, name)
-        part[name] = without_credentials(url) if url and settings.provider != "simulated" else None
-    return part
-
-
-def without_credentials(url: str) -> str:
-    """The URL without user, password, query and final slash, fit for a record."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        part[name] = getattr(settings, name) if settings.provider != "simulated" else None
+    return public_settings(part)
 
 
 def _values(

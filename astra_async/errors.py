@@ -31,12 +31,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from astra_async.redaction import mask
+
 if TYPE_CHECKING:
     from astra_async.types import Usage
 
 
 class AstraError(Exception):
-    """Root of the tree; its message is one clear line: what, where, and the remedy."""
+    """Root of the tree; its message is one clear line: what, where, and the remedy.
+
+    Secrets are masked in every message as it is made, wherever it will be shown or recorded.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(mask(message))
 
 
 class UsageError(AstraError):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import sys
 import traceback
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -23,12 +22,7 @@ from astra_async.errors import (
     StorageError,
     UsageError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_SHORT = 7  # a value this short is no key, and might be a common word
+from astra_async.redaction import keep_secrets_of, mask
 
 EXIT_INCOMPLETE = 1
 EXIT_USAGE = 2
@@ -93,6 +87,7 @@ def astra(*, debug: bool) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with the code that INTERFACE.md fixes."""
     debug = "--debug" in sys.argv
+    keep_secrets_of(os.environ)
     try:
         code = astra.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -103,7 +98,7 @@ def main() -> NoReturn:
         error.show()
         sys.exit(EXIT_USAGE)
     except click.ClickException as error:
-        click.echo(f"astra: {' '.join(error.format_message().split())}{_see_help(error)}", err=True)
+        click.echo(f"astra: {mask(' '.join(error.format_message().split()))}{_see_help(error)}", err=True)
         sys.exit(EXIT_USAGE)
     except AstraError as error:
         _tell(error, debug=debug)
@@ -125,19 +120,11 @@ def _see_help(error: click.ClickException) -> str:
 def _tell(error: Exception, *, debug: bool) -> None:
     """One line on stderr, a line for each further mistake, and the traceback if asked for."""
     if debug:
-        click.echo(masked("".join(traceback.format_exception(error)), os.environ), err=True)
+        click.echo(mask("".join(traceback.format_exception(error))), err=True)
     kind = "" if isinstance(error, AstraError) else f"{type(error).__name__}: "
-    click.echo(f"astra: {kind}{masked(one_line(error), os.environ)}", err=True)
+    click.echo(f"astra: {kind}{mask(one_line(error))}", err=True)
     for note in getattr(error, "__notes__", ()):
-        click.echo(f"       {note}", err=True)
-
-
-def masked(text: str, environ: Mapping[str, str]) -> str:
-    """The text without the values of variables that hold keys: foreign errors may quote them."""
-    secrets = [value for name, value in environ.items() if _SECRET.search(name) and len(value) > _SHORT]
-    for value in sorted(secrets, key=len, reverse=True):
-        text = text.replace(value, "***")
-    return text
+        click.echo(f"       {mask(note)}", err=True)
 
 
 def exit_code(error: AstraError) -> int:

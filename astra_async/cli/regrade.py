@@ -14,6 +14,7 @@ import orjson
 from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import UsageError
+from astra_async.redaction import MASK
 from astra_async.running.directory import PARENT_FILES, key_from, now_utc, read_run
 from astra_async.running.log import decode, scan, write_atomically
 from astra_async.running.wiring import data_config
@@ -55,6 +56,8 @@ def regrade(
 def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None, new: Path) -> RunConfig:
     recorded = {**run["call"], "only": list(run["problems"])}  # the CSV may hold more than the run
     config = data_config(given, config_file, recorded=recorded)
+    if MASK in (config.projects or ""):
+        raise UsageError(f"{config.projects} was recorded without its secrets: give --projects again")
     names = {item.name for item in fields(ModelSettings)}
     models = [
         ModelSettings(**{name: value for name, value in model.items() if name in names})

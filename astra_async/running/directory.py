@@ -23,6 +23,7 @@ from uuid import uuid4
 import orjson
 
 from astra_async.errors import ConflictError, StorageError
+from astra_async.redaction import mask
 from astra_async.running.fingerprint import merge_parts
 from astra_async.running.log import (
     AppendLog,
@@ -140,6 +141,7 @@ class RunDirectory:
     def record_event(self, kind: str, key: SampleKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         named = _key_fields(key) if key else {}
+        details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
         try:
             self._events.append({"at": now_utc(), "kind": kind, **named, **details})
         except StorageError as error:

@@ -16,6 +16,7 @@ from astra_async.errors import ConfigError, EngineUnavailable, ImageError, Sandb
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part
+from astra_async.redaction import public_settings, public_url
 from astra_async.running.fingerprint import Parts
 from astra_async.testing.verdict import limits_for
 
@@ -158,7 +159,7 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
 def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     """What run.json tells a reader beside the fingerprints."""
     return {
-        "models": [asdict(_without_address(model, config)) for model in config.models],
+        "models": [public_settings(asdict(_without_address(model, config))) for model in config.models],
         "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
         "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
@@ -173,15 +174,20 @@ def _call(config: RunConfig) -> dict[str, Any]:
     problems, projects = config.problems, config.projects
     return {
         "problems": problems if problems == BUNDLED else str(Path(problems).resolve()),
-        "projects": str(Path(projects).resolve()) if projects and "://" not in projects else projects,
+        "projects": _recorded_root(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
         "canary": config.canary,
         "reuse_identical": config.reuse_identical,
         "sandbox": asdict(config.limits),
-        "s3": dict(config.s3),
+        "s3": public_settings(config.s3),
         "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},
     }
+
+
+def _recorded_root(projects: str) -> str:
+    """The root of relative projects; a web address without what may be secret in it."""
+    return public_url(projects) if "://" in projects else str(Path(projects).resolve())
 
 
 def planned_metrics(directory: RunDirectory) -> Metrics:

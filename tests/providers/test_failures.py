@@ -383,7 +383,7 @@ def test_without_another_hint_the_reset_of_what_is_used_up_counts() -> None:
 
 def test_a_message_is_one_short_line_without_control_characters_or_keys() -> None:
     secret = "my-own-secret"
-    body = openai(f"a\nb\x1b[31m\x00c {secret} Bearer abcdefgh sk-proj-aaaaaaaaaaaa " + "x" * 9000)
+    body = openai(f"a\nb\x1b[31m\x00c {secret} Bearer abcdefgh1 sk-proj-aaaaaaaaaaaa " + "x" * 9000)
     error = classify(Failure(body=body, status=500, secrets=(secret,)), settings())
     line = str(error)
     assert len(line) < 500

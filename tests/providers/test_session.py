@@ -17,7 +17,6 @@ from yarl import URL
 
 from astra_async.asking.providers import open_provider
 from astra_async.asking.providers.addresses import address, proxy_for
-from astra_async.asking.providers.redaction import mask, one_line
 from astra_async.asking.providers.session import open_session
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
 
@@ -179,26 +178,3 @@ def test_compatible_servers_need_an_address() -> None:
 def test_a_gemini_model_cannot_leave_its_path(model: str) -> None:
     with pytest.raises(ConfigError, match="no model's name"):
         open_provider(settings(f"gemini/{model}"), environ=KEYS)
-
-
-@pytest.mark.parametrize(
-    ("text", "masked"),
-    [
-        ("key my/secret+1 here", "key *** here"),
-        ("key my%2Fsecret%2B1 here", "key *** here"),
-        ("sk-proj-abcdefghij", "***"),
-        ("AIzaSyABCDEFGH-_123", "***"),
-        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
-        ("http://user:pw@proxy:1", "http://***@proxy:1"),
-        ("the task sk-8 is risky", "the task sk-8 is risky"),
-    ],
-)
-def test_keys_are_masked_in_every_spelling(text: str, masked: str) -> None:
-    assert mask(text, ("my/secret+1",)) == masked
-
-
-def test_a_key_at_the_cut_leaves_no_half_behind() -> None:
-    secret = "q" * 40
-    line = one_line("x" * 290 + secret, (secret,))
-    assert "q" not in line
-    assert len(line) <= 300

@@ -20,9 +20,9 @@ from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.exchange import CONNECT_TIMEOUT_S, WHOLE_ATTEMPT_FACTOR
 from astra_async.asking.providers.failures import Failure, classify
 from astra_async.asking.providers.patience import Patience
-from astra_async.asking.providers.redaction import one_line
 from astra_async.asking.providers.session import certificate_bundle
 from astra_async.errors import ConfigError, PoolUnusable, ProviderError, TransientError, TruncatedStream
+from astra_async.redaction import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,9 +22,9 @@ from astra_async.asking.providers.answer import AnswerTooLong, StreamFault, Unre
 from astra_async.asking.providers.attempt import Attempt
 from astra_async.asking.providers.failures import Failure, classify, parse_body
 from astra_async.asking.providers.patience import Patience
-from astra_async.asking.providers.redaction import one_line
 from astra_async.asking.providers.sse import EventTooLarge, SseSplitter
 from astra_async.errors import PoolUnusable, ProviderError, RequestRejected, TransientError, TruncatedStream
+from astra_async.redaction import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -18,7 +18,6 @@ from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.hints import body_hint_s, header_hint_s
 from astra_async.asking.providers.limits import exhausted_reset_s
 from astra_async.asking.providers.overflow import overflow
-from astra_async.asking.providers.redaction import one_line
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -27,6 +26,7 @@ from astra_async.errors import (
     RequestRejected,
     TransientError,
 )
+from astra_async.redaction import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

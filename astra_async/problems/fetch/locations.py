@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from astra_async.errors import SourceError
+from astra_async.redaction import public_url
 
 _S3_HOST = re.compile(
     r"(?:(?P<bucket>[a-z0-9][a-z0-9.-]{1,62})\.)?s3(?:[.-](?:dualstack\.)?(?P<region>[a-z]{2,}-[a-z0-9-]+))?"
@@ -68,11 +69,7 @@ def parse_location(text: str) -> Location:
 
 def shown(location: str) -> str:
     """The location as errors may print it: without query, user and password."""
-    if "://" not in location:
-        return location
-    scheme, _, rest = re.sub(r"[?#].*", "", location, flags=re.DOTALL).partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    return public_url(location).partition("?")[0] if "://" in location else location
 
 
 def cache_key(url: str) -> str:

@@ -1,0 +1,263 @@
+"""The one place that decides what may be written: messages, events, records and reports all pass here.
+
+Two rules. What the user gave us as a secret (a key's variable, a password or signature in a URL, the value of
+a header) is kept by value (`keep_secret`) and masked wherever it turns up, in every spelling. Servers send
+secrets that we never saw: what has the shape of a key is masked as well, and a word never is. So a shape
+needs what words lack, a digit within a long piece, or a place that only secrets have (`user:password@`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MASK = "***"
+LONGEST_MESSAGE = 300
+_LEAST_SECRET = 8  # a shorter value is no key, and masking it would eat words
+_HASH_CHARACTERS = 12
+
+_SECRET_VARIABLE = re.compile(
+    r"(?:^|_)(?:[A-Z]*KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD|CREDENTIALS?|AUTH|SIGNATURE)(?:_|$)"
+)
+_NO_SECRET_VARIABLE = re.compile(r"(?:_FILE|_PATH|_DIR|_SOCK|_ID|_URI|^PWD|^OLDPWD)$")
+# Names of query parameters, of fields and of headers whose values are secrets.
+_SECRET_NAME = re.compile(
+    r"(?:^|[-_.])(?:sig|signature|(?:api[-_]?|access[-_]?|aws[-_]?)?key(?:[-_]?id)?|[a-z]*apikey|token|secret"
+    r"|passwor[dt]|passwd|pwd|credentials?|auth|authorization|code|policy|awsaccesskeyid|googleaccessid)$",
+    re.IGNORECASE,
+)
+_HARMLESS_PARAMETERS = frozenset({"alt", "api-version", "beta", "region", "version", "versionid"})
+_HARMLESS_HEADERS = frozenset(
+    {"accept", "anthropic-beta", "http-referer", "openai-beta", "referer", "user-agent", "x-title"}
+)
+_TEMPLATE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{\w+\}")
+_RECORDED = re.compile(rf"sha256:[0-9a-f]{{{_HASH_CHARACTERS}}}")
+
+# What keys look like, for those that are not ours (a proxy's, a gateway's own) or come back in part: OpenAI
+# quotes a refused key with its middle starred out. Single character classes: linear time.
+_KEY_SHAPE = re.compile(
+    r"\b(?:(?:sk|pk|rk|gsk|xai|nvapi|hf|r8|pplx|csk|tgp|ghp|gho|glpat|xox[abps])[-_]|ABSK|AIza|AKIA|ASIA|AQ\.)"
+    r"[-_A-Za-z0-9*.+/=]{8,}"
+)
+_SURE_SHAPE = re.compile(r"\b(?:sk-(?:proj|ant|or|svcacct|admin)-|AIzaSy|github_pat_)[-_A-Za-z0-9*.]{8,}")
+_AUTHORIZATION = re.compile(
+    r"(\bAuthorization[\"']?\s?[:=]\s?[\"']?(Bearer |Basic |Token )?)([-.~+/=\w*]{6,})", re.IGNORECASE
+)
+_BEARER = re.compile(r"(?<=[Bb]earer )[-.~+/=\w*]{8,}")
+_BASIC = re.compile(r"(?<=[Bb]asic )[A-Za-z0-9+/=]{4,}")
+_USERINFO = re.compile(r"(?<=://)[^\s/@\"'<>]{1,500}@")
+_PARAMETER = re.compile(r"([?&](?:amp;)?)([-\w.]{1,60})=([^&\s\"'<>#;]{1,4000})")
+_SIGNATURE = re.compile(
+    r"(?<![-\w])((?:X-Amz-|X-Goog-)?(?:Signature|Credential|Security-Token)|AWSAccessKeyId"
+    r"|(?:x-)?api[-_]?key|access_token)(=|[\"']?\s?:\s?[\"']?)([^&\s\"'<>,;]{4,4000})",
+    re.IGNORECASE,
+)
+_LONG_PIECE, _LONG_KEY = 12, 24
+
+_known: set[str] = set()  # grows only: a secret of this process stays one
+_known_shape: list[re.Pattern[str]] = []
+
+
+def keep_secret(*values: str) -> None:
+    """From now on these values are masked in whatever is written, in every spelling that we know of."""
+    for value in values:
+        if len(value.strip()) >= _LEAST_SECRET and value not in _known:
+            _known.update(_spellings(value.strip()))
+            _known_shape.clear()
+
+
+def keep_secrets_of(environ: Mapping[str, str]) -> None:
+    """Keep what an environment holds: keys, tokens and passwords by name, and what stands within URLs."""
+    for name, value in environ.items():
+        if _SECRET_VARIABLE.search(name.upper()) and not _NO_SECRET_VARIABLE.search(name.upper()):
+            keep_secret(value)
+        if "://" in value:
+            keep_secrets_in_url(value)
+
+
+def keep_secrets_in_url(url: str) -> None:
+    """Keep the password, or the user that stands for one, and the query's values that may be secrets."""
+    try:
+        parts = urlsplit(url)
+        user, password = parts.username or "", parts.password
+    except ValueError:
+        return
+    secret = password if password is not None else user
+    keep_secret(secret, unquote(secret))
+    for name, value in parse_qsl(parts.query):
+        if _is_secret_name(name) or (name.lower() not in _HARMLESS_PARAMETERS and _has_digit(value)):
+            keep_secret(value)
+
+
+def keep_secrets_in(value: Any, name: str = "") -> None:
+    """Keep the secrets of a configuration as it was given: URLs, headers, fields that are named like one."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            known = name == "extra_headers" and key.lower() not in _HARMLESS_HEADERS
+            keep_secrets_in(inner, "secret" if known else key)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            keep_secrets_in(inner, name)
+    elif isinstance(value, str):
+        if "://" in value:
+            keep_secrets_in_url(value)
+        elif _is_secret_name(name) and not _TEMPLATE.fullmatch(value):
+            keep_secret(value, value.rpartition(" ")[2])  # with its scheme (`Bearer`), and alone
+
+
+def mask(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text with every known secret, and whatever looks like one, replaced by `***`."""
+    for secret in secrets:
+        if len(secret) >= _LEAST_SECRET:
+            for spelling in _spellings(secret):
+                text = text.replace(spelling, MASK)
+    text = _mask_known(text)
+    text = _USERINFO.sub(f"{MASK}@", text)
+    text = _PARAMETER.sub(_mask_parameter, text)
+    text = _SIGNATURE.sub(_mask_signature, text)
+    text = _AUTHORIZATION.sub(_mask_authorization, text)
+    text = _SURE_SHAPE.sub(MASK, text)
+    text = _BASIC.sub(_mask_basic, text)
+    text = _BEARER.sub(lambda found: MASK if _has_digit(found[0]) or "*" in found[0] else found[0], text)
+    return _KEY_SHAPE.sub(lambda found: MASK if _is_key(found[0]) else found[0], text)
+
+
+def one_line(text: str, secrets: Iterable[str] = ()) -> str:
+    """At most 300 characters on one line, control characters gone, keys masked.
+
+    Masked before it is cut, so that no half of a key is left at the end.
+    """
+    text = mask(text[: 16 * LONGEST_MESSAGE], secrets)
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+
+
+def public_url(url: str) -> str:
+    """The URL without user and password, its query's values masked; without a slash at its end."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return mask(url)
+    pairs = [
+        f"{quote(name)}={quote(value) if name.lower() in _HARMLESS_PARAMETERS else MASK}"
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+    ]
+    host = parts.netloc.rpartition("@")[2]
+    return _mask_known(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "&".join(pairs), "")))
+
+
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers fit for a record: the value itself where it cannot be a secret, else the beginning of its hash.
+
+    A value that only quotes `${VARIABLE}` stays as it is. What was recorded is its own record.
+    """
+    return {
+        name: value
+        if name.lower() in _HARMLESS_HEADERS or _TEMPLATE.fullmatch(value) or _RECORDED.fullmatch(value)
+        else _hashed(value)
+        for name, value in headers.items()
+    }
+
+
+def public_table(value: Any, name: str = "") -> Any:
+    """An open table (`extra_body`) fit for a record: fields that are named like secrets are hashed."""
+    if isinstance(value, dict):
+        return {key: public_table(inner, key) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [public_table(inner, name) for inner in value]
+    if not isinstance(value, str) or _TEMPLATE.fullmatch(value) or _RECORDED.fullmatch(value):
+        return value
+    return _hashed(value) if _is_secret_name(name) else mask(value)
+
+
+def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a model's settings, fit for run.json and the fingerprint."""
+    public = dict(settings)
+    for name in ("base_url", "endpoint", "endpoint_url", "projects"):
+        if public.get(name):
+            public[name] = public_url(public[name])
+    if "extra_headers" in public:
+        public["extra_headers"] = public_headers(public["extra_headers"])
+    if "extra_body" in public:
+        public["extra_body"] = public_table(dict(public["extra_body"]))
+    return public
+
+
+def _mask_known(text: str) -> str:
+    if not _known:
+        return text
+    if not _known_shape:
+        longest_first = sorted(_known, key=len, reverse=True)
+        _known_shape.append(re.compile("|".join(re.escape(value) for value in longest_first)))
+    return _known_shape[0].sub(MASK, text)
+
+
+def _spellings(secret: str) -> set[str]:
+    """How a text may write the value: plain, in a URL, in JSON, as Python shows it, on one line."""
+    return {
+        secret,
+        quote(secret, safe=""),
+        quote(secret),
+        quote_plus(secret),
+        json.dumps(secret)[1:-1],
+        repr(secret)[1:-1],
+        " ".join(secret.split()),
+    }
+
+
+def _mask_parameter(found: re.Match[str]) -> str:
+    before, name, value = found.groups()
+    return f"{before}{name}={MASK if _is_secret_name(unquote(name)) else value}"
+
+
+def _mask_authorization(found: re.Match[str]) -> str:
+    before, scheme, value = found.groups()
+    sure = re.search(r"\d|\*|\w\.\w" if scheme else r"\d|\*", value)
+    return f"{before}{MASK}" if sure else found[0]
+
+
+def _mask_signature(found: re.Match[str]) -> str:
+    name, separator, value = found.groups()
+    sure = name[:2].lower() == "x-" or len(value) >= _LEAST_SECRET
+    return f"{name}{separator}{MASK}" if sure and _has_digit(value) else found[0]
+
+
+def _mask_basic(found: re.Match[str]) -> str:
+    """`Basic` is also a word; what follows is a credential where it decodes to user:password."""
+    try:
+        decoded = base64.b64decode(found[0], validate=True)
+    except (binascii.Error, ValueError):
+        return found[0]
+    return MASK if b":" in decoded else found[0]
+
+
+def _is_secret_name(name: str) -> bool:
+    lower = name.lower()
+    return lower.startswith(("x-amz-s", "x-amz-c", "x-goog-s", "x-goog-c")) or bool(_SECRET_NAME.search(name))
+
+
+def _is_key(text: str) -> bool:
+    """Whether what follows a key's prefix is random and no words: a digit in a long piece, or stars."""
+    pieces = re.split(r"[-_.]", text)
+    whole = "".join(pieces)
+    return (
+        "**" in text
+        or any(len(piece) >= _LONG_PIECE and _has_digit(piece) for piece in pieces)
+        or (len(whole) >= _LONG_KEY and _has_digit(whole) and whole != whole.lower())
+    )
+
+
+def _has_digit(text: str) -> bool:
+    return any(c.isdigit() for c in text)
+
+
+def _hashed(value: str) -> str:
+    return f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:_HASH_CHARACTERS]}"

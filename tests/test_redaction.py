@@ -1,0 +1,175 @@
+"""What is masked, and what must not be: keys in every spelling, and no word of anybody's text."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from astra_async.errors import ConfigError, TransientError
+from astra_async.redaction import (
+    keep_secret,
+    keep_secrets_in,
+    keep_secrets_of,
+    mask,
+    one_line,
+    public_headers,
+    public_settings,
+    public_url,
+)
+
+BUNDLED = Path(__file__).parent.parent / "astra_async"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("key my/secret+1 here", "key *** here"),
+        ("key my%2Fsecret%2B1 here", "key *** here"),
+        ("sk-proj-abcdefghij", "***"),
+        ("sk-0123456789abcdef0123", "***"),
+        ("Incorrect API key provided: sk-test-************cdef.", "Incorrect API key provided: ***"),
+        ("AIzaSyABCDEFGH-_123", "***"),
+        ("ABSKQmVkcm9ja0FQSUtleS1hYmNkMTIzNA==", "***"),
+        ("AKIAIOSFODNN7EXAMPLE", "***"),
+        ("hf_QwErTyUiOpAsDfGhJkLzXcVbNm012345", "***"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ('{"Authorization": "Bearer abc.def"}', '{"Authorization": "Bearer ***"}'),
+        ("bearer eyJhbGciOi1.x", "bearer ***"),
+        (f"Basic {base64.b64encode(b'user:password').decode()}", "Basic ***"),
+        ("http://user:pw@proxy:1", "http://***@proxy:1"),
+        ("https://h/p?X-Amz-Signature=abc&versionId=3", "https://h/p?X-Amz-Signature=***&versionId=3"),
+        ("https://h/p?key=abc", "https://h/p?key=***"),
+        ("the X-Amz-Signature=0a1b2c3d is old", "the X-Amz-Signature=*** is old"),
+        ("x-api-key: abcd1234", "x-api-key: ***"),
+        ('{"api_key": "abcd1234"}', '{"api_key": "***"}'),
+    ],
+)
+def test_keys_are_masked_in_every_spelling(text: str, masked: str) -> None:
+    assert mask(text, ("my/secret+1",)) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the task sk-8 is risky",
+        "ModuleNotFoundError: No module named 'pkg_resources'",
+        "skyscraper.config and skeleton-project and sk-learn-pipeline",
+        "hf_hub_download(repo_id) of xai-project-template",
+        "rk_generator, pk_constraint_name, csk-table-names, r8_minify_enabled",
+        "Bearer authentication is required; basic authentication is not offered",
+        "unique key=value pairs; the primary key: customer_id; token=word",
+        "max_tokens=4096 and stop_token_ids: 7",
+        "https://host/v1?api-version=2024-10-21&alt=sse",
+        "https://github.com/owner/repo#readme",
+        "mail a@b.example, or see git@github.com",
+        "http://127.0.0.1:8000/v1 refused the connection",
+    ],
+)
+def test_words_are_never_eaten(text: str) -> None:
+    assert mask(text) == text
+
+
+def test_no_line_of_our_own_sources_and_bundled_projects_is_changed() -> None:
+    """A corpus of honest text: code, prose, identifiers, addresses."""
+    changed = []
+    for path in sorted(BUNDLED.rglob("*")):
+        if path.suffix in {".py", ".js", ".jsx", ".ts", ".rb", ".java", ".md", ".json", ".yml", ".csv"}:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if path.name != "redaction.py" and mask(text) != text:
+                changed += [line for line in text.splitlines() if mask(line) != line]
+    assert changed == []
+
+
+@given(st.text(min_size=8, max_size=60).filter(lambda text: len(text.strip()) >= 8))
+def test_a_given_secret_is_masked_in_each_spelling(secret: str) -> None:
+    for text in (secret, json.dumps({"k": secret}), repr(secret), f"a {secret} b"):
+        assert secret.strip() not in mask(text, (secret.strip(),)).replace("***", "") or not secret.strip("*")
+
+
+def test_a_short_value_masks_no_letters() -> None:
+    keep_secrets_of({"OPENAI_API_KEY": "a", "MY_TOKEN": "false"})
+    assert mask("a banana is false") == "a banana is false"
+    assert mask("a banana", ("a",)) == "a banana"
+
+
+def test_variables_are_secret_by_name_and_folders_are_not() -> None:
+    keep_secrets_of(
+        {
+            "SOME_GATEWAY_KEY": "correct-horse",
+            "HTTPS_PROXY": "http://joe:battery-staple@proxy:3128",
+            "AWS_SHARED_CREDENTIALS_FILE": "/home/joe/aws-config",
+            "SSH_AUTH_SOCK": "/tmp/ssh-agent.socket",
+            "KEYBOARD_LAYOUT": "us-international",
+            "TOKENIZERS_PARALLELISM": "forbidden",
+        }
+    )
+    assert mask("correct-horse battery-staple") == "*** ***"
+    kept = "/home/joe/aws-config /tmp/ssh-agent.socket us-international forbidden"
+    assert mask(kept) == kept
+
+
+def test_a_configuration_gives_its_secrets_away_before_anything_is_said() -> None:
+    keep_secrets_in(
+        {
+            "projects": "https://joe:pass-of-joe@host/x?sig=sig-of-joe",
+            "models": [
+                {
+                    "base_url": "https://host/v1?code=code-of-joe-1",
+                    "extra_headers": {"Helicone-Auth": "Bearer head-of-joe", "X-Title": "title-of-joe"},
+                    "extra_body": {"user_config": {"api_key": "body-of-joe"}, "mode": "mode-of-joe"},
+                }
+            ],
+        }
+    )
+    said = "pass-of-joe sig-of-joe code-of-joe-1 head-of-joe title-of-joe body-of-joe mode-of-joe"
+    assert mask(said) == "*** *** *** *** title-of-joe *** mode-of-joe"
+
+
+def test_every_error_of_the_house_is_masked_as_it_is_made() -> None:
+    keep_secret("a-secret-of-the-house")
+    assert str(ConfigError("bad a-secret-of-the-house")) == "bad ***"
+    assert str(TransientError("cut by a-secret-of-the-house", status=500)) == "cut by ***"
+
+
+def test_a_key_at_the_cut_leaves_no_half_behind() -> None:
+    secret = "q" * 40
+    line = one_line("x" * 290 + secret, (secret,))
+    assert "q" not in line
+    assert len(line) <= 300
+
+
+@pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        ("https://u:p@host:8080/v1/?sig=x#y", "https://host:8080/v1?sig=***"),
+        ("https://host/v1?api-version=2024-10-21&x=abc", "https://host/v1?api-version=2024-10-21&x=***"),
+        ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1"),
+        ("s3://bucket/key", "s3://bucket/key"),
+    ],
+)
+def test_a_url_is_recorded_without_what_may_be_secret(url: str, public: str) -> None:
+    assert public_url(url) == public
+    assert public_url(public) == public
+
+
+def test_headers_are_recorded_by_hash_unless_they_cannot_be_secret() -> None:
+    headers = {"anthropic-beta": "context-1m", "X-Auth": "Bearer ${GATEWAY_KEY}", "X-Team": "red"}
+    public = public_headers(headers)
+    assert public["anthropic-beta"] == "context-1m"
+    assert public["X-Auth"] == "Bearer ${GATEWAY_KEY}"
+    assert public["X-Team"].startswith("sha256:")
+    assert public["X-Team"] != public_headers({"X-Team": "blue"})["X-Team"]
+    assert public_headers(public) == public  # a regrade records what was recorded
+
+
+def test_an_open_body_is_recorded_but_for_its_secrets() -> None:
+    body = {"provider": {"order": ["a"]}, "api_key": "x", "min_tokens": 3, "prompt_cache_options": {"ttl": 1}}
+    public = public_settings({"extra_body": body, "max_tokens": 5})
+    assert public["extra_body"]["api_key"].startswith("sha256:")
+    assert public["extra_body"] | {"api_key": "x"} == body
+    assert public_settings(public) == public
