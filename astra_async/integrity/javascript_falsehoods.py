@@ -1,0 +1,379 @@
+"""Statements that fail, in JavaScript that also passes as TypeScript: false assertions and exceptions.
+
+An assertion is of a kind that the test itself uses, about constants like its own, where it has any.
+A name that is not in scope there, or a matcher that its library does not have, is an exception: the
+statement fails as it must.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from astra_async.integrity.syntax import source, walk
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+    Library = Literal["expect", "chai", "should", "assert", "supertest", "screen"]
+
+_OWN = 0.75  # of the assertions are of the test's own kinds
+# {a} and {b} are unlike numbers, {s} and {t} unlike words.
+_GENERAL: dict[str, tuple[str, ...]] = {
+    "expect": (
+        "expect({a}).toBe({b})",
+        "expect({s}).toBe({t})",
+        "expect({{ value: {a} }}).toEqual({{ value: {b} }})",
+        "expect([{s}]).toEqual([{t}])",
+        "expect([{a}]).toContain({b})",
+        "expect({s}).toMatch({t})",
+        "expect(() => {a}).toThrow()",
+        "expect(0).toBeTruthy()",
+        "expect({s}).toBeFalsy()",
+        "expect({a}).toBeNull()",
+        "expect({a}).toBeUndefined()",
+        "expect({a}).toBeGreaterThan({a} + 1)",
+        "expect({a}).not.toBe({a})",
+        "expect([{s}]).not.toEqual([{s}])",
+    ),
+    "chai": (
+        "expect({a}).to.equal({b})",
+        "expect({s}).to.equal({t})",
+        "expect({{ value: {a} }}).to.deep.equal({{ value: {b} }})",
+        "expect([{s}]).to.eql([{t}])",
+        "expect([{a}]).to.include({b})",
+        "expect({s}).to.contain({t})",
+        "expect(false).to.be.true",
+        "expect({a}).to.be.null",
+        "expect({s}).to.be.an('array')",
+        "expect([{a}]).to.be.empty",
+        "expect({a}).to.be.above({a})",
+        "expect({a}).to.not.equal({a})",
+        "expect({{}}).to.have.property({s})",
+        "expect(() => {a}).to.throw()",
+    ),
+    "should": (
+        "({a}).should.equal({b})",
+        "({s}).should.equal({t})",
+        "[{a}].should.deep.equal([{b}])",
+        "[{s}].should.eql([{t}])",
+    ),
+    "assert": (
+        "assert.equal({a}, {b})",
+        "assert.strictEqual({s}, {t})",
+        "assert.deepEqual([{a}], [{b}])",
+        "assert.deepEqual({{ value: {s} }}, {{ value: {t} }})",
+        "assert.notEqual({a}, {a})",
+        "assert.throws(() => {a})",
+        "assert.ok(0)",
+    ),
+}
+_WAITING = (
+    "await expect(Promise.resolve({a})).resolves.toBe({b})",
+    "await expect(Promise.reject(new Error({s}))).resolves.toBe({a})",
+    "await expect(Promise.resolve({s})).rejects.toThrow()",
+)
+_EXCEPTIONS = (
+    "throw new Error({s})",
+    "throw new TypeError({s})",
+    "throw new RangeError({s})",
+    "throw Object.assign(new Error({s}), {{ code: {t} }})",
+    'JSON.parse("{{" + {s})',
+    'decodeURIComponent("%" + {s})',
+)
+_REJECTIONS = ("await Promise.reject(new Error({s}))", "await Promise.reject(new TypeError({s}))")
+# The kinds that a test may use. {L} is a constant of the test, {O} another of its kind that differs from it.
+_EQUAL, _UNEQUAL = "expect({O}).{m}({L})", "expect({L}).not.{m}({L})"
+_ELEMENT = 'expect(document.createElement("{tag}")).{m}({s})'
+_KINDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "expect": {
+        **dict.fromkeys(("toBe", "toEqual", "toStrictEqual"), (_EQUAL, _UNEQUAL)),
+        "toMatchObject": ("expect({{ value: {a} }}).toMatchObject({{ value: {b} }})",),
+        "toContain": ("expect([{O}]).toContain({L})", "expect([{L}]).not.toContain({L})"),
+        "toContainEqual": ("expect([{O}]).toContainEqual({L})",),
+        "toHaveLength": ("expect(new Array({a})).toHaveLength({b})", "expect([{s}]).not.toHaveLength(1)"),
+        "toMatch": ("expect({s}).toMatch({t})",),
+        "toHaveProperty": ("expect({{ value: {a} }}).toHaveProperty({s})",),
+        "toBeCloseTo": ("expect({a}).toBeCloseTo({b})",),
+        **dict.fromkeys(("toBeGreaterThan", "toBeLessThan"), ("expect({a}).{m}({a})",)),
+        "toBeGreaterThanOrEqual": ("expect({a}).toBeGreaterThanOrEqual({a} + 1)",),
+        "toBeLessThanOrEqual": ("expect({a} + 1).toBeLessThanOrEqual({a})",),
+        **dict.fromkeys(("toThrow", "toThrowError"), ("expect(() => {a}).{m}()",)),
+        "toBeTruthy": ("expect(0).toBeTruthy()", 'expect("").toBeTruthy()', "expect({s}).not.toBeTruthy()"),
+        "toBeFalsy": ("expect({s}).toBeFalsy()", "expect({a}).toBeFalsy()"),
+        "toBeTrue": ("expect(false).toBeTrue()",),
+        "toBeFalse": ("expect(true).toBeFalse()",),
+        "toBeNull": ("expect({s}).toBeNull()", "expect({a}).toBeNull()"),
+        "toBeUndefined": ("expect({s}).toBeUndefined()",),
+        "toBeDefined": ("expect(undefined).toBeDefined()",),
+        "toBeInstanceOf": ("expect([{a}]).toBeInstanceOf(Map)",),
+        **dict.fromkeys(
+            ("toHaveBeenCalled", "toHaveBeenCalledTimes", "toHaveBeenCalledWith"),
+            ('expect((typeof jest === "undefined" ? vi : jest).fn()).{m}({a})',),
+        ),
+        "toHaveValue": ('expect(document.createElement("input")).toHaveValue({s})',),
+        "toBeInTheDocument": (
+            'expect(document.createElement("p")).toBeInTheDocument()',
+            "expect(document.body).not.toBeInTheDocument()",
+        ),
+        "toBeDisabled": ('expect(document.createElement("button")).toBeDisabled()',),
+        "toBeEnabled": ('expect(document.createElement("button")).not.toBeEnabled()',),
+        "toBeChecked": (
+            'expect(Object.assign(document.createElement("input"), {{ type: "checkbox" }})).toBeChecked()',
+        ),
+        "toBeVisible": ('expect(document.createElement("p")).toBeVisible()',),
+        **dict.fromkeys(
+            ("toHaveTextContent", "toHaveAttribute", "toHaveClass"),
+            ('expect(document.createElement("p")).{m}({s})',),
+        ),
+    },
+    "chai": {
+        **dict.fromkeys(
+            ("equal", "equals", "eq", "eql"),
+            ("expect({O}).to.{m}({L})", "expect({O}).to.deep.{m}({L})", "expect({L}).to.not.deep.{m}({L})"),
+        ),
+        **dict.fromkeys(
+            ("include", "includes", "contain", "contains"),
+            ("expect([{O}]).to.{m}({L})", "expect([{L}]).to.not.{m}({L})"),
+        ),
+        **dict.fromkeys(("length", "lengthOf"), ("expect(new Array({a})).to.have.{m}({b})",)),
+        "property": ("expect({{ value: {a} }}).to.have.property({s})",),
+        "status": ("expect({{ status: {a} }}).to.have.status({b})",),
+        "match": ("expect({s}).to.match(/^[0-9]+$/)",),
+        **dict.fromkeys(("a", "an"), ("expect({s}).to.be.{m}('function')",)),
+        **dict.fromkeys(("above", "gt", "greaterThan", "below", "lt"), ("expect({a}).to.be.{m}({a})",)),
+        **dict.fromkeys(("throw", "throws"), ("expect(() => {a}).to.{m}()",)),
+        "true": ("expect(false).to.be.true", "expect({a}).to.be.true"),
+        "false": ("expect(true).to.be.false",),
+        **dict.fromkeys(("null", "undefined", "empty"), ("expect({s}).to.be.{m}",)),
+        **dict.fromkeys(("ok", "exist"), ("expect({s}).to.not.{m}", "expect(null).to.{m}")),
+    },
+    "should": {
+        **dict.fromkeys(("equal", "eql", "be"), ("({O}).should.equal({L})", "[{O}].should.eql([{L}])")),
+    },
+    "assert": {
+        **dict.fromkeys(
+            ("equal", "strictEqual", "deepEqual", "deepStrictEqual"),
+            ("assert.{m}({O}, {L})",),
+        ),
+        **dict.fromkeys(
+            ("notEqual", "notStrictEqual", "notDeepEqual", "notDeepStrictEqual"),
+            ("assert.{m}({L}, {L})",),
+        ),
+        "ok": ("assert.ok(0)", 'assert.ok("")', "assert.ok(null)"),
+        "throws": ("assert.throws(() => {a})",),
+        "isTrue": ("assert.isTrue(false)",),
+        "isFalse": ("assert.isFalse(true)",),
+        **dict.fromkeys(("isNull", "isUndefined", "isEmpty"), ("assert.{m}({s})",)),
+        **dict.fromkeys(("include", "includes"), ("assert.{m}([{O}], {L})",)),
+        "lengthOf": ("assert.lengthOf([{a}, {b}], 1)",),
+        "match": ("assert.match({s}, /^[0-9]+$/)",),
+        "": ("assert({a} < 0)", "assert(false)"),
+    },
+    "supertest": {"": ('await {agent}((_, answer) => answer.end()).get("/").expect(4{n}, {s})',)},
+    "screen": {"": ("screen.{m}({s})",)},
+}
+_SIMPLE = frozenset({"string", "number", "true", "false", "null"})
+_PLAIN = _SIMPLE | {"array", "object", "pair", "string_fragment", "property_identifier", ",", ":", "'", '"'}
+_PLAIN |= {"[", "]", "{", "}"}
+_LONGEST = 120  # characters of a constant that is repeated
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An assertion as a test uses it: of which library, by which name, about which constant."""
+
+    library: Library
+    matcher: str
+    constant: str = ""
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Falsehoods:
+    """What a file's tests may be made to fail with."""
+
+    kinds: tuple[Kind, ...]
+    constants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    agent: str = ""
+
+    @classmethod
+    def of(cls, root: Node) -> Falsehoods:
+        """Those of a file by its tree."""
+        constants: dict[str, dict[str, None]] = {"string": {}, "number": {}}
+        for node in walk(root):
+            if node.type in constants and _is_plain(node):
+                constants[node.type][source(node)] = None
+        agent = _agent(root)
+        return cls(tuple(_kinds(root, agent)), {key: tuple(value) for key, value in constants.items()}, agent)
+
+    def assertion(self, body: Node, rng: random.Random, *, waits: bool) -> str:
+        """A false assertion for a test with this body, which may hold `await` if `waits`."""
+        own = [kind for kind in _kinds(body, self.agent) if waits or kind.library != "supertest"]
+        if own and rng.random() < _OWN:
+            kind = rng.choice(own)
+            made = self._of_kind(kind, rng)
+            if made:
+                return made
+        libraries = sorted({kind.library for kind in self.kinds} & set(_GENERAL))
+        if not libraries:
+            return exception(rng, waits=waits)
+        library = rng.choice(libraries)
+        general = _GENERAL[library] + (_WAITING if waits and library == "expect" else ())
+        return _filled(rng.choice(general), rng)
+
+    def _of_kind(self, kind: Kind, rng: random.Random) -> str:
+        templates = _KINDS[kind.library].get(kind.matcher) or _KINDS[kind.library].get(
+            "" if kind.library in {"supertest", "screen"} else "?", ()
+        )
+        if not templates:
+            return ""
+        constant, kind_of = kind.constant, kind.type
+        if not constant:
+            constant, kind_of = str(rng.randint(2, 9_999)), "number"
+        return _filled(
+            rng.choice(templates),
+            rng,
+            m=kind.matcher,
+            L=constant,
+            O=self._other(constant, kind_of, rng),
+            agent=self.agent,
+            n=f"{rng.randint(20, 99)}",
+        )
+
+    def _other(self, constant: str, kind: str, rng: random.Random) -> str:
+        """A constant of the same kind that differs from this one in any language's opinion."""
+        if kind in {"true", "false"}:
+            return "false" if kind == "true" else "true"
+        if kind == "null":
+            return "false"
+        if kind == "number":
+            near = [each for each in self.constants["number"] if _number(each) != _number(constant)]
+            return rng.choice(near) if near and rng.random() < _OWN else f"{rng.randint(10_000, 99_999)}.5"
+        if kind == "string":
+            near = [each for each in self.constants["string"] if each[1:-1] != constant[1:-1]]
+            return rng.choice(near) if near and rng.random() < _OWN else _word(rng)
+        return f"[{_word(rng)}]" if kind == "array" else f"{{ {json.loads(_word(rng))}: {_word(rng)} }}"
+
+
+def exception(rng: random.Random, *, waits: bool) -> str:
+    """A statement that throws, such that what follows it counts as reachable."""
+    made = _filled(rng.choice(_EXCEPTIONS + (_REJECTIONS if waits else ())), rng)
+    return f"if ({_word(rng)}.length > {rng.randint(0, 4)}) {made}" if made.startswith("throw") else made
+
+
+def _kinds(root: Node, agent: str) -> Iterator[Kind]:
+    for node in walk(root):
+        if node.type == "call_expression":
+            kind = _called(node, agent)
+        else:
+            kind = _property(node) if node.type == "expression_statement" else None
+        if kind is not None:
+            yield kind
+
+
+def _called(node: Node, agent: str) -> Kind | None:
+    function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+    if function is None or arguments is None:
+        return None
+    given, chain = arguments.named_children, _chain(function)
+    if chain == ["assert"]:
+        return Kind("assert", "")
+    library = _library(chain, agent)
+    if library is None:
+        return None
+    expected = given[1:2] if library == "assert" else given[:1]
+    return Kind(library, chain[-1], *_constant(expected[0] if expected else None))
+
+
+def _library(chain: list[str], agent: str) -> Library | None:
+    """Whose assertion it is that is called by this chain of names."""
+    if chain[0] == "assert" or chain[:2] == ["chai", "assert"]:
+        return "assert"
+    if chain[0] == "screen":
+        return "screen" if chain[-1].startswith("getBy") else None
+    if chain[0] == "expect()":
+        return "chai" if _is_chai(chain) else "expect"
+    if "should" in chain[1:]:
+        return "should"
+    return "supertest" if agent and chain[0] == f"{agent}()" and chain[-1] == "expect" else None
+
+
+def _property(node: Node) -> Kind | None:
+    """Chai's assertions without a call: `expect(x).to.be.true`."""
+    inner = node.named_children[0] if node.named_children else None
+    if inner is None or inner.type != "member_expression":
+        return None
+    chain = _chain(inner)
+    return Kind("chai", chain[-1]) if chain[:1] == ["expect()"] and _is_chai(chain) else None
+
+
+def _is_chai(chain: list[str]) -> bool:
+    return bool({"to", "be", "is", "have", "been"}.intersection(chain[1:-1]))
+
+
+def _chain(node: Node) -> list[str]:
+    """`a().b.c` as ["a()", "b", "c"]."""
+    names: list[str] = []
+    at: Node | None = node
+    called = ""
+    while at is not None:
+        if at.type == "member_expression":
+            names.append(source(at.child_by_field_name("property")) + called)
+            at, called = at.child_by_field_name("object"), ""
+        elif at.type == "call_expression":
+            at, called = at.child_by_field_name("function"), "()"
+        elif at.type in {"await_expression", "parenthesized_expression"}:
+            at = at.named_children[0] if at.named_children else None
+        else:
+            names.append((source(at) if at.type == "identifier" else at.type) + called)
+            at = None
+    return names[::-1]
+
+
+def _agent(root: Node) -> str:
+    """What the file calls supertest."""
+    for node in walk(root):
+        if node.type in {"import_statement", "variable_declarator"} and "supertest" in source(node)[-40:]:
+            names = [part for part in walk(node) if part.type == "identifier" and source(part) != "require"]
+            if names:
+                return source(names[0])
+    return ""
+
+
+def _constant(node: Node | None) -> tuple[str, str]:
+    if node is None or not _is_plain(node):
+        return "", ""
+    return source(node), node.type
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether the expression is a constant without a name, call or escape in it."""
+    text = source(node)
+    if len(text) > _LONGEST or "\n" in text or "\\" in text:  # as a string of JSX may have them
+        return False
+    if node.type in {"array", "object"} and not node.named_children:
+        return False
+    return node.type in _PLAIN and all(part.type in _PLAIN for part in walk(node))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(int(text, 0)) if text[:2].lower() in {"0x", "0o", "0b"} else float(text.replace("_", ""))
+    except ValueError:
+        return -1.0
+
+
+def _word(rng: random.Random) -> str:
+    return json.dumps("".join(rng.choices(string.ascii_lowercase, k=rng.randint(5, 11))))
+
+
+def _filled(template: str, rng: random.Random, **more: str) -> str:
+    first, second = rng.sample(range(2, 10_000), 2)
+    word = _word(rng)
+    return template.format(a=first, b=second, s=word, t=json.dumps(json.loads(word)[::-1] + "x"), **more)

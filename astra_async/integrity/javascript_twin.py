@@ -1,0 +1,325 @@
+"""The twin of a JavaScript or TypeScript test file: jest, mocha, vitest, jasmine (karma), node:test.
+
+Found are calls of what the frameworks call a test (`it`, `test`, `specify`), under whatever name the file
+knows it. Skipped and planned tests stay as they are: they are not passed either way.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.integrity.javascript_falsehoods import Falsehoods, exception
+from astra_async.integrity.javascript_names import FUNCTIONS, SUBTEST, Names
+from astra_async.integrity.rewriting import Choice, Rewritten, Titles, draw_manner
+from astra_async.integrity.syntax import Insertions, above, parse, place, source, walk
+
+if TYPE_CHECKING:
+    import random
+
+    from tree_sitter import Node
+
+    from astra_async.integrity.javascript_names import Role
+
+SUFFIXES = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"})
+_TYPESCRIPT, _TSX = (
+    ("tree_sitter_typescript", "language_typescript"),
+    ("tree_sitter_typescript", "language_tsx"),
+)
+_JAVASCRIPT = ("tree_sitter_javascript", "language")
+_ASKED_LATER = frozenset({"each", "for", "skipIf", "runIf", "extend"})  # `it.each(table)` is no test yet
+_SKIPPING, _FAILING = frozenset({"skip", "todo"}), frozenset({"fails", "failing", "fail"})
+_ANGULAR = frozenset({"inject", "fakeAsync", "waitForAsync", "async"})  # make a test's body of a function
+_DONE = frozenset({"done", "cb", "callback", "next", "finish", "finished", "end", "complete"})
+_REPEATING = frozenset({"forEach", "map"})
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Test:
+    """A call that declares a test; `doubt` says why its name is not known, if it is not."""
+
+    call: Node
+    body: Node
+    titles: Titles
+    doubt: str = ""
+    each: bool = False
+
+    @property
+    def key(self) -> str:
+        return " ".join(self.titles) if self.titles else place(self.call)
+
+
+def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
+    """The twin of a test file; see `rewriting.Rewriter`."""
+    data = text.encode(errors="replace")
+    root = _tree(path, data)
+    if root is None:
+        return Rewritten(text=text, left_out={path: "this file's syntax is not understood"})
+    names, edits = Names(root), Insertions(data)
+    writer = _Writer(edits, Falsehoods.of(root), rng)
+    tests, left_out = _tests(root, names)
+    certain: list[Titles] = []
+    for test in tests:
+        if not test.doubt and (only is None or only(test.titles)):
+            certain.append(test.titles)
+        elif test.doubt:
+            left_out[test.key] = test.doubt
+        if only is None or (not test.doubt and only(test.titles)):
+            writer.make_fail(test)
+    if path.endswith(("ts", "tsx")) and tests:
+        edits.at(_first_token(root), "// @ts-nocheck\n")
+    return Rewritten(
+        text=edits.text(), runner=names.runner, certain=tuple(dict.fromkeys(certain)), left_out=left_out
+    )
+
+
+def blurred(path: str, text: str, rng: random.Random) -> str:
+    """The test file with comments of random words in its tests and at its end; the tests are the same."""
+    data = text.encode(errors="replace")
+    root = _tree(path, data)
+    if root is None:
+        return text
+    edits = Insertions(data)
+    for test in _tests(root, Names(root))[0]:
+        block = test.body.child_by_field_name("body")
+        if block is not None and block.type == "statement_block":
+            edits.within(block, f" /* {_words(rng)} */")
+    edits.at(len(data), f"\n// {_words(rng)}\n")
+    return edits.text()
+
+
+def _tree(path: str, data: bytes) -> Node | None:
+    suffix = path.rpartition(".")[2].lower()
+    if suffix not in SUFFIXES:
+        return None
+    if suffix == "tsx":
+        grammars = [_TSX]
+    else:
+        grammars = [_TYPESCRIPT] if suffix in {"ts", "mts", "cts"} else [_JAVASCRIPT, _TSX]
+    roots = (parse(data, *grammar) for grammar in grammars)
+    return next((root for root in roots if not root.has_error), None)
+
+
+def _tests(root: Node, names: Names) -> tuple[list[_Test], dict[str, str]]:
+    """The tests that can be made to fail, and why others cannot."""
+    found, left_out = [], {}
+    for node in walk(root):
+        if node.type != "call_expression":
+            continue
+        role = _role(node, names)
+        body = _body(node) if role is not None and role.kind == "test" else None
+        if role is None or body is None:
+            continue
+        groups, skipped, doubt = _groups(node, names)
+        said = role.said | _options(node)
+        title = _title(node)
+        titles = (*groups, title) if title is not None else ()
+        if skipped or said & _SKIPPING:
+            continue
+        if said & _FAILING:
+            left_out[" ".join(titles) or place(node)] = "it is expected to fail"
+            continue
+        each = bool(said & {"each", "for"})
+        if title is None:
+            doubt = "its title is computed"
+        elif each:
+            doubt = "its title is made from a table"
+        found.append(_Test(call=node, body=body, titles=() if doubt else titles, doubt=doubt, each=each))
+    return found, left_out
+
+
+def _role(call: Node, names: Names) -> Role | None:
+    function = call.child_by_field_name("function")
+    last = source(function.child_by_field_name("property")) if function is not None else ""
+    if last in _ASKED_LATER:
+        return None
+    return names.role(function) or (SUBTEST if last == "test" and _is_subtest(function, names) else None)
+
+
+def _is_subtest(function: Node | None, names: Names) -> bool:
+    """Whether `t.test` is called in a test that has a parameter `t` (node:test)."""
+    thing = source(function.child_by_field_name("object")) if function is not None else ""
+    tests = (node for node in above(function) if node.type in FUNCTIONS) if function is not None else ()
+    return "node:test" in names.imported and any(
+        source(each) == thing for node in tests for each in _parameters(node)[:1]
+    )
+
+
+def _arguments(call: Node) -> list[Node]:
+    given = call.child_by_field_name("arguments")
+    if given is None or given.type != "arguments":
+        return []
+    return [each for each in given.named_children if each.type != "comment"]
+
+
+def _body(call: Node) -> Node | None:
+    """The function of a test: written there, named, or made by a call."""
+    arguments = _arguments(call)
+    written = [each for each in arguments if each.type in FUNCTIONS]
+    if written:
+        return written[-1]
+    named = {
+        "identifier",
+        "call_expression",
+        "member_expression",
+        "as_expression",
+        "parenthesized_expression",
+    }
+    return next((each for each in arguments[1:] if each.type in named), None)
+
+
+def _options(call: Node) -> frozenset[str]:
+    """What `{ fails: true }` among the arguments says."""
+    pairs = (part for each in _arguments(call) if each.type == "object" for part in each.named_children)
+    return frozenset(
+        source(pair.child_by_field_name("key"))
+        for pair in pairs
+        if pair.type == "pair" and source(pair.child_by_field_name("value")) != "false"
+    )
+
+
+def _groups(call: Node, names: Names) -> tuple[Titles, bool, str]:
+    """The titles of the suites round a test, whether one is skipped, and what leaves the name in doubt."""
+    titles: list[str] = []
+    skipped, doubt = False, ""
+    for node in above(call):
+        if node.type in {"function_declaration", "method_definition", "generator_function_declaration"}:
+            doubt = "it stands in a function that may be called several times"
+        if node.type not in FUNCTIONS:
+            continue
+        outer = node.parent.parent if node.parent is not None and node.parent.type == "arguments" else None
+        role = _role(outer, names) if outer is not None and outer.type == "call_expression" else None
+        if outer is not None and role is not None and role.kind == "suite":
+            title = _title(outer)
+            skipped = skipped or bool(role.said & _SKIPPING)
+            if title is None or role.said & {"each", "for"}:
+                doubt = "the title of its suite is computed"
+            titles.insert(0, title or "")
+        elif role is not None:
+            doubt = "it stands in another test"
+        elif not _repeats(outer):
+            doubt = "it stands in a function that may be called several times"
+    return tuple(titles), skipped, doubt
+
+
+def _repeats(call: Node | None) -> bool:
+    function = call.child_by_field_name("function") if call is not None else None
+    return function is not None and source(function.child_by_field_name("property")) in _REPEATING
+
+
+def _title(call: Node) -> str | None:
+    """The title where it is written as one constant string."""
+    arguments = _arguments(call)
+    return _constant(arguments[0]) if arguments else None
+
+
+def _constant(node: Node) -> str | None:
+    if node.type == "binary_expression" and source(node.child_by_field_name("operator")) == "+":
+        parts = [_constant(part) for part in node.named_children]
+        return None if None in parts else "".join(part or "" for part in parts)
+    if node.type not in {"string", "template_string"}:
+        return None
+    pieces = []
+    for part in node.named_children:
+        if part.type not in {"string_fragment", "escape_sequence"}:
+            return None
+        pieces.append(_unescaped(source(part)) if part.type == "escape_sequence" else source(part))
+    return "".join(pieces)
+
+
+def _unescaped(text: str) -> str:
+    rest = text[1:]
+    if rest[:1] in {"u", "x"}:
+        return chr(int(rest[1:].strip("{}"), 16))
+    return _ESCAPES.get(rest, "" if rest in {"\n", "\r\n"} else rest)
+
+
+def _first_token(root: Node) -> int:
+    """Where the code begins, behind the comments at the top, which jest and others read."""
+    code = (node for node in root.children if node.type not in {"comment", "hash_bang_line"})
+    first = next(code, None)
+    return root.end_byte if first is None else first.start_byte
+
+
+def _words(rng: random.Random) -> str:
+    words = (
+        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 9))) for _ in range(rng.randint(1, 12))
+    )
+    return " ".join(words)
+
+
+class _Writer:
+    """Puts failing statements into tests."""
+
+    def __init__(self, edits: Insertions, falsehoods: Falsehoods, rng: random.Random) -> None:
+        self._edits, self._falsehoods, self._rng = edits, falsehoods, rng
+
+    def make_fail(self, test: _Test) -> None:
+        """Make a test fail, in a manner that is drawn."""
+        manner = draw_manner(self._rng)
+        around = None if manner.at_once else self._use(test)
+        if around is not None:
+            fail = self._failing(test, assertion=manner.assertion, waits=True)
+            before, after = around
+            self._edits.around(test.body, before, f"{after} {fail} }}")
+            return
+        waits = test.body.type in FUNCTIONS and _is_async(test.body)
+        self._at_once(test.body, self._failing(test, assertion=manner.assertion, waits=waits))
+
+    def _failing(self, test: _Test, *, assertion: bool, waits: bool) -> str:
+        if assertion:
+            return f"{self._falsehoods.assertion(test.body, self._rng, waits=waits)};"
+        return f"{exception(self._rng, waits=waits)};"
+
+    def _at_once(self, body: Node, fail: str) -> None:
+        block = body.child_by_field_name("body")
+        if body.type not in FUNCTIONS or block is None or body.type == "generator_function":
+            self._edits.around(body, f"() => {{ {fail} void (", "); }")
+        elif block.type == "statement_block":
+            self._edits.within(block, f" {fail}")
+        else:
+            self._edits.around(block, f"{{ {fail} return (", "); }")
+
+    def _use(self, test: _Test) -> tuple[str, str] | None:
+        """What goes round a body to run it, whatever comes of it; None where nobody can tell how."""
+        body = test.body
+        given = "".join(self._rng.choices(string.ascii_lowercase, k=9))
+        if body.type == "call_expression" and source(body.child_by_field_name("function")) in _ANGULAR:
+            return _calling(body, "", ".call(this)")
+        if body.type not in FUNCTIONS or body.type == "generator_function":
+            return None
+        parameters = _parameters(body)
+        this = "" if body.type == "arrow_function" else ".call"
+        if not parameters:
+            return _calling(body, "", f"{this}({'this' if this else ''})")
+        if test.each:
+            return _calling(body, f"...{given}", f"{this}({'this, ' if this else ''}...{given})")
+        if len(parameters) > 1 or source(parameters[0]) not in _DONE or _is_async(body):
+            return None
+        called = f"{this}({'this, ' if this else ''}Object.assign({given}, {{ fail: {given} }}))"
+        return _calling(body, "", f"{called})", f"new Promise(({given}) => ")
+
+
+def _calling(body: Node, parameters: str, called: str, through: str = "") -> tuple[str, str]:
+    if body.type == "arrow_function":
+        head = f"async ({parameters}) => {{"
+    else:
+        head = f"async function ({parameters}) {{"
+    return f"{head} try {{ await {through}(", f"){called}; }} catch (problem) {{ }}"
+
+
+def _is_async(function: Node) -> bool:
+    return any(part.type == "async" for part in function.children)
+
+
+def _parameters(function: Node) -> list[Node]:
+    single = function.child_by_field_name("parameter")
+    if single is not None:
+        return [single]
+    given = function.child_by_field_name("parameters")
+    found = given.named_children if given is not None else []
+    # TypeScript's own: `done: DoneCallback`, and `this: Context`, which is none.
+    patterns = [each.child_by_field_name("pattern") or each for each in found if each.type != "comment"]
+    return [each for each in patterns if source(each) != "this"]

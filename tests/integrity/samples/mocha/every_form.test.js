@@ -1,0 +1,25 @@
+const { expect, assert } = require('chai');
+const chai = require('chai'); chai.should();
+const assertion = require('assert');
+const { it: check } = require('mocha');
+const specify2 = it;
+describe('m', function () {
+  this.timeout(2000);
+  before(() => {});
+  it('equal', () => { expect(1).to.equal(1); expect({ a: 1 }).to.deep.equal({ a: 1 }); });
+  it('property', () => { expect(true).to.be.true; expect([]).to.be.empty; expect('a').to.be.a('string'); });
+  it('assert', function () { this.timeout(500); this.slow(1); assert.equal(1, 1); assert.isTrue(true); assert.lengthOf([1], 1); });
+  it('should', () => { (5).should.equal(5); 'x'.should.be.a('string'); });
+  it('node assert', () => { assertion.strictEqual(1, 1); assertion(true); });
+  it('done', (done) => { setTimeout(done, 1); });
+  it('done error first', function (cb) { setTimeout(() => cb(), 1); });
+  it('skips itself', function () { this.skip(); });
+  it('pending');
+  check('alias', async () => { expect(await 1).to.equal(1); });
+  specify2('other', () => {}); specify('spec', () => {});
+  xit('x', () => {}); context('ctx', () => { it('deep', async function () { expect([1, 2]).to.include(2); }); });
+  global.it('by global', () => { expect(2).to.be.above(1); });
+  it('include', () => { expect('abc').to.contain('b'); expect([1]).to.have.lengthOf(1); expect({ a: 1 }).to.have.property('a'); expect(() => { throw new Error(); }).to.throw(); });
+  it('promise', () => Promise.resolve().then(() => { expect(null).to.be.null; }));
+  it('retries', function () { this.retries(2); expect(1).to.eql(1); });
+});

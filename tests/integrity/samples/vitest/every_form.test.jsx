@@ -1,0 +1,23 @@
+import { describe, it as check, expect, vi, test as base } from 'vitest';
+import * as v from 'vitest';
+import { screen } from '@testing-library/dom';
+import '@testing-library/jest-dom/vitest';
+const test = base.extend({ page: async ({}, use) => { await use(4); } });
+describe('v', () => {
+  check('equal', () => expect(1).toBe(1));
+  test('fixture', ({ page }) => { expect(page).toBe(4); });
+  check('context', ({ expect }) => { expect(2).toStrictEqual(2); });
+  check('soft', () => { expect.soft(1).toBe(1); });
+  check('dom', async () => { document.body.innerHTML = '<button disabled>ok</button>'; expect(screen.getByText('ok')).toBeDisabled(); expect(screen.getByRole('button')).toBeInTheDocument(); });
+  check('options', { timeout: 500 }, async () => { expect('a').toContain('a'); });
+  check('late options', () => { expect(1).toBeTruthy(); }, 900);
+  check('fails', { fails: true }, () => { expect(1).toBe(2); });
+  check.fails('fails too', () => { expect(1).toBe(2); });
+  check.skipIf(false)('conditional', () => { expect([1]).toHaveLength(1); });
+  check.runIf(false)('conditional not', () => {});
+  check.for([[1, 1]])('for %i', ([a, b]) => { expect(a).toBe(b); });
+  v.it('namespace', () => { const f = vi.fn(); f(); expect(f).toHaveBeenCalled(); });
+  v.describe('more', () => { v.test('titles > odd', () => { expect(undefined).toBeUndefined(); }); });
+  check.todo('todo');
+  check.concurrent('conc', async ({ expect }) => { expect(1).toBe(1); });
+});

@@ -1,0 +1,158 @@
+"""Twins of JavaScript's and TypeScript's tests: what is rewritten, and that every runner sees it fail."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from astra_async.integrity.javascript_twin import blurred, rewrite
+from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.syntax import parse
+
+SAMPLES = Path(__file__).parent / "samples"
+FILES = sorted(path for path in SAMPLES.rglob("every_form.*") if path.suffix in {".js", ".jsx"})
+MANNERS = [Manner(at_once, assertion) for at_once in (True, False) for assertion in (True, False)]
+AT_ONCE = Settled(Manner(at_once=True, assertion=False), 1)
+
+
+def parses(text: str) -> bool:
+    return not parse(text.encode(), "tree_sitter_javascript").has_error
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
+def test_every_twin_of_every_form_is_javascript_and_no_two_are_alike(path: Path) -> None:
+    text = path.read_text()
+    twins = [rewrite(path.name, text, Settled(MANNERS[seed % 4], seed)).text for seed in range(24)]
+    assert all(parses(twin) for twin in twins)
+    assert len({text, *twins}) == 25
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
+def test_a_twin_is_the_file_with_text_put_into_it(path: Path) -> None:
+    for seed in range(8):
+        for made in (
+            rewrite(path.name, path.read_text(), random.Random(seed)).text,
+            blurred(path.name, path.read_text(), random.Random(seed)),
+        ):
+            rest = iter(made)
+            assert all(character in rest for character in path.read_text())  # in this order
+            assert parses(made)
+
+
+@pytest.mark.parametrize(
+    ("text", "certain"),
+    [
+        ("it('a', () => {});", [("a",)]),
+        ("describe('A', () => { it('b' + 'c', function () { x(); }); });", [("A", "bc")]),
+        ("it('it\\'s \\u0041\\x42\\u{43}', f);", [("it's ABC",)]),
+        ("it(`plain`, () => 1); it(`made ${1}`, () => 1);", [("plain",)]),
+        ("import { test as t } from 'vitest'; t('a', () => 1);", [("a",)]),
+        ("import * as v from 'vitest'; v.describe('s', () => { v.it('a', () => 1) });", [("s", "a")]),
+        ("const { it: check } = require('mocha'); check('a', done => done());", [("a",)]),
+        ("const m = require('mocha'); m.it('a', () => 1);", [("a",)]),
+        ("const check = it; const only = it.only; check('a', f); only('b', f);", [("a",), ("b",)]),
+        (
+            "import { test as base } from 'vitest'; const test = base.extend({}); test('a', () => 1);",
+            [("a",)],
+        ),
+        ("import check from 'node:test'; check('a', {timeout: 5}, () => 1);", [("a",)]),
+        ("global.it('a', f); window.test('b', f); globalThis.specify('c', f);", [("a",), ("b",), ("c",)]),
+        ("it.only('a', f); fit('b', f); it.concurrent('c', f);", [("a",), ("b",), ("c",)]),
+        ("it.skipIf(x)('a', f); it.runIf(x)('b', f);", [("a",), ("b",)]),
+        ("it('a', inject(function (x) {}));", [("a",)]),
+        ("[1, 2].forEach((n) => { it('same', () => n); });", [("same",)]),
+    ],
+)
+def test_a_test_is_known_under_whatever_name_the_file_calls_it(
+    text: str, certain: list[tuple[str, ...]]
+) -> None:
+    twin = rewrite("a.test.js", text, AT_ONCE)
+    assert list(twin.certain) == certain
+    assert twin.text.count("throw") + twin.text.count("JSON") + twin.text.count("decodeURI") >= len(certain)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "it.skip('a', () => {}); xit('b', () => {}); it.todo('c'); it('d'); test('e', { skip: true }, f);",
+        "describe.skip('s', () => { it('a', () => {}); }); xdescribe('t', () => { it('a', () => {}); });",
+        "const test = require('tape'); test('a', (t) => t.end());",
+        "function it(title, code) {} it('a', () => {});",
+        "for (const test of tests) test('x', 1); /a/.test('a', 'b'); other.test('x', () => {});",
+        "names.forEach((it) => { it('x', () => {}); });",
+        "it.each([[1]]); const t = test.extend({ page: async ({}, use) => { await use(1); } });",
+    ],
+)
+def test_what_is_no_test_or_does_not_run_stays_as_it_is(text: str) -> None:
+    twin = rewrite("a.test.js", text, AT_ONCE)
+    assert (twin.text, twin.certain) == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason", "rewritten"),
+    [
+        ("it('n' + n, () => {});", "line 1", "its title is computed", True),
+        ("it.each([[1]])('n %i', () => {});", "line 1", "its title is made from a table", True),
+        ("it.each`a\n${1}`('n $a', () => {});", "line 1", "its title is made from a table", True),
+        (
+            "describe.each([[1]])('s %i', () => { it('a', () => {}); });",
+            "line 1",
+            "the title of its suite is computed",
+            True,
+        ),
+        (
+            "function shared() {\n it('a', () => {}); }",
+            "line 2",
+            "it stands in a function that may be called several times",
+            True,
+        ),
+        (
+            "const t = require('node:test'); t('a', async (x) => {\n await x.test('b', () => {}); });",
+            "line 2",
+            "it stands in another test",
+            True,
+        ),
+        ("it.failing('a', () => {});", "a", "it is expected to fail", False),
+        ("it.fails('a', () => {});", "a", "it is expected to fail", False),
+        ("it('a', { fails: true }, () => {});", "a", "it is expected to fail", False),
+        ("it('a', () => {", "a.test.js", "this file's syntax is not understood", False),
+    ],
+)
+def test_a_test_that_cannot_be_promised_to_fail_under_a_name_is_named_with_the_reason(
+    text: str, key: str, reason: str, *, rewritten: bool
+) -> None:
+    twin = rewrite("a.test.js", text, AT_ONCE)
+    assert twin.left_out == {key: reason}
+    assert (twin.text != text) is rewritten
+    assert rewrite("a.test.js", text, AT_ONCE, lambda titles: titles == ("other",)).text == text
+
+
+def test_a_choice_makes_the_others_keep_their_bodies() -> None:
+    text = "describe('s', () => { it('a', () => { x(); }); it('b', () => { y(); }); });"
+    twin = rewrite("a.test.js", text, AT_ONCE, lambda titles: titles == ("s", "b"))
+    assert twin.certain == (("s", "b"),)
+    assert "it('a', () => { x(); });" in twin.text
+    assert "it('b', () => { y(); });" not in twin.text
+
+
+@pytest.mark.parametrize(
+    ("head", "runner"),
+    [
+        ("import { it } from 'vitest';", "vitest"),
+        ("const { it } = require('mocha');", "mocha"),
+        ("jest.mock('x');", "jest"),
+        ("vi.mock('x');", "vitest"),
+        ("const s = jasmine.createSpy();", "jasmine"),
+        ("import { it } from 'node:test';", "node:test"),
+        ("", ""),
+    ],
+)
+def test_the_files_own_text_tells_the_runner(head: str, runner: str) -> None:
+    assert rewrite("a.test.js", f"{head} it('a', () => {{}});", AT_ONCE).runner == runner
+
+
+def test_typescript_is_not_checked_and_keeps_its_first_comments_first() -> None:
+    twin = rewrite("a.test.ts", "/** @jest-environment jsdom */\nit('a', (): void => {});", AT_ONCE)
+    assert twin.text.startswith("/** @jest-environment jsdom */\n// @ts-nocheck\nit(")
