@@ -102,13 +102,14 @@ async def execute(call: Call) -> int:
     """Open the rooms, run the plan, report; returns the exit code."""
     from astra_async.running.directory import RunDirectory
     from astra_async.running.opening import open_run
-    from astra_async.running.wiring import check_models, chosen_problems
+    from astra_async.running.wiring import cache_root, check_models, chosen_problems
 
     if not call.config.answers_only_from_record:
         check_models(call.config)
     problems = chosen_problems(call.config)
     recorded: list[Mapping[str, Any]] = []
-    with contextlib.closing(RunDirectory.open(call.config.out, collector(recorded))) as directory:
+    opened = RunDirectory.open(call.config.out, collector(recorded), spare=cache_root() / "held")
+    with contextlib.closing(opened) as directory:
         for warning in directory.warnings:
             call.say(f"warning: {warning}")
         opening = open_run(

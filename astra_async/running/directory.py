@@ -3,8 +3,10 @@
 Invariants:
 - One process at a time (an advisory lock on `.lock`).
 - A key has at most one line in `results.jsonl`; a line there is final.
-- A full disk loses no answer that is under way: a reserve of RESERVE_BYTES is given up for those, and
-  `exhausted` tells the runner to ask for nothing more.
+- A disk that fails loses no answer that is under way. A full one gives up a reserve of RESERVE_BYTES for
+  those. What cannot be written at all is held, tried again with every further line and at the end, and at
+  last laid down in another folder (see `rescue`), from where the next opening takes it over. `exhausted`
+  tells the runner to ask for nothing more.
 - `run.json` only grows: models, formats, problems and samples are added; a part that already has
   lines is never replaced, a difference is refused.
 """
@@ -17,6 +19,8 @@ import os
 import shutil
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -25,9 +29,11 @@ import orjson
 from astra_async.errors import ConflictError, StorageError
 from astra_async.redaction import mask
 from astra_async.running.fingerprint import merge_parts
+from astra_async.running.held import HeldLines
 from astra_async.running.log import (
     AppendLog,
     decode,
+    encode,
     fields_of,
     scan,
     sync_entries,
@@ -38,7 +44,6 @@ from astra_async.types import Completion, SampleKey, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
     from typing import Self
 
     from astra_async.running.fingerprint import PartKind, Parts
@@ -61,11 +66,11 @@ class RunDirectory:
         run: the content of run.json.
         answered: where each recorded answer stands in completions.jsonl.
         graded: where each final line stands in results.jsonl.
-        exhausted: the disk is full, and the reserve is in use; None otherwise.
+        exhausted: why the disk takes no more than what is under way; None while it is well.
         warnings: what opening found and mended or ignored, one line each.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, spare: Path | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.answered: dict[SampleKey, Place] = {}
@@ -73,6 +78,7 @@ class RunDirectory:
         self.exhausted: StorageError | None = None
         self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
+        self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, _lock(path))
             self.run: dict[str, Any] = read_run(path / "run.json")
@@ -82,14 +88,24 @@ class RunDirectory:
             self._open = opened.pop_all()
 
     @classmethod
-    def open(cls, path: Path, on_result: Callable[[Mapping[str, Any]], None] | None = None) -> Self:
+    def open(
+        cls,
+        path: Path,
+        on_result: Callable[[Mapping[str, Any]], None] | None = None,
+        *,
+        spare: Path | None = None,
+    ) -> Self:
         """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
+
+        `spare` is a folder on another disk for what this one refuses to take; without it, or where that
+        fails too, the system's folder for temporary files.
 
         Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
         """
-        directory = cls(path)
+        directory = cls(path, spare)
         try:
             directory._set_reserve_aside()
+            directory._take_over_held()
             directory._index("completions.jsonl", directory.answered, None)
             directory._index("results.jsonl", directory.graded, on_result)
         except BaseException:
@@ -110,18 +126,29 @@ class RunDirectory:
     def record_completion(
         self, key: SampleKey, completion: Completion, prompt_sha256: str, started_at: str = ""
     ) -> None:
-        """Append a finished answer; it is never asked for again."""
+        """Append a finished answer; it is never asked for again.
+
+        Raises StorageError when the disk refuses it: it is held then, and not lost.
+        """
         record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
+        line = encode(record)
         try:
-            place = self._completions.append(record)
+            self.answered[key] = self._append_answer(line)
+        except StorageError:
+            self._held.add(self._completions, line)
+            raise
+        with contextlib.suppress(StorageError):
+            self._held.write()
+
+    def _append_answer(self, line: bytes) -> Place:
+        try:
+            return self._completions.append_line(line)
         except StorageError as error:
-            if not self._reserve.exists():
-                raise
-            self.exhausted = error
-            self._reserve.unlink()
-            place = self._completions.append(record)
-        self.answered[key] = place
+            self.exhausted = self.exhausted or error
+            with contextlib.suppress(OSError):  # a disk that has turned read-only keeps it
+                self._reserve.unlink()
+            return self._completions.append_line(line)
 
     def completion(self, key: SampleKey) -> tuple[Completion, str]:
         """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
@@ -142,10 +169,13 @@ class RunDirectory:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         named = _key_fields(key) if key else {}
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
+        line = encode({"at": now_utc(), "kind": kind, **named, **details})
         try:
-            self._events.append({"at": now_utc(), "kind": kind, **named, **details})
+            self._events.append_line(line)
         except StorageError as error:
             self.exhausted = self.exhausted or error  # an event is not worth an answer under way
+            if details.get("cost_usd"):
+                self._held.add(self._events, line)  # but money is
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int) -> None:
         """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
@@ -180,9 +210,23 @@ class RunDirectory:
         sync_entries(self.path)
 
     def close(self) -> None:
-        """Sync and close the logs and release the lock."""
-        self._reserve.unlink(missing_ok=True)
+        """Sync and close the logs and release the lock; what cannot be written is laid down elsewhere.
+
+        Raises StorageError, also to say where that is.
+        """
+        with contextlib.suppress(OSError):  # read-only by now: the next opening removes it
+            self._reserve.unlink(missing_ok=True)
+        try:
+            self.rescue()
+        except StorageError:
+            with contextlib.suppress(StorageError):  # what is told is where the answers are
+                self._open.close()
+            raise
         self._open.close()
+
+    def rescue(self) -> None:
+        """The last try to write what the disk refused: here, else elsewhere, which StorageError says."""
+        self._held.rescue(self.run_id)
 
     def discard_if_unused(self) -> None:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
@@ -203,6 +247,10 @@ class RunDirectory:
             raise StorageError(
                 f"{self.path}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
             ) from error
+
+    def _take_over_held(self) -> None:
+        for log, found in self._held.found(self.run_id, (self._completions, self._events)):
+            self.warnings.append(f"{log.path.name}: took over from {found} what an earlier call held")
 
     def _used_names(self) -> dict[PartKind, set[str]]:
         asked = self.answered.keys() | self.graded.keys()

@@ -65,7 +65,11 @@ class AppendLog:
 
     def append(self, record: object) -> tuple[int, int]:
         """Write one record as one line; returns (offset, length) for `read_at`. Raises StorageError."""
-        line = encode(record) + b"\n"
+        return self.append_line(encode(record))
+
+    def append_line(self, content: bytes) -> tuple[int, int]:
+        """Write what `encode` made of a record; as `append`."""
+        line = content + b"\n"
         try:
             written = os.write(self._descriptor, line)
             if written != len(line):

@@ -286,6 +286,8 @@ class Runner:
             self.directory.record_event(kind, key, **details)
         except Exception as error:  # noqa: BLE001 - what cannot be recorded ends the run, not the calls under way
             self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {_told(error)}"))
+        if self.directory.exhausted:
+            self.cannot_go_on(self.directory.exhausted)
 
     def _count_missing(self, key: SampleKey, error: AstraError) -> None:
         self._missing.add(key)

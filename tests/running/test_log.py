@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -92,3 +93,15 @@ def test_an_atomic_write_replaces_and_leaves_no_draft(tmp_path: Path) -> None:
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_several_threads_replace_one_file_and_each_finds_its_own_draft(tmp_path: Path) -> None:
+    """A publisher that is cancelled leaves its thread writing while the last table is written."""
+    path = tmp_path / "problems.csv"
+    contents = [bytes([65 + n]) * 100_000 for n in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(20):
+            for done in [threads.submit(write_atomically, path, content) for content in contents]:
+                done.result()
+    assert path.read_bytes() in contents
+    assert [found.name for found in tmp_path.iterdir()] == ["problems.csv"]

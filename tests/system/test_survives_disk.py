@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from whole_runs import Run, key
+from whole_runs import Run, awaited, finished, key
 
 from nasty_server import NastyServer, answers, says_nothing
+from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
 
 if TYPE_CHECKING:
@@ -125,3 +126,60 @@ def test_lines_that_contradict_each_other_stop_the_program_with_both_numbers(
         path.write_bytes(before)
         run.finish()
         run.check_end()
+
+
+def a_failing_run(folder: Path, server: NastyServer, samples: int) -> tuple[Run, Path]:
+    """A run whose disk fails as the returned file says, as soon as it is there."""
+    when = folder / "when"
+    run = a_run(folder, server, samples=samples, settings={"max_in_flight": samples})
+    run.environ = {
+        "LD_PRELOAD": str(compiled("failing_disk", folder)),
+        "FAILING_WHEN": str(when),
+        "FAILING_BELOW": str(run.out),
+    }
+    return run, when
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "write:EROFS unlink:EROFS sync:EROFS",
+        "write:EIO",
+        "sync:EIO",
+        "write:ENOSPC unlink:EROFS",
+        "unlink:EROFS sync:EIO",
+    ],
+)
+def test_a_disk_that_fails_in_mid_run_loses_no_answer_under_way(tmp_path: Path, trouble: str) -> None:
+    """Six answers are streaming when the disk begins to fail: all six are paid for, none twice."""
+    with NastyServer(lambda sample, _: answers(after_s=1.0 + 0.3 * int(sample[2:]))) as server:
+        run, when = a_failing_run(tmp_path, server, 6)
+        process = run.start()
+        awaited(lambda: server.asked.total() == 6, "all six to be asked")
+        when.write_text(trouble)
+        said = finished(process, 3)
+        assert len(server.answered) == 6, "calls that are paid come to their end"
+        assert said.splitlines()[-1].startswith("astra: ")
+        when.unlink()
+        run.environ = {}
+        again = run.finish()
+        run.check_end(of="completions.jsonl")
+        assert set(server.asked.values()) == {1}, "an answer that was paid for is lost"
+        if "write" in trouble:
+            assert "from where the same command takes it over" in said
+            assert "took over from" in again
+        assert not list((tmp_path / "cache").rglob("astra-*"))
+
+
+@needs_compiler
+def test_what_a_failing_disk_refused_is_private_where_it_lies(tmp_path: Path) -> None:
+    with NastyServer(lambda _, __: answers(after_s=1.0)) as server:
+        run, when = a_failing_run(tmp_path, server, 2)
+        process = run.start()
+        awaited(lambda: server.asked.total() == 2, "both to be asked")
+        when.write_text("write:EIO")
+        finished(process, 3)
+        (kept,) = (tmp_path / "cache").rglob("astra-*-completions.jsonl")
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert len(kept.read_text().splitlines()) == 2
