@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import click
 
+from astra_async.cli.console import tell
 from astra_async.errors import (
     AstraError,
     EngineUnavailable,
@@ -98,16 +99,14 @@ def main() -> NoReturn:
         error.show()
         sys.exit(EXIT_USAGE)
     except click.ClickException as error:
-        click.echo(f"astra: {mask(' '.join(error.format_message().split()))}{_see_help(error)}", err=True)
+        tell(f"astra: {mask(' '.join(error.format_message().split()))}{_see_help(error)}")
         sys.exit(EXIT_USAGE)
     except AstraError as error:
         _tell(error, debug=debug)
         sys.exit(exit_code(error))
     except Exception as error:  # noqa: BLE001 - the outermost boundary: a defect of ours, told in one line
         _tell(error, debug=debug)
-        click.echo(
-            "       this is a defect of astra; `astra --debug ...` shows where. Records are safe.", err=True
-        )
+        tell("       this is a defect of astra; `astra --debug ...` shows where. Records are safe.")
         sys.exit(EXIT_CANNOT_GO_ON)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -120,11 +119,11 @@ def _see_help(error: click.ClickException) -> str:
 def _tell(error: Exception, *, debug: bool) -> None:
     """One line on stderr, a line for each further mistake, and the traceback if asked for."""
     if debug:
-        click.echo(mask("".join(traceback.format_exception(error))), err=True)
+        tell(mask("".join(traceback.format_exception(error))))
     kind = "" if isinstance(error, AstraError) else f"{type(error).__name__}: "
-    click.echo(f"astra: {kind}{mask(one_line(error))}", err=True)
+    tell(f"astra: {kind}{mask(one_line(error))}")
     for note in getattr(error, "__notes__", ()):
-        click.echo(f"       {mask(note)}", err=True)
+        tell(f"       {mask(note)}")
 
 
 def exit_code(error: AstraError) -> int:

@@ -1,18 +1,76 @@
-"""Consoles for people: as wide as the terminal, or wide enough where there is none."""
+"""All printing: consoles for people, and the one way by which foreign text reaches a terminal.
+
+Answers, test output, names of files and of tests, providers' messages come from others. What a terminal would
+obey in them (colours, titles, links, a cleared screen, reordered text) is shown as a sign or left out.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterable
+
+    from rich.console import Console, ConsoleRenderable
 
 _PLAIN_WIDTH = 140  # in a file or a log nobody's terminal sets a limit
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SIGNS: dict[int, str] = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)},  # control pictures
+    0x7F: "\u2421",
+    **dict.fromkeys((*range(0x80, 0xA0), 0x2028, 0x2029, *_BIDIRECTIONAL, *range(0xD800, 0xE000)), "\ufffd"),
+}
+
+
+def harmless(text: str) -> str:
+    """The text without what a terminal obeys; line breaks and tabs stay, colours are left out."""
+    return _COLOUR.sub("", text).replace("\r\n", "\n").translate(_SIGNS)
+
+
+def say(text: object, *, err: bool = False, bold: bool = False) -> None:
+    """Print one text, wherever it comes from."""
+    plain = harmless(str(text))
+    click.echo(click.style(plain, bold=True) if bold else plain, err=err)
+
+
+def tell(text: object) -> None:
+    """One line for the person who waits, on standard error."""
+    say(text, err=True)
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """A console on standard output, or on standard error for what is not the result."""
+    """A console on standard output, or on standard error for what is not the result.
+
+    As wide as the terminal, or wide enough where there is none; whatever is printed on it is made harmless.
+    """
     from rich.console import Console
 
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=_PLAIN_WIDTH)
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _PLAIN_WIDTH
+    console.push_render_hook(_harmless_hook())
+    return console
+
+
+def _harmless_hook() -> Any:
+    """A hook of rich's that lets its own control codes through and no others."""
+    from rich.console import ConsoleOptions, RenderHook
+    from rich.segment import Segment
+
+    class Harmless:
+        def __init__(self, inner: ConsoleRenderable) -> None:
+            self._inner = inner
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
+            for part in console.render(self._inner, options):
+                yield part if part.control else Segment(harmless(part.text), part.style)
+
+    class Hook(RenderHook):
+        def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+            return [Harmless(each) for each in renderables]
+
+    return Hook()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.console import say
 from astra_async.cli.run import start
 from astra_async.config import BUNDLED, load_config
 from astra_async.overlay import integrate
@@ -40,7 +41,7 @@ PROBLEMS = ("product-api", "company-form", "library-api")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def demo(*, full: bool, providers: bool, log_json: bool, **given: Any) -> int:
     """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
-    click.echo("The models of this demo are simulated: they show how the program works, and rank nothing.")
+    say("The models of this demo are simulated: they show how the program works, and rank nothing.")
     models = PROVIDER_MODELS if providers else FULL_MODELS if full else MODELS
     config = replace(
         load_config({**given, "problems": BUNDLED, "model": models, "seed": 0}), simulate_all=True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from astra_async.cli.console import say
 from astra_async.errors import SandboxError
 from astra_async.running.wiring import cache_root
 
@@ -46,7 +47,7 @@ def doctor() -> int:
     for finding in findings:
         mark = {True: "ok", False: "MISSING", None: "-"}[finding.good]
         remedy = f"  -> {finding.remedy}" if finding.remedy and not finding.good else ""
-        click.echo(f"{mark:>8}  {finding.subject:<24} {finding.state}{remedy}")
+        say(f"{mark:>8}  {finding.subject:<24} {finding.state}{remedy}")
     return 1 if any(finding.good is False for finding in findings) else 0
 
 

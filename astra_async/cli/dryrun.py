@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.cli.console import open_console
+from astra_async.cli.console import open_console, tell
 from astra_async.running.progress import duration
 from astra_async.running.wiring import chosen_problems, ready_problems, resolved_models
 from astra_async.types import Usage
@@ -43,7 +43,7 @@ def dry_run(config: RunConfig) -> int:
     """Print the plan; returns the exit code."""
     from rich.table import Table
 
-    problems = chosen_problems(config)
+    problems = chosen_problems(config, tell)
     prepared, failed = asyncio.run(ready_problems(config, problems))
     config = resolved_models(config)
     console = open_console()
@@ -55,10 +55,9 @@ def dry_run(config: RunConfig) -> int:
         f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
         f" Tokens are estimates: {_BYTES_PER_TOKEN} bytes each; answers as long as the reference, else"
         f" {_ANSWER_CHARACTERS} characters; reasoning not included.",
-        markup=False,
     )
     for error in failed.values():
-        console.print(str(error), markup=False, style="red")
+        console.print(str(error), style="red")
     return 1 if failed else 0
 
 

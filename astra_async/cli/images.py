@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.console import say, tell
 from astra_async.cli.options import config_options
 from astra_async.running.wiring import chosen_problems, data_config, ready_problems, resolve_images
 
@@ -30,20 +31,18 @@ def build(*, config_file: Path | None, **given: Any) -> int:
     """Make every image that the problems need and that is not there yet; exit 1 if one cannot be made."""
     failed = asyncio.run(_build(data_config(given, config_file)))
     for problem_id, error in failed.items():
-        click.echo(f"{problem_id}: {error}", err=True)
+        tell(f"{problem_id}: {error}")
     return 1 if failed else 0
 
 
 async def _build(config: RunConfig) -> dict[str, AstraError]:
     from astra_async.testing.sandbox.engine import Engine
 
-    prepared, unready = await ready_problems(config, chosen_problems(config))
+    prepared, unready = await ready_problems(config, chosen_problems(config, tell))
     async with await Engine.open() as engine:
-        found, unbuilt = await resolve_images(
-            engine, prepared, config.image, lambda text: click.echo(text, err=True)
-        )
+        found, unbuilt = await resolve_images(engine, prepared, config.image, tell)
         for line in await _lines(engine, found):
-            click.echo(line)
+            say(line)
     return {**unready, **unbuilt}
 
 

@@ -45,11 +45,11 @@ async def _show(config: RunConfig, found: ProblemSet) -> int:
     columns = ", ".join(
         field if field == header else f"{field} = {header!r}" for field, header in found.columns.items()
     )
-    console.print(f"columns: {columns}", markup=False, highlight=False)
+    console.print(f"columns: {columns}")
     if found.unused:
-        console.print(f"not used: {', '.join(found.unused)}", markup=False, highlight=False)
+        console.print(f"not used: {', '.join(found.unused)}")
     for warning in found.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False)
+        console.print(f"warning: {warning}")
     table = Table("id", "name", "main skill", "sub-skills", "tests", "files", "characters", "image")
     for problem in chosen:
         if problem.id in ready:
@@ -57,10 +57,10 @@ async def _show(config: RunConfig, found: ProblemSet) -> int:
     console.print(table)
     render_terminal([table_1([_facts(item) for item in ready.values()])], console)
     for error in failed.values():
-        console.print(str(error), style="red", markup=False, highlight=False)
+        console.print(str(error), style="red")
     for item in ready.values():
         for warning in item.warnings:
-            console.print(f"{item.problem.id}: {warning}", style="yellow", markup=False, highlight=False)
+            console.print(f"{item.problem.id}: {warning}", style="yellow")
     return 1 if failed else 0
 
 

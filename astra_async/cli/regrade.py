@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from astra_async.cli.console import say
 from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import UsageError
@@ -47,9 +48,9 @@ def regrade(
     config = _config(run, given, config_file, new)
     _found(directory, new, run)
     code = start(config, log_json=log_json)
-    click.echo(f"{new}: the answers of {directory}, which stays as it is, graded again")
+    say(f"{new}: the answers of {directory}, which stays as it is, graded again")
     for line in _changes(_verdicts(directory), _verdicts(new)):
-        click.echo(line)
+        say(line)
     return code
 
 

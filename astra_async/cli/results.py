@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from astra_async.cli.console import open_console
+from astra_async.cli.console import open_console, say
 from astra_async.cli.json_file import json_option, takes_standard_output, write_json
 
 if TYPE_CHECKING:
@@ -61,4 +61,4 @@ def write_and_print(directories: Sequence[Path], out: Path, *, full: bool = Fals
     console = open_console()
     built = build_report(directories)
     (print_report if full else print_leaderboard)(built, console)
-    click.echo(write_built(built, out).index)
+    say(write_built(built, out).index)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE, one_line
-from astra_async.cli.console import open_console
+from astra_async.cli.console import open_console, tell
 from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewing import view_of
@@ -50,7 +50,7 @@ class Call:
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(text, soft_wrap=True)
 
 
 @click.command()
@@ -67,7 +67,7 @@ def run(*, config_file: Path | None, dry_run: bool, generate_only: bool, log_jso
         given["out"] = "dry-run"
     config = load_config(given, config_file, environ=os.environ)
     for warning in config.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        tell(f"warning: {warning}")
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only
 
@@ -106,7 +106,7 @@ async def execute(call: Call) -> int:
 
     if not call.config.answers_only_from_record:
         check_models(call.config)
-    problems = chosen_problems(call.config)
+    problems = chosen_problems(call.config, call.say)
     recorded: list[Mapping[str, Any]] = []
     opened = RunDirectory.open(call.config.out, collector(recorded), spare=cache_root() / "held")
     with contextlib.closing(opened) as directory:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.cli.console import say
 from astra_async.errors import UsageError
 from astra_async.running.directory import key_from, stored_prompt
 from astra_async.running.log import decode, scan
@@ -40,7 +41,7 @@ def show(
         )
     for name in part or _PARTS:
         for text in _SECTIONS[name](directory, records, events):
-            click.echo(text)
+            say(text)
 
 
 def _record(path: Path, keys: list[SampleKey]) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import click
 
+from astra_async.cli.console import say
 from astra_async.cli.options import declared_option
 from astra_async.cli.signals import Stopper
 from astra_async.config import flag_of
@@ -62,7 +63,7 @@ async def _serve(port: int, settings: dict[str, Any]) -> None:
 
     stopped = asyncio.Event()
     server = await SimulatedServer.start(port=port, settings=SimulationSettings(**settings))
-    click.echo(f"simulated models answer at {server.base_url} (Ctrl-C stops)")
+    say(f"simulated models answer at {server.base_url} (Ctrl-C stops)")
     try:
         with Stopper(stopped.set).installed():
             await stopped.wait()

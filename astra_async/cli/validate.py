@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.console import open_console
+from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.json_file import json_option, takes_standard_output, write_json
 from astra_async.cli.options import config_options
 from astra_async.config import BUNDLED
@@ -43,7 +43,7 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
     write_json(json_path, records)
     _print(found, open_console(stderr=takes_standard_output(json_path)))
     if not takes_standard_output(json_path):
-        click.echo(json_path)
+        say(json_path)
     return 1 if any(fitness.reasons for fitness in found) else 0
 
 
@@ -52,11 +52,11 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
     from astra_async.testing.validation import Fitness, Validator
 
-    problems = chosen_problems(config)
+    problems = chosen_problems(config, tell)
     prepared, failed = await ready_problems(config, problems)
     with TemporaryDirectory(prefix="astra-validate-") as folder:
         async with await DockerSandbox.open(run_id="validate", slots=config.sandboxes) as sandbox:
-            images, unbuilt = await resolve_images(sandbox.engine, prepared, config.image, _say)
+            images, unbuilt = await resolve_images(sandbox.engine, prepared, config.image, tell)
             learned = Expectations(
                 Path(folder) / "expected.json", cache_root() / "expected", sandbox, config.limits
             )
@@ -93,13 +93,9 @@ def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
     ]
 
 
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
 def _say_trial(problem_id: str, trial: Trial) -> None:
     passed = "/".join(map(str, trial.passed))
-    _say(f"{problem_id} {trial.name}: {passed} of {trial.total} ({statistics.median(trial.seconds):.1f} s)")
+    tell(f"{problem_id} {trial.name}: {passed} of {trial.total} ({statistics.median(trial.seconds):.1f} s)")
 
 
 def _print(found: Sequence[Fitness], console: Any) -> None:
@@ -126,7 +122,7 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
     console.print(table)
     for fitness in found:
         for reason in fitness.reasons:
-            console.print(f"{fitness.problem_id}: {reason}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"{fitness.problem_id}: {reason}", soft_wrap=True)
 
 
 def _passed(trial: Trial | None) -> str:

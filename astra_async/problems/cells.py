@@ -11,6 +11,7 @@ import warnings
 from astra_async.types import ExpectedTest
 
 _OPENINGS = ('["', "['", "[{", '{"', "{'")  # begun as a list: never read as a name, even if cut off
+_COUNT = re.compile(r"[-+]?[0-9][0-9.,]*")
 _MAX_LITERAL = 1024**2  # the reader of Python literals needs about 100 times the text's memory
 
 
@@ -29,8 +30,13 @@ def read_tests(cell: str) -> tuple[ExpectedTest, ...]:
     Duplicates stay: the expected names are a multiset.
 
     Raises:
-        ValueError: an entry has no name, or a weight is no number.
+        ValueError: an entry has no name, a weight is no number, or a number stands where a name belongs.
     """
+    if _COUNT.fullmatch(cell.strip()):
+        raise ValueError(
+            f"{cell.strip()} is a number; names of tests are expected, or nothing to learn them from a run"
+            f' (a test that is really named so: ["{cell.strip()}"])'
+        )
     return tuple(_test(entry, place) for place, entry in enumerate(_entries(cell), 1) if not _blank(entry))
 
 

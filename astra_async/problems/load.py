@@ -75,8 +75,11 @@ def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
     """What is legal and hardly meant."""
     notices = []
     for problem in problems:
-        if not problem.statement.strip():
-            notices.append(f"problem {problem.id}: the statement is empty")
+        if len(problem.tests) == 1 and " " not in problem.tests[0].name:
+            notices.append(
+                f"problem {problem.id}: one expected test, named {problem.tests[0].name!r}; several are a"
+                " JSON list or separated by `;`, and an empty cell learns them from a run"
+            )
         hooks = sum(is_hook_name(test.name) for test in problem.tests)
         if hooks:
             notices.append(

@@ -92,11 +92,9 @@ async def prepare(
     manifest_file = find_manifest(project)
     manifest = read_manifest(manifest_file.content if manifest_file else b"")
     whole = complete(problem, manifest)
-    if not whole.test_command:
-        raise ProjectError(
-            f"problem {problem.id}: no test command in the CSV and none in hackerrank.yml;"
-            " add a column test_command"
-        )
+    _refuse_unreadable(
+        whole, f"{manifest_file.path}: {'; '.join(manifest.warnings)}" if manifest_file else ""
+    )
     rules = PROMPT_LEAVES_OUT if leave_out is None else leave_out
     policy = path_policy(whole, project)
     return Prepared(
@@ -114,6 +112,20 @@ async def prepare(
             *_ignored_patterns(policy),
         ),
     )
+
+
+def _refuse_unreadable(problem: Problem, manifest: str) -> None:
+    """Nobody is asked, and paid, for a problem that cannot be read; `manifest` is what was odd about it."""
+    if not problem.statement.strip():
+        raise ProjectError(
+            f"problem {problem.id}: the statement is empty; fill it in, or name its column with"
+            " --column problem_statement=NAME"
+        )
+    if not problem.test_command:
+        found = manifest or "the project has no hackerrank.yml"
+        raise ProjectError(
+            f"problem {problem.id}: no test command: {found}; mend it, or add a column test_command"
+        )
 
 
 def _ignored_patterns(policy: PathPolicy) -> list[str]:

@@ -62,9 +62,11 @@ def data_config(
     return load_config(fixed, config_file, recorded=recorded, environ=os.environ)
 
 
-def chosen_problems(config: RunConfig) -> tuple[Problem, ...]:
-    """The problems that this call runs."""
+def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tuple[Problem, ...]:
+    """The problems that this call runs; `say` gets what is odd about the whole set."""
     found = load_problem_set(config.problems, config.projects, config.columns)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
     return select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
 
 

@@ -124,6 +124,37 @@ def test_problems_shows_how_a_csv_was_read(zipped: Path) -> None:
 
 
 @pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """A CSV with columns that two fields fit, and problems that nobody should pay for."""
+    for name, manifest in (("good", "configuration: {scoring: {command: sh t.sh}}"), ("bad", "a: [b\nc")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hackerrank.yml").write_text(manifest)
+    (tmp_path / "my.csv").write_text(
+        "id,title,name,statement,project\nfine,,,Do it.,good\nempty,,, ,good\nyaml,,,Do it.,bad\n"
+    )
+    return tmp_path / "my.csv"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["problems", "run --dry-run --model simulated/steady", "run --out run --generate-only --model x"],
+)
+def test_nobody_is_asked_for_a_problem_that_cannot_be_read(odd: Path, server: str, command: str) -> None:
+    words = command.replace("--model x", f"--model openai-compatible/steady --base-url {server}").split()
+    done = astra(
+        *words, "--problems", "my.csv", *(["--samples", "2"] if "run" in words else []), cwd=odd.parent
+    )
+    assert done.returncode == 1
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "warning: columns 'name', 'title' all fit name" in said
+    assert "problem empty: the statement is empty; fill it in" in said
+    assert "problem yaml: no test command: hackerrank.yml: not valid YAML: line 2" in said
+    if "--generate-only" in words:
+        lines = (odd.parent / "run" / "completions.jsonl").read_text().splitlines()
+        assert len(lines) == 2
+
+
+@pytest.fixture
 def server() -> Iterator[str]:
     """`astra simulate` in a process of its own."""
     process = subprocess.Popen(
