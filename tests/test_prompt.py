@@ -8,9 +8,17 @@ import random
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from astra_async.answers import parse_strictly
-from astra_async.asking.prompt import PROMPT_LEAVES_OUT, PROMPT_VERSIONS, build_prompt, prompt_fingerprint
+from astra_async.asking.prompt import (
+    PROMPT_LEAVES_OUT,
+    PROMPT_VERSIONS,
+    build_prompt,
+    prompt_fingerprint,
+    shown_files,
+)
 from astra_async.types import Format, Problem, Project, ProjectFile, Solution
 
 PROBLEM = Problem(
@@ -84,6 +92,19 @@ def test_line_ends_are_kept_and_a_missing_one_is_said() -> None:
     assert "## src/app.js\n\n```\nconst a = 1;\r\n```\n" in text
     assert "## src/no-end.js (no line break at its end)\n\n```\ntail\n```\n" in text
     assert "## src/empty.js\n\n```\n```\n" in text
+
+
+FILES = st.dictionaries(
+    st.from_regex(r"[a-z ().]{1,8}/[a-z]{1,8}[.]js", fullmatch=True),
+    st.text(st.sampled_from("a`#\n\r #"), max_size=40),
+    max_size=5,
+)
+
+
+@given(files=FILES)
+def test_the_shown_files_can_be_read_back_from_the_prompt(files: dict[str, str]) -> None:
+    project = project_of(*(file(path, content.encode()) for path, content in files.items()))
+    assert shown_files(build_prompt(PROBLEM, project, "xml").text) == files
 
 
 def test_no_content_can_end_its_own_fence() -> None:

@@ -155,6 +155,7 @@ _FILES = (
 _PROTECTED = " (do not change)"
 _NO_LINE_END = " (no line break at its end)"
 _BACKTICKS = re.compile(r"`{3,}")
+_RENDERED = re.compile(r"\n## (?P<path>.*)\n\n(?P<fence>`{3,})\n")
 
 
 def build_prompt(
@@ -183,6 +184,20 @@ def build_prompt(
     text = "".join(pieces)
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
     return Prompt(text=text, sha256=digest, files=tuple(shown), left_out=tuple(left_out))
+
+
+def shown_files(prompt: str) -> dict[str, str]:
+    """The project's files by path, read back from a prompt that `build_prompt` made."""
+    files: dict[str, str] = {}
+    at = prompt.find(_FILES) + len(_FILES)
+    while found := _RENDERED.match(prompt, at):
+        fence = found["fence"]
+        end = prompt.find(f"\n{fence}\n", found.end() - 1)  # an empty file ends where it begins
+        path, has_line_end = found["path"], not found["path"].endswith(_NO_LINE_END)
+        content = prompt[found.end() : end + 1 if has_line_end else end]
+        files[path.removesuffix(_NO_LINE_END).removesuffix(_PROTECTED)] = content
+        at = end + len(fence) + 2
+    return files
 
 
 def prompt_fingerprint(fmt: Format, leave_out: Sequence[str] = PROMPT_LEAVES_OUT) -> str:

@@ -1,7 +1,8 @@
-"""`astra show`: one sample as it is recorded."""
+"""`astra show`: one sample as it is recorded, what matters most first."""
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ from astra_async.cli.console import say
 from astra_async.errors import UsageError
 from astra_async.running.directory import key_from, stored_prompt
 from astra_async.running.log import decode, scan
-from astra_async.types import SampleKey
+from astra_async.types import SampleKey, Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-_PARTS = ("prompt", "answer", "result", "events")
+Record = dict[str, Any]
+_WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 
 
 @click.command()
@@ -25,30 +27,45 @@ _PARTS = ("prompt", "answer", "result", "events")
 @click.argument("problem")
 @click.argument("sample", type=int)
 @click.option("--format", "fmt", type=click.Choice(("xml", "json")), help="Answer format, if there are both.")
-@click.option("--part", type=click.Choice(_PARTS), multiple=True, help="Only this part; may be repeated.")
+@click.option(
+    "--part",
+    type=click.Choice(("result", "changes", "events", "answer", "prompt")),
+    multiple=True,
+    help="Only this part; may be repeated.",
+)
 def show(
     directory: Path, model: str, problem: str, sample: int, *, fmt: str | None, part: tuple[str, ...]
 ) -> None:
-    """Show one sample: prompt, answer, what was changed and dropped, test outcomes, output."""
+    """Show one sample: outcome of its tests, what it changed, what happened, its answer, the prompt."""
     formats = (fmt,) if fmt else ("xml", "json")
     keys = [SampleKey(model, name, problem, sample) for name in formats]  # type: ignore[arg-type]
-    records = {name: _record(directory / f"{name}.jsonl", keys) for name in ("completions", "results")}
+    answer, result = (_record(directory / f"{name}.jsonl", keys) for name in ("completions", "results"))
     events = [event for event in _records(directory / "events.jsonl") if _names(event, keys)]
-    found = records["completions"] or records["results"]
+    found = answer or result
     if found is None and not events:
         raise UsageError(
             f"{directory} holds nothing of {keys[0]}; `astra report {directory}` lists what it has"
         )
-    for name in part or _PARTS:
-        for text in _SECTIONS[name](directory, records, events):
-            say(text)
+    prompt = stored_prompt(directory, found["prompt_sha256"]) if found else None
+    texts = {
+        "result": _result(result),
+        "changes": _changes(answer, result, prompt),
+        "events": _events(events),
+        "answer": _answer(answer),
+        "prompt": _prompt(found, prompt),
+    }
+    for name, lines in texts.items():
+        if not part or name in part:
+            for title, text in lines:
+                say(f"--- {title} ---", bold=True)
+                say(text)
 
 
-def _record(path: Path, keys: list[SampleKey]) -> dict[str, Any] | None:
+def _record(path: Path, keys: list[SampleKey]) -> Record | None:
     return next((record for record in _records(path) if _names(record, keys)), None)
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
+def _records(path: Path) -> Iterator[Record]:
     for _, _, line in scan(path):
         try:
             yield decode(line)
@@ -56,61 +73,71 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
             continue  # unreadable lines are reported when the run is resumed or reported
 
 
-def _names(record: dict[str, Any], keys: list[SampleKey]) -> bool:
+def _names(record: Record, keys: list[SampleKey]) -> bool:
     try:
         return key_from(record) in keys
     except (KeyError, TypeError):
         return False
 
 
-def _prompt(directory: Path, records: dict[str, Any], _: list[dict[str, Any]]) -> Iterator[str]:
-    record = records["completions"] or records["results"]
-    if record:
-        yield _title(f"prompt {record['prompt_sha256'][:12]}")
-        yield stored_prompt(directory, record["prompt_sha256"]) or "(not stored in this directory)"
-
-
-def _answer(_: Path, records: dict[str, Any], __: list[dict[str, Any]]) -> Iterator[str]:
-    record = records["completions"]
-    if record:
-        usage = ", ".join(f"{name} {count}" for name, count in record["usage"].items() if count is not None)
-        yield _title(f"answer ({record['finish_reason']}, {record['latency_s']:.1f} s, {usage})")
-        yield record["text"]
-
-
-def _result(_: Path, records: dict[str, Any], __: list[dict[str, Any]]) -> Iterator[str]:
-    record = records["results"]
+def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     if not record:
+        yield "result", "none yet: the answer has not been graded"
         return
     outcome = record["failure"] or "all tests passed"
-    yield _title(f"result: {record['passed']} of {record['total']}, {record['status']} ({outcome})")
-    if record["note"]:
-        yield record["note"]
-    changed = f"{record['files_changed']} files changed, {record['lines_written']} lines"
-    yield f"{changed}, image {record['image_id'] or '-'}"
-    for name in ("repairs", "suspicions"):
-        if record[name]:
-            yield f"{name}: {', '.join(record[name])}"
-    for dropped in record["dropped"]:
-        yield f"dropped {dropped['path']} ({dropped['reason']})"
-    for test in record["tests"]:
-        yield f"{test['outcome']:>8}  {test['name']}"
-    for test in record["extra_tests"]:
-        yield f"{test['outcome']:>8}  {test['name']} (extra, not counted)"
+    lines = [record["note"]] if record["note"] else []
+    lines.append(
+        f"{record['files_changed']} files changed, {record['lines_written']} lines,"
+        f" image {record['image_id'] or '-'}"
+    )
+    lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
+    lines += [f"dropped {dropped['path']} ({dropped['reason']})" for dropped in record["dropped"]]
+    lines += [f"{test['outcome']:>8}  {test['name']}" for test in sorted(record["tests"], key=_badness)]
+    lines += [f"{test['outcome']:>8}  {test['name']} (extra, not counted)" for test in record["extra_tests"]]
+    title = f"result: {record['passed']} of {record['total']} tests passed, {record['status']} ({outcome})"
+    yield title, "\n".join(lines)
     if record["output_tail"]:
-        yield _title("end of the output")
-        yield record["output_tail"]
+        yield "end of the output", record["output_tail"]
 
 
-def _events(_: Path, __: dict[str, Any], events: list[dict[str, Any]]) -> Iterator[str]:
+def _badness(test: Mapping[str, str]) -> int:
+    outcome = test["outcome"]
+    return _WORST_FIRST.index(outcome) if outcome in _WORST_FIRST else 0
+
+
+def _changes(answer: Record | None, result: Record | None, prompt: str | None) -> Iterator[tuple[str, str]]:
+    """What the answer's files change in those that the prompt showed, as a unified diff."""
+    if answer is None or (result and result["status"] == "no_solution"):
+        return
+    from astra_async.answers import parse_solution
+    from astra_async.asking.prompt import shown_files
+
+    solution = parse_solution(answer["text"], answer["format"], answer["finish_reason"])
+    if not isinstance(solution, Solution):
+        return
+    before = shown_files(prompt or "")
+    dropped = {each["path"]: each["reason"] for each in result["dropped"]} if result else {}
+    for path, text in solution.files.items():
+        state = f" (dropped: {dropped[path]})" if path in dropped else "" if path in before else " (new)"
+        yield f"{path}{state}", _diff(before.get(path, ""), text) or "no change"
+
+
+def _diff(before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
+    return "\n".join(list(lines)[2:])
+
+
+def _events(events: list[Record]) -> Iterator[tuple[str, str]]:
     if events:
-        yield _title("events")
-    for event in events:
-        yield f"{event['at']} {event['kind']}: {event.get('detail', '')}"
+        yield "events", "\n".join(f"{each['at']} {each['kind']}: {each.get('detail', '')}" for each in events)
 
 
-def _title(text: str) -> str:
-    return click.style(f"--- {text} ---", bold=True)
+def _answer(record: Record | None) -> Iterator[tuple[str, str]]:
+    if record:
+        usage = ", ".join(f"{name} {count}" for name, count in record["usage"].items() if count is not None)
+        yield f"answer ({record['finish_reason']}, {record['latency_s']:.1f} s, {usage})", record["text"]
 
 
-_SECTIONS = {"prompt": _prompt, "answer": _answer, "result": _result, "events": _events}
+def _prompt(record: Record | None, prompt: str | None) -> Iterator[tuple[str, str]]:
+    if record:
+        yield f"prompt {record['prompt_sha256'][:12]}", prompt or "(not stored in this directory)"
