@@ -6,9 +6,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
+from astra_async.integrity.inspection import Inspector
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
+from astra_async.running.reuse import EarlierVerdicts
 from astra_async.running.runner import Plan, Runner
 from astra_async.running.sample import Asking, Workshop
 from astra_async.testing.expected import Expectations
@@ -33,12 +35,14 @@ async def run_in_memory(
     formats: tuple[Format, ...] = ("xml",),
     max_in_flight: int = 256,
     at_once: int = 4,
+    reuse_identical: bool = False,
     retry_delays_s: tuple[float, ...] = (0.01,) * 6,
+    around: Callable[[str, Any], Any] = lambda _, room: room,
     on_open: Callable[[Runner], None] | None = None,
 ) -> Runner:
     """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
 
-    `on_open` gets the runner before it begins.
+    `around` may put something around each room, by its name; `on_open` gets the runner before it begins.
     """
     source = MemorySource({name: a_project() for name in problem_ids})
     prepared, _ = await prepare_all([a_problem(name) for name in problem_ids], source, formats)
@@ -50,16 +54,6 @@ async def run_in_memory(
         prepared=prepared,
         max_in_flight=dict.fromkeys(pools, max_in_flight),
     )
-    lenient = LenientParser()
-    workshop = Workshop(
-        sandbox=sandbox,
-        images=dict.fromkeys(problem_ids, "any"),
-        expectations=Expectations(path / "expected.json", path / "cache", sandbox, Limits()),
-        lenient=lenient,
-        limits=Limits(),
-        at_once=at_once,
-        retry_delays_s=retry_delays_s,
-    )
     planned = dict.fromkeys(problem_ids, samples)
     metrics = Metrics({(model, fmt): dict(planned) for model in pools for fmt in formats})
 
@@ -67,10 +61,23 @@ async def run_in_memory(
         counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
         metrics.add(*counted, status=line["status"], failure=line["failure"])
 
-    with closing(RunDirectory.open(path, count)) as directory:
-        runner = Runner(plan, directory, metrics, asking=Asking(pools=pools), workshop=workshop)
-        if on_open:
-            on_open(runner)
-        async with lenient:
+    async with LenientParser() as lenient:
+        with closing(RunDirectory.open(path, count)) as directory:
+            kept, sandbox = around("directory", directory), around("sandbox", sandbox)
+            expectations = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
+            workshop = Workshop(
+                sandbox=sandbox,
+                images=dict.fromkeys(problem_ids, "any"),
+                expectations=around("expectations", expectations),
+                lenient=around("lenient", lenient),
+                limits=Limits(),
+                at_once=at_once,
+                retry_delays_s=retry_delays_s,
+                inspector=around("inspector", Inspector(sandbox, expectations, Limits())),
+                earlier=around("earlier", EarlierVerdicts(kept)) if reuse_identical else None,
+            )
+            runner = Runner(plan, kept, metrics, asking=Asking(pools=pools), workshop=workshop)
+            if on_open:
+                on_open(runner)
             await runner.run()
     return runner

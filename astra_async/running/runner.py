@@ -186,16 +186,10 @@ class Runner:
         admission = Admission(self.plan.max_in_flight.get(model, 1), room)
         for key in self.plan.keys(model):
             answered = key in self.directory.answered
-            if self._is_settled(key, answered=answered):
+            if key in self.directory.graded or (answered and self._workshop is None):
                 continue
             await admission.enter(answered=answered)
             samples.create_task(self._bring_about(key, _Passage(self, admission, model, answered=answered)))
-
-    def _is_settled(self, key: SampleKey, *, answered: bool) -> bool:
-        """Whether nothing is to be done about a sample: it is final, or counted as missing at once."""
-        if key in self.directory.graded or self.stopping.is_set():
-            return True
-        return (answered and self._workshop is None) or self._is_hopeless(key, answered=answered)
 
     def _is_hopeless(self, key: SampleKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
@@ -211,8 +205,8 @@ class Runner:
     async def _bring_about(self, key: SampleKey, passage: _Passage) -> None:
         """One sample, and the boundary where its trouble ends: nothing that it meets is raised further."""
         try:
-            if self._is_settled(key, answered=passage.is_answered):
-                return  # while it waited to begin
+            if self.stopping.is_set() or self._is_hopeless(key, answered=passage.is_answered):
+                return
             if not passage.is_answered:
                 self.expect(key.problem_id)
             result = await run_sample(key, self.plan.prepared[key.problem_id], self._rooms, passage)
