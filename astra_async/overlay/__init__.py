@@ -3,6 +3,7 @@
 `path_policy` is made once for a problem; `anchored`, `integrate` and `project_archive` run for each answer.
 """
 
+from astra_async.overlay.installed import Installed
 from astra_async.overlay.merge import integrate
 from astra_async.overlay.paths import PATH_REPAIRS, anchored
 from astra_async.overlay.policy import REFUSALS, PathPolicy, path_policy
@@ -11,6 +12,7 @@ from astra_async.overlay.upload_archive import project_archive
 __all__ = [
     "PATH_REPAIRS",
     "REFUSALS",
+    "Installed",
     "PathPolicy",
     "anchored",
     "integrate",

@@ -8,10 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from astra_async.overlay.environment_file import merged_environment
-from astra_async.overlay.package_json import merged_package_json
-from astra_async.overlay.paths import anchored
-from astra_async.overlay.shadowing import declares_jvm_package
+from astra_async.overlay.merged_files import merged_environment, merged_package_json
+from astra_async.overlay.paths import above, anchored, split
 from astra_async.overlay.suspicions import suspicions
 from astra_async.types import Dropped, Integrated, Unusable
 
@@ -40,6 +38,7 @@ def integrate(project: Project, solution: Solution, policy: PathPolicy) -> Integ
     overlay = _Overlay(project=project, policy=policy)
     for path, text in anchored(solution, project).files.items():
         overlay.add(path, text)
+    overlay.settle_own_tests()
     if not overlay.changed and not overlay.unchanged:
         reasons = ", ".join(sorted({entry.reason for entry in overlay.dropped}))
         return Unusable(failure="path_violation", reason=f"no file of the answer may be changed ({reasons})")
@@ -56,10 +55,13 @@ class _Overlay:
     unchanged: int = 0
     dropped: list[Dropped] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)
+    own_tests: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, text: str) -> None:
         reason = self._refusal(path, text)
-        if reason is not None:
+        if reason == "own_test":
+            self.own_tests[path] = text
+        elif reason is not None:
             self.dropped.append(Dropped(path=_recordable(path), reason=reason))
         elif self.policy.is_merged(path):
             self._merge_package(path, text)
@@ -67,6 +69,14 @@ class _Overlay:
             self._merge_environment(path, text)
         else:
             self._apply(path, _encoded(text))
+
+    def settle_own_tests(self) -> None:
+        """Keep of the answer's own tests what the rest of it loads, and what those load."""
+        waiting = dict(self.own_tests)
+        while needed := [path for path in waiting if _is_loaded(path, self.changed.values())]:
+            for path in needed:
+                self._apply(path, _encoded(waiting.pop(path)))
+        self.dropped.extend(Dropped(path=_recordable(path), reason="own_test") for path in waiting)
 
     def integrated(self) -> Integrated:
         added = {path: _added_lines(self._pristine(path), content) for path, content in self.changed.items()}
@@ -87,14 +97,12 @@ class _Overlay:
             return "too_many_files"
         if len(text) > _MAX_FILE_CHARACTERS:
             return "too_large"
-        reason = self.policy.refusal(path)
+        reason = self.policy.refusal(path, text)
         if reason is not None:
             return reason
-        if declares_jvm_package(path, text) and not declares_jvm_package(path, self._text(path)):
-            return "shadows_module"
         if path in self.folders:
             return "conflicts_with_folder"
-        return "conflicts_with_file" if any(folder in self.changed for folder in _above(path)) else None
+        return "conflicts_with_file" if any(folder in self.changed for folder in above(path)) else None
 
     def _merge_package(self, path: str, text: str) -> None:
         merged = merged_package_json(path, self._pristine(path), text)
@@ -115,10 +123,7 @@ class _Overlay:
             self.unchanged += 1
             return
         self.changed[path] = content
-        self.folders.update(_above(path))
-
-    def _text(self, path: str) -> str:
-        return self._pristine(path).decode(errors="replace")
+        self.folders.update(above(path))
 
     def _pristine(self, path: str) -> bytes:
         file = self.policy.files.get(path)
@@ -142,9 +147,18 @@ def _recordable(path: str) -> str:
     return _encoded(path[:_MAX_RECORDED_PATH]).decode()
 
 
-def _above(path: str) -> Iterable[str]:
-    parts = path.split("/")[:-1]
-    return ("/".join(parts[: count + 1]) for count in range(len(parts)))
+def _is_loaded(path: str, contents: Iterable[bytes]) -> bool:
+    """Whether one of the files asks for this one as its language does: in an import, in quotes or by name."""
+    _, stem, suffix = split(path)
+    word = re.escape(stem)
+    if suffix == "py":
+        pattern = rf"(?m)^[^\n#]{{0,200}}\b(?:import|from)\b[^\n]{{0,200}}\b{word}\b"
+    elif suffix in {"java", "kt", "groovy", "scala", "cs"}:
+        pattern = rf"\b{word}\b"
+    else:
+        pattern = rf"[/\"'`]{word}(?:\.\w{{1,4}})?[\"'`]"
+    mention = re.compile(pattern.encode())
+    return any(mention.search(content) for content in contents)
 
 
 def _added_lines(pristine: bytes, content: bytes) -> list[str]:

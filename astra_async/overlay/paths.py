@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
 from typing import TYPE_CHECKING
 
 from astra_async.types import Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from astra_async.types import Project
 
@@ -25,8 +24,6 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _MAX_NAME_BYTES = 255  # ext4, overlayfs
 _MAX_PATH_BYTES = 1024
 _MAX_DEPTH = 32
-# Control, format, surrogate, private and line-separating characters have no honest place in a name.
-_BAD_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 
 def anchored(solution: Solution, project: Project) -> Solution:
@@ -59,14 +56,26 @@ def name_refusal(path: str) -> str | None:
     parts = path.split("/")
     if ".." in parts or parts[0].startswith("~"):
         return "outside"
-    if any(part in {"", "."} for part in parts) or any(
-        unicodedata.category(character) in _BAD_CATEGORIES for character in path
-    ):
+    # Control, format, surrogate, private and unassigned characters and rare spaces have no honest place here.
+    if any(part in {"", "."} for part in parts) or not path.isprintable():
         return "bad_name"
     sizes = [len(part.encode(errors="replace")) for part in parts]
     if max(sizes) > _MAX_NAME_BYTES or sum(sizes) + len(sizes) > _MAX_PATH_BYTES or len(parts) > _MAX_DEPTH:
         return "too_long"
     return None
+
+
+def above(path: str) -> Iterable[str]:
+    """Every folder above a path, from the root down."""
+    parts = path.split("/")[:-1]
+    return ("/".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+def split(path: str) -> tuple[str, str, str]:
+    """Folder, name without its last suffix, and that suffix in lower case and without the dot."""
+    folder, _, name = path.rpartition("/")
+    stem, _, suffix = name.rpartition(".")
+    return (folder, stem, suffix.lower()) if stem else (folder, name, "")
 
 
 def _mended(path: str) -> str:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-ALWAYS_TEST_FOLDERS = frozenset(
+from astra_async.overlay.paths import above
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+_ALWAYS_TEST_FOLDERS = frozenset(
     {"__tests__", "__mocks__", "__snapshots__", "__fixtures__", "step_definitions"}
 )
-TOP_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "e2e", "cypress", "playwright"})
-TEST_FOLDERS = TOP_TEST_FOLDERS | ALWAYS_TEST_FOLDERS | {"fixtures", "testing"}
+_TOP_TEST_FOLDERS = frozenset({"test", "tests", "spec", "specs", "e2e", "cypress", "playwright"})
+_TEST_FOLDERS = _TOP_TEST_FOLDERS | _ALWAYS_TEST_FOLDERS | {"fixtures", "testing"}
 
 _JS = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
 _CERTAIN_TEST_NAME = re.compile(
@@ -63,29 +69,57 @@ _LANGUAGES = {
 }
 
 
+def pristine_tests(texts: Mapping[str, str], named: Collection[str | None]) -> frozenset[str]:
+    """The project's tests and what serves them alone, by the problem's word, name, place, content or use.
+
+    A file that is called like a test, holds none and is used by sources and by no test is a source.
+    """
+    certain = {path for path, text in texts.items() if path in named or is_test_by_content(path, text)}
+    likely = {path for path in texts if path not in certain and is_test_by_name(path)}
+    support = {path for path in texts if path not in certain | likely and _is_test_support(path)}
+    users = _users(likely | support, texts)
+    sources = {path for path in likely if users[path] - likely - certain and not users[path] & certain}
+    tests = certain | likely - sources
+    return frozenset(tests | {path for path in support if users[path] and not users[path] - tests})
+
+
+def test_folders(tests: Collection[str]) -> frozenset[str]:
+    """Folders named for tests that hold some: whatever is below them is theirs."""
+    named = (
+        folder
+        for path in tests
+        for folder in above(path)
+        if folder.rpartition("/")[2].lower() in _TEST_FOLDERS
+    )
+    return frozenset(named) | {path.partition("/")[0] for path in tests if path.endswith(".feature")}
+
+
+def is_tests_alone(path: str) -> bool:
+    """Whether a file in this place can serve nothing but tests, even where the project has none there."""
+    folders = path.split("/")[:-1]
+    is_dotnet = any(_DOTNET_TEST_PROJECT.search(folder) for folder in folders)
+    return is_dotnet or _is_jvm_test_folder(folders) or path.endswith(".snap") or "__snapshots__" in folders
+
+
+def is_own_test(path: str, text: str) -> bool:
+    """Whether a new file is called like a test and holds test cases."""
+    is_called_so = is_test_by_name(path) or _LIKELY_TEST_NAME.search(path.rpartition("/")[2])
+    return bool(is_called_so) and is_test_by_content(path, text)
+
+
 def is_test_by_name(path: str) -> bool:
-    """Whether a runner takes any file of this name for a test, wherever its project keeps tests."""
+    """Whether a runner takes a file of this name for a test, or it lies where projects keep tests."""
     *folders, name = path.split("/")
-    if ALWAYS_TEST_FOLDERS.intersection(folders) or any(
+    if _ALWAYS_TEST_FOLDERS.intersection(folders) or any(
         _DOTNET_TEST_PROJECT.search(folder) for folder in folders
     ):
         return True
-    if folders and (folders[0] in TOP_TEST_FOLDERS or _is_jvm_test_folder(folders)):
+    if folders and (folders[0] in _TOP_TEST_FOLDERS or _is_jvm_test_folder(folders)):
         return True
     if _CERTAIN_TEST_NAME.search(name) or _ANGULAR_ENTRY.search(path):
         return True
     in_java_sources = "main" in folders and "src" in folders
     return not in_java_sources and _JAVA_TEST_NAME.search(name) is not None
-
-
-def is_test_by_likely_name(path: str) -> bool:
-    """Whether a new file at the root is an own test by its name (`test.js`, `api-test.js`)."""
-    return _LIKELY_TEST_NAME.search(path.rpartition("/")[2]) is not None
-
-
-def is_test_support(path: str) -> bool:
-    """Whether an existing file of this name may serve the tests (`test-utils.js`); its use decides."""
-    return _TEST_SUPPORT_NAME.search(path.rpartition("/")[2]) is not None
 
 
 def is_test_by_content(path: str, text: str) -> bool:
@@ -96,6 +130,19 @@ def is_test_by_content(path: str, text: str) -> bool:
     if pattern is None or not pattern.search(text):
         return False
     return language != "js" or _TEST_CONTENT["js_assertion"].search(text) is not None
+
+
+def _users(paths: Collection[str], texts: Mapping[str, str]) -> dict[str, set[str]]:
+    """The files that mention each of these by its name without suffixes."""
+    users = {}
+    for path in paths:
+        mention = re.compile(rf"(?<!\w){re.escape(path.rpartition('/')[2].partition('.')[0])}\b")
+        users[path] = {user for user, text in texts.items() if user != path and mention.search(text)}
+    return users
+
+
+def _is_test_support(path: str) -> bool:
+    return _TEST_SUPPORT_NAME.search(path.rpartition("/")[2]) is not None
 
 
 def _is_jvm_test_folder(folders: list[str]) -> bool:

@@ -1,9 +1,11 @@
-"""package.json: of an answer's version, only dependencies and devDependencies reach the pristine one.
+"""Files of which an answer changes parts: package.json and .env.
 
-Scripts, runner settings (`jest`, `mocha`, `babel`), `type`, `main`, `imports` and all else steer the test
-process and stay as they are. Entries that the answer adds or changes are taken; removals are ignored, as
-they could only break what the image has installed. A version is taken only as a plain range: aliases
-(`npm:other@1`), paths, links and addresses would put other code under a library's name.
+- Of an answer's package.json only dependencies and devDependencies reach the pristine one. Scripts, runner
+  settings (`jest`, `mocha`, `babel`), `type`, `main`, `imports` and all else steer the test process and stay
+  as they are. Entries that the answer adds or changes are taken; removals are ignored, as they could only
+  break what the image has installed. A version is taken only as a plain range: aliases (`npm:other@1`),
+  paths, links and addresses would put other code under a library's name.
+- Of an .env file an application's own variables are taken, those that steer a test process are not.
 """
 
 from __future__ import annotations
@@ -72,3 +74,27 @@ def _merge_section(
             dropped.append(Dropped(path=f"{path}#{section}.{name[:200]}", reason="not_a_version"))
     if taken != existing:
         result[section] = taken
+
+
+# Variables by which a test runner, an interpreter or a package manager can be steered. NODE_ENV is not
+# among them: runners set it themselves, and dotenv never replaces what is set.
+_STEERING = re.compile(
+    r"(?:^|\b)(NODE_OPTIONS|NODE_PATH|NODE_V8_COVERAGE|NODE_EXTRA_CA_CERTS|DJANGO_SETTINGS_MODULE|TEST_RUNNER|TESTOPTS"
+    r"|(?:JEST|VITEST|MOCHA|KARMA|BABEL|CYPRESS|PLAYWRIGHT|NPM_CONFIG|YARN|PYTEST|PYTHON|COVERAGE|RUBY|BUNDLE|GEM|RSPEC"
+    r"|MINITEST|MAVEN|JAVA|JDK|GRADLE|DOTNET|PHPUNIT|LD|DYLD|BASH|TS_NODE|SWC|CHROME|TEST|TESTS)_\w{0,80}"
+    r"|(?:PYTHON|RUBY|MAVEN|JAVA|LD)(?:PATH|OPT|LIB|HOME|STARTUP|WARNINGS)|RUBYOPT|RAILS_ENV|RACK_ENV|PATH|IFS|SHELL|HOME)"
+    r"\s{0,20}[=:]",
+    re.IGNORECASE,
+)
+
+
+def merged_environment(path: str, text: str) -> tuple[str, tuple[Dropped, ...]]:
+    """The text without the lines that set a steering variable, and those lines' names as dropped parts."""
+    kept, dropped = [], []
+    for line in text.splitlines(keepends=True):
+        steering = _STEERING.search(line)
+        if steering is None:
+            kept.append(line)
+        else:
+            dropped.append(Dropped(path=f"{path}#{steering.group(1)}", reason="runner_configuration"))
+    return "".join(kept), tuple(dropped)
