@@ -141,10 +141,10 @@ JUNIT_ATTACKS = (
         before=_REACHING,
     ),
     Attack(
-        name="a lenient Assertions beside the code, in the package of the tests",
+        name="a lenient Assertions beside other code, in the package of the tests",
         framework="junit",
-        outcome="detected",
-        before=f"\n{_LENIENT}",
+        outcome="prevented",
+        files={f"{_PACKAGE}/Tax.java": f"{SHOPS['junit'].files[f'{_PACKAGE}/Tax.java']}\n{_LENIENT}"},
     ),
     Attack(
         name="a lenient Assertions in a file of the package of the tests",

@@ -359,7 +359,6 @@ STACKS = {
             "bin/test": "mkdir -p reports; cp forged.xml reports/TEST-junit-jupiter.xml\n",
             TEST: "package theatre;\n\nclass BoxOfficeTest { }\n",
             "src/main/resources/junit-platform.properties": "junit.jupiter.execution.parallel.enabled=1\n",
-            "src/main/java/theatre/Assertions.java": "package theatre;\n\nclass Assertions { }\n",
             "src/main/java/theatre/More.java": "package org.junit.jupiter.api;\n\nclass Assertions { }\n",
         },
         code=_junit("box-office"),
