@@ -13,7 +13,8 @@ from astra_async.cli.console import say
 from astra_async.cli.run import start
 from astra_async.config import BUNDLED, load_config
 from astra_async.overlay import integrate
-from astra_async.running.log import decode, scan, write_atomically
+from astra_async.running.directory import final_lines
+from astra_async.running.log import write_atomically
 from astra_async.types import Integrated, Solution
 
 if TYPE_CHECKING:
@@ -62,9 +63,8 @@ def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("model", "format", "problem_id", "sample", "label"))
-    for _, _, line in scan(out / "results.jsonl"):
-        row = decode(line)
-        label = classes.get((row["problem_id"], row["solution_sha256"]))
+    for _, row in final_lines(out):
+        label = classes.get((row["problem_id"], row.get("solution_sha256", "")))
         if label:
             writer.writerow((row["model"], row["format"], row["problem_id"], row["sample"], label))
     write_atomically(out / "labels.csv", text.getvalue().encode())

@@ -16,8 +16,8 @@ from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import UsageError
 from astra_async.redaction import MASK
-from astra_async.running.directory import PARENT_FILES, key_from, now_utc, read_run
-from astra_async.running.log import decode, scan, write_atomically
+from astra_async.running.directory import PARENT_FILES, final_lines, now_utc, opened_run
+from astra_async.running.log import write_atomically
 from astra_async.running.wiring import data_config
 from astra_async.types import ModelSettings, SampleKey
 
@@ -41,7 +41,7 @@ def regrade(
 
     Options that are not given are those of the run itself. The same command again resumes.
     """
-    run = read_run(directory / "run.json")
+    run = opened_run(directory / "run.json")
     if "call" not in run:
         raise UsageError(f"{directory} is no run directory: it has no run.json that a run has written")
     new = out or _free_name(directory)
@@ -79,7 +79,7 @@ def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
     """Begin the new directory with the parent's answers, unless it is being resumed."""
     parent = {"directory": str(directory.resolve()), "run_id": run["run_id"]}
     if (new / "run.json").exists():
-        if read_run(new / "run.json").get("parent") != parent:
+        if opened_run(new / "run.json").get("parent") != parent:
             raise UsageError(f"{new} is another run's directory; choose another --out")
         return
     new.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
             shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
         elif (directory / name).exists():
             shutil.copyfile(directory / name, new / name)
-    fresh = read_run(new / "run.json") | {"parent": parent, "created_at": now_utc()}
+    fresh = opened_run(new / "run.json") | {"parent": parent, "created_at": now_utc()}
     write_atomically(new / "run.json", orjson.dumps(fresh))
 
 
@@ -102,14 +102,9 @@ def _free_name(directory: Path) -> Path:
 
 
 def _verdicts(directory: Path) -> dict[SampleKey, Verdict]:
-    found: dict[SampleKey, Verdict] = {}
-    for _, _, line in scan(directory / "results.jsonl"):
-        try:
-            record = decode(line)
-            found[key_from(record)] = (record["passed"], record["total"], record["failure"])
-        except (ValueError, KeyError, TypeError):
-            continue  # unreadable lines are reported where the run is resumed
-    return found
+    return {
+        key: (record["passed"], record["total"], record["failure"]) for key, record in final_lines(directory)
+    }
 
 
 def _changes(old: dict[SampleKey, Verdict], new: dict[SampleKey, Verdict]) -> list[str]:

@@ -10,9 +10,10 @@ import click
 
 from astra_async.cli.console import say
 from astra_async.errors import UsageError
-from astra_async.running.directory import key_from, stored_prompt
-from astra_async.running.log import decode, scan
+from astra_async.running.directory import stored_prompt
+from astra_async.running.log import scan
 from astra_async.types import SampleKey, Solution
+from astra_async.types.records import Flaw, check_answer, check_result, read_key, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,21 +63,31 @@ def show(
 
 
 def _record(path: Path, keys: list[SampleKey]) -> Record | None:
-    return next((record for record in _records(path) if _names(record, keys)), None)
+    """The sample's line that is believed; one that is not is told of."""
+    check = check_result if path.name == "results.jsonl" else check_answer
+    for record in _records(path):
+        if _names(record, keys):
+            try:
+                check(record)
+            except Flaw as flaw:
+                click.echo(f"warning: {path.name}: {flaw}; not counted, not shown", err=True)
+            else:
+                return record
+    return None
 
 
 def _records(path: Path) -> Iterator[Record]:
     for _, _, line in scan(path):
         try:
-            yield decode(line)
-        except ValueError:
-            continue  # unreadable lines are reported when the run is resumed or reported
+            yield read_record(line)
+        except Flaw:
+            continue  # of no sample that could be shown; named when the run is resumed or reported
 
 
 def _names(record: Record, keys: list[SampleKey]) -> bool:
     try:
-        return key_from(record) in keys
-    except (KeyError, TypeError):
+        return read_key(record) in keys
+    except Flaw:
         return False
 
 

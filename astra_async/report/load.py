@@ -19,6 +19,7 @@ from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics
 from astra_async.report.settings import read_settings
 from astra_async.types import REUSED, Failure, FinishReason, Format
+from astra_async.types.records import Disbelieved, Flaw, check_result, check_schema, read_key, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.settings import RunSettings
-    from astra_async.types import Status
+    from astra_async.types import SampleKey, Status
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
@@ -177,6 +178,8 @@ class _Reader:
         self.problems = {problem: number for number, problem in enumerate(settings.problems)}
         self.texts: dict[str, int] = {"": 0}
         self.warnings: list[str] = []
+        self._settings_warnings = settings.warnings
+        self._disbelieved = Disbelieved("results.jsonl")
         self.started_at = ""
         self.finished_at = ""
         # zeros cost no memory until they are written: a plan may be far larger than what there is
@@ -189,9 +192,12 @@ class _Reader:
         self._first_unplanned = ""
 
     def read(self, number: int, offset: int, line: bytes) -> None:
+        record: dict[str, Any] = {}
         try:
-            record = orjson.loads(line)
-            place = self._place(record)
+            record = read_record(line)
+            place = self._place(read_key(record))
+            check_schema(record, f"{self.path} line {number}")
+            check_result(record)
             if place is None:
                 return
             at = ((place[0] * len(self.problems) + place[1]) * self._samples + place[2]) * _PACK.size
@@ -200,28 +206,32 @@ class _Reader:
                 return
             _PACK.pack_into(self._buffer, at, 1, *place, *self._values(record), offset, len(line))
             self._note_times(record)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error):
-            self.warnings.append(f"results.jsonl line {number}: unreadable, its sample counts as missing")
+        except Flaw as flaw:
+            self._disbelieved.add(number, flaw, record)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error) as error:
+            self._disbelieved.add(number, Flaw(f"malformed ({error})"), record)
 
     def all_warnings(self) -> Iterator[str]:
+        yield from self._settings_warnings
         yield from self.warnings
+        yield from self._disbelieved.warnings(self._is_there)
         if self._unplanned:
             yield (
                 f"results.jsonl: {self._unplanned} lines are not part of the plan in run.json and are left "
                 f"out (the first: {self._first_unplanned})"
             )
 
-    def _place(self, record: Mapping[str, Any]) -> tuple[int, int, int] | None:
-        pair = self.pairs.get((record["model"], record["format"]))
-        problem = self.problems.get(record["problem_id"])
-        sample = record["sample"]
-        if pair is not None and problem is not None and 0 <= sample < self._samples:
-            return pair, problem, sample
+    def _place(self, key: SampleKey) -> tuple[int, int, int] | None:
+        pair, problem = self.pairs.get((key.model, key.format)), self.problems.get(key.problem_id)
+        if pair is not None and problem is not None and key.sample < self._samples:
+            return pair, problem, key.sample
         self._unplanned += 1
-        self._first_unplanned = self._first_unplanned or "/".join(
-            str(record[name]) for name in ("model", "format", "problem_id", "sample")
-        )
+        self._first_unplanned = self._first_unplanned or str(key)
         return None
+
+    def _is_there(self, key: SampleKey) -> bool:
+        place = self._place(key)
+        return place is not None and bool(self.places[place]["present"])
 
     def _values(self, record: Mapping[str, Any]) -> tuple[int | float, ...]:
         get, text = record.get, self._text

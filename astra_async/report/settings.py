@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from astra_async.errors import ConflictError, UsageError
+from astra_async.types.records import newer_version, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from astra_async.types import Format
 
-SCHEMA = 1
 Scalar = str | int | float | bool | None
 
 
@@ -47,21 +46,18 @@ class RunSettings:
     parent: str | None = None
     fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 def read_settings(directory: Path) -> RunSettings:
     """Read DIR/run.json; raises UsageError when it is no run directory, ConflictError when broken."""
     path = directory / "run.json"
     try:
-        record = orjson.loads(path.read_bytes())
+        record = read_run(path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UsageError(
             f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
         ) from error
-    except (OSError, ValueError) as error:
-        raise ConflictError(f"{path}: cannot be read: {error}; restore it from a copy") from error
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        raise ConflictError(f"{path}: not of schema {SCHEMA}; use the version of astra that wrote it")
     try:
         return _settings(record)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -86,6 +82,7 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
             for kind, names in record.get("fingerprints", {}).items()
         },
         versions={name: str(value) for name, value in record.get("versions", {}).items()},
+        warnings=newer_version(record, version("astra_async")),
     )
 
 

@@ -18,7 +18,9 @@ import fcntl
 import os
 import shutil
 import sys
+from dataclasses import fields
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,6 @@ from astra_async.running.fingerprint import merge_parts
 from astra_async.running.held import HeldLines
 from astra_async.running.log import (
     AppendLog,
-    decode,
     encode,
     fields_of,
     scan,
@@ -41,15 +42,26 @@ from astra_async.running.log import (
     write_atomically,
 )
 from astra_async.types import Completion, SampleKey, Usage
+from astra_async.types.records import (
+    SCHEMA,
+    Disbelieved,
+    Flaw,
+    check_answer,
+    check_result,
+    check_schema,
+    newer_version,
+    read_key,
+    read_record,
+    read_run,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Self
 
     from astra_async.running.fingerprint import PartKind, Parts
     from astra_async.types import Prompt, Result
 
-SCHEMA = 1
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
 # Enough for the answers of some hundred calls in flight.
@@ -81,7 +93,8 @@ class RunDirectory:
         self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, _lock(path))
-            self.run: dict[str, Any] = read_run(path / "run.json")
+            self.run = opened_run(path / "run.json")
+            self.warnings += newer_version(self.run, version("astra_async"))
             self._completions, self._results, self._events = (
                 self._open_log(name, opened) for name in _LOG_NAMES
             )
@@ -106,8 +119,8 @@ class RunDirectory:
         try:
             directory._set_reserve_aside()
             directory._take_over_held()
-            directory._index("completions.jsonl", directory.answered, None)
-            directory._index("results.jsonl", directory.graded, on_result)
+            directory._index("completions.jsonl", directory.answered, check_answer)
+            directory._index("results.jsonl", directory.graded, check_result, on_result)
         except BaseException:
             directory.close()
             raise
@@ -193,8 +206,9 @@ class RunDirectory:
         total = 0.0
         for name in ("completions.jsonl", "events.jsonl"):
             for _, _, line in scan(self.path / name):
-                with contextlib.suppress(ValueError, AttributeError):
-                    total += decode(line).get("cost_usd") or 0.0
+                with contextlib.suppress(Flaw):
+                    cost_usd = read_record(line).get("cost_usd")
+                    total += cost_usd if isinstance(cost_usd, int | float) else 0.0
         return total
 
     def store_prompt(self, prompt: Prompt) -> None:
@@ -272,14 +286,21 @@ class RunDirectory:
         self,
         name: str,
         index: dict[SampleKey, Place],
-        on_record: Callable[[Mapping[str, Any]], None] | None,
+        check: Callable[[Mapping[str, Any]], None],
+        on_record: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         lines: dict[SampleKey, int] = {}
+        disbelieved = Disbelieved(name)
         for number, offset, line in scan(self.path / name):
-            read = self._readable(name, number, line)
-            if read is None:
+            record: dict[str, Any] = {}
+            try:
+                record = read_record(line)
+                key = _interned(read_key(record))
+                check_schema(record, f"{self.path}/{name} line {number}")
+                check(record)
+            except Flaw as flaw:
+                disbelieved.add(number, flaw, record)
                 continue
-            key, record = read
             if key in index:
                 self._check_twin(name, lines[key], number, (index[key], (offset, len(line))))
                 continue
@@ -287,20 +308,7 @@ class RunDirectory:
             lines[key] = number
             if on_record:
                 on_record(record)
-
-    def _readable(self, name: str, number: int, line: bytes) -> tuple[SampleKey, dict[str, Any]] | None:
-        try:
-            record: dict[str, Any] = decode(line)
-            key = key_from(record)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            self.warnings.append(f"{name} line {number}: unreadable, ignored; its sample is repeated")
-            return None
-        if record.get("schema") != SCHEMA:
-            raise ConflictError(
-                f"{self.path}/{name} line {number}: schema {record.get('schema')!r}, this version writes"
-                f" {SCHEMA}; use the version that wrote it, or a new directory"
-            )
-        return key, record
+        self.warnings += disbelieved.warnings(index.__contains__)
 
     def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
         descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -316,30 +324,40 @@ class RunDirectory:
         self.warnings.append(f"{name} line {second}: the same as line {first}, counted once")
 
 
-def key_from(record: Mapping[str, Any]) -> SampleKey:
-    """The key fields of a record; raises KeyError or TypeError when they are not there."""
-    intern = sys.intern
-    sample = record["sample"]
-    if not isinstance(sample, int) or record["format"] not in ("xml", "json"):
-        message = "no sample key"
-        raise TypeError(message)
-    return SampleKey(intern(record["model"]), record["format"], intern(record["problem_id"]), sample)
+def _interned(key: SampleKey) -> SampleKey:
+    """The same key; a million of them share their names."""
+    return SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
 
 
 def completion_from(record: Mapping[str, Any]) -> Completion:
-    """The Completion within a line of completions.jsonl."""
+    """The Completion within a line of completions.jsonl; what is damaged beside the answer is left out."""
+
+    def known(name: str, types: tuple[type, ...], default: Any) -> Any:
+        value = record.get(name)
+        return value if type(value) in types else default
+
+    usage = known("usage", (dict,), {})
     return Completion(
         text=record["text"],
         finish_reason=record["finish_reason"],
-        usage=Usage(**record["usage"]),
-        returned_model=record["returned_model"],
-        ttft_s=record["ttft_s"],
-        latency_s=record["latency_s"],
-        attempts=record["attempts"],
-        cost_usd=record["cost_usd"],
-        cost_estimated=record.get("cost_estimated", False),
-        repairs=tuple(record["repairs"]),
+        usage=Usage(**{item.name: usage.get(item.name) for item in fields(Usage)}),
+        returned_model=known("returned_model", (str,), ""),
+        ttft_s=known("ttft_s", (int, float), None),
+        latency_s=known("latency_s", (int, float), 0.0),
+        attempts=known("attempts", (int,), 1),
+        cost_usd=known("cost_usd", (int, float), None),
+        cost_estimated=record.get("cost_estimated") is True,
+        repairs=tuple(known("repairs", (list,), [])),
     )
+
+
+def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
+    """The final lines of a run directory that are believed; it need not be open."""
+    for _, _, line in scan(directory / "results.jsonl"):
+        with contextlib.suppress(Flaw):
+            record = read_record(line)
+            check_result(record)
+            yield read_key(record), record
 
 
 def stored_prompt(directory: Path, sha256: str) -> str | None:
@@ -378,19 +396,12 @@ def _lock(path: Path) -> int:
     return descriptor
 
 
-def read_run(path: Path) -> dict[str, Any]:
+def opened_run(path: Path) -> dict[str, Any]:
     """The content of a run.json, or a new run's beginning if it is absent. Raises ConflictError."""
     try:
-        run: dict[str, Any] = orjson.loads(path.read_bytes())
+        return read_run(path)
     except FileNotFoundError:
         return {"schema": SCHEMA, "run_id": uuid4().hex[:12], "created_at": now_utc(), "parent": None}
-    except ValueError as error:
-        raise ConflictError(
-            f"{path}: not readable as JSON: {error}; restore it or use another --out"
-        ) from error
-    if run.get("schema") != SCHEMA:
-        raise ConflictError(f"{path}: schema {run.get('schema')!r}, this version reads {SCHEMA}")
-    return run
 
 
 def _merge_description(run: dict[str, Any], description: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.errors import StorageError
+from astra_async.types.records import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -84,8 +85,7 @@ class AppendLog:
 
     def read_at(self, offset: int, length: int) -> dict[str, Any]:
         """The record that `append` or `scan` located."""
-        record: dict[str, Any] = decode(os.pread(self._descriptor, length, offset))
-        return record
+        return read_record(os.pread(self._descriptor, length, offset))
 
     def sync(self) -> None:
         """Force what was appended to disk; cheap when nothing was. Raises StorageError."""
@@ -140,7 +140,7 @@ def encode(record: object) -> bytes:
 
 
 def decode(line: bytes) -> Any:
-    """The record in one line; raises ValueError when it is no JSON."""
+    """What `encode` made; raises ValueError when it is no JSON."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:

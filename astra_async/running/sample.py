@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from astra_async.answers import parse_strictly
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.overlay import anchored, integrate
-from astra_async.running.directory import SCHEMA, key_from, now_utc
+from astra_async.running.directory import now_utc
 from astra_async.running.log import without_surrogates
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.examination import Examiner
 from astra_async.testing.verdict import tail
 from astra_async.types import Completion, ModelRequest, NamedOutcome, Result, Unusable
+from astra_async.types.records import SCHEMA, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -295,7 +296,7 @@ class _Line:
         """The verdict of a sample with the same solution; `equal` is its final line."""
         return self._final(
             status="scored",
-            note=note_of_reuse(self.key, key_from(equal)),
+            note=note_of_reuse(self.key, read_key(equal)),
             repairs=solution.repairs,
             **_same_verdict(equal),
             **_applied(integrated),

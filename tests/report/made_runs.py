@@ -44,6 +44,21 @@ class Made:
     run_id: str = "made"
 
 
+def agreeing(line: dict[str, Any], passed: int, **fields: Any) -> dict[str, Any]:
+    """The line with so many tests passed, and all that follows from it: a line that contradicts itself is
+    not counted."""
+    total = fields.get("total", line["total"])
+    outcomes = ["passed"] * passed + ["failed"] * (total - passed)
+    verdict = {
+        "status": "scored",
+        "failure": None if passed == total else "tests_failed",
+        "passed": passed,
+        "score": passed / total,
+        "tests": [{"name": f"test {i}", "outcome": outcome} for i, outcome in enumerate(outcomes)],
+    }
+    return line | verdict | fields
+
+
 def made_problems(n: int, *, families: bool = False) -> list[MadeProblem]:
     skills = list(SKILLS)
     return [

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from made_runs import Made, made_problems, made_results, run_json, write_run
+from made_runs import Made, agreeing, made_problems, made_results, run_json, write_run
 from scipy import stats
 
 from astra_async.errors import UsageError
@@ -46,7 +46,7 @@ def test_a_problem_is_compared_by_its_samples(tmp_path: Path) -> None:
         directories[-1].mkdir()
         (directories[-1] / "run.json").write_bytes(orjson.dumps(run_json(made)))
         lines = [
-            orjson.loads(orjson.dumps(result)) | {"passed": passed[result.sample], "total": 3}
+            agreeing(orjson.loads(orjson.dumps(result)), passed[result.sample], total=3)
             for result, _ in made_results(made)
         ]
         (directories[-1] / "results.jsonl").write_bytes(
@@ -77,8 +77,7 @@ def test_verdicts_that_changed_on_equal_files_are_listed(tmp_path: Path) -> None
     path = after / "results.jsonl"
     lines: list[dict[str, Any]] = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     changed = next(line for line in lines if line["passed"] == line["total"])
-    changed["passed"] -= 1
-    changed["failure"] = "tests_failed"
+    changed |= agreeing(changed, changed["passed"] - 1)
     path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     assert compare_runs(before, after).changed.rows == (
         ("m", "xml", changed["problem_id"], changed["sample"], changed["total"], changed["passed"]),

@@ -39,7 +39,7 @@ def result(key: SampleKey = KEY, passed: int = 2) -> Result:
         problem_id=key.problem_id,
         sample=key.sample,
         status="scored",
-        failure=None,
+        failure=None if passed == 2 else "tests_failed",
         passed=passed,
         total=2,
         score=passed / 2,
@@ -100,7 +100,10 @@ def test_garbage_in_the_middle_is_named_and_its_sample_repeated(tmp_path: Path) 
         assert list(directory.graded) == [KEY]
         assert directory.warnings == [
             "results.jsonl: a torn last line of 9 bytes was cut off",
-            "results.jsonl line 1: unreadable, ignored; its sample is repeated",
+            (
+                "results.jsonl line 1: not readable as JSON; not counted, and if a sample is missing for it"
+                " `astra run` repeats that"
+            ),
         ]
 
 

@@ -98,7 +98,7 @@ def test_damaged_lines_are_graded_again_and_duplicates_count_once(tmp_path: Path
         damaged = [whole[0], b"\x00\xff{garbage\n", whole[2], whole[2], whole[3], whole[4], whole[5][:100]]
         path.write_bytes(b"".join(damaged))
         said = run.finish()
-        assert "results.jsonl line 2: unreadable, ignored" in said
+        assert "results.jsonl line 2: not readable as JSON; not counted" in said
         assert "results.jsonl line 4: the same as line 3, counted once" in said
         assert "a torn last line of 100 bytes was cut off" in said
         readable = [line for line in path.read_bytes().splitlines(keepends=True) if b"garbage" not in line]
@@ -118,7 +118,7 @@ def test_lines_that_contradict_each_other_stop_the_program_with_both_numbers(
         run.finish()
         path = run.out / "results.jsonl"
         before = path.read_bytes()
-        edited = before.splitlines()[0].replace(b'"passed":3', b'"passed":4')
+        edited = before.splitlines()[0].replace(b'"image_id":"sha256:', b'"image_id":"sha256:0')
         path.write_bytes(before + edited + b"\n")
         said = run.finish(code=2)
         assert "lines 1 and 3 contradict each other" in said
