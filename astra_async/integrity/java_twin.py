@@ -58,7 +58,7 @@ class _Test:
 
     @property
     def key(self) -> str:
-        return ".".join(self.titles[0])
+        return self.titles[0][-1]
 
 
 def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:

@@ -40,15 +40,11 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0
 class _Test:
     """A call that declares a test; `doubt` says why its name is not known, if it is not."""
 
-    call: Node
     body: Node
     titles: Titles
+    key: str
     doubt: str = ""
     each: bool = False
-
-    @property
-    def key(self) -> str:
-        return " ".join(self.titles) if self.titles else place(self.call)
 
 
 def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
@@ -115,18 +111,19 @@ def _tests(root: Node, names: Names) -> tuple[list[_Test], dict[str, str]]:
         groups, skipped, doubt = _groups(node, names)
         said = role.said | _options(node)
         title = _title(node)
-        titles = (*groups, title) if title is not None else ()
         if skipped or said & _SKIPPING:
             continue
         if said & _FAILING:
-            left_out[" ".join(titles) or place(node)] = "it is expected to fail"
+            left_out[title or place(node)] = "it is expected to fail"
             continue
         each = bool(said & {"each", "for"})
+        key = place(node) if each else title or place(node)
         if title is None:
             doubt = "its title is computed"
         elif each:
             doubt = "its title is made from a table"
-        found.append(_Test(call=node, body=body, titles=() if doubt else titles, doubt=doubt, each=each))
+        titles = () if doubt or title is None else (*groups, title)
+        found.append(_Test(body=body, titles=titles, key=key, doubt=doubt, each=each))
     return found, left_out
 
 

@@ -121,12 +121,12 @@ def test_what_a_test_expects_is_not_what_its_twin_throws(expected: str, *, error
     [
         (
             "class A { @RepeatedTest(2) void a() { } }",
-            "A.a",
+            "a",
             "it runs several times under names of their own",
         ),
-        ("abstract class A { @Test void a() { } }", "A.a", "other classes inherit it"),
-        ("interface A { @Test default void a() { } }", "A.a", "other classes inherit it"),
-        ("class A { @TestFactory Object a() { return null; } }", "A.a", "its tests are generated"),
+        ("abstract class A { @Test void a() { } }", "a", "other classes inherit it"),
+        ("interface A { @Test default void a() { } }", "a", "other classes inherit it"),
+        ("class A { @TestFactory Object a() { return null; } }", "a", "its tests are generated"),
     ],
 )
 def test_a_test_that_cannot_be_promised_to_fail_under_a_name_is_named_with_the_reason(

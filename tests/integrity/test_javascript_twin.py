@@ -98,19 +98,19 @@ def test_what_is_no_test_or_does_not_run_stays_as_it_is(text: str) -> None:
         ("it.each`a\n${1}`('n $a', () => {});", "line 1", "its title is made from a table", True),
         (
             "describe.each([[1]])('s %i', () => { it('a', () => {}); });",
-            "line 1",
+            "a",
             "the title of its suite is computed",
             True,
         ),
         (
             "function shared() {\n it('a', () => {}); }",
-            "line 2",
+            "a",
             "it stands in a function that may be called several times",
             True,
         ),
         (
             "const t = require('node:test'); t('a', async (x) => {\n await x.test('b', () => {}); });",
-            "line 2",
+            "b",
             "it stands in another test",
             True,
         ),
