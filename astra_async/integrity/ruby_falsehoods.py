@@ -1,0 +1,159 @@
+"""Statements that fail, in Ruby: expectations of the kinds that a test uses itself, and plain exceptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+
+    from tree_sitter import Node
+
+    from astra_async.integrity.rewriting import Manner
+
+_EXCEPTIONS = ("RuntimeError", "ArgumentError", "KeyError", "StandardError", "TypeError", "IOError")
+# {a} and {b} are two different constants of one kind, {more} is a number greater than {less}.
+_MATCHERS = {
+    "eq": "expect({a}).to eq({b})",
+    "eql": "expect({a}).to eql({b})",
+    "be": "expect({a}).to be({b})",
+    "equal": "expect({a}).to equal({b})",
+    "include": "expect([{a}]).to include({b})",
+    "match": "expect('{less}').to match('{more}')",
+    "match_array": "expect([{a}]).to match_array([{b}])",
+    "contain_exactly": "expect([{a}]).to contain_exactly({b})",
+    "be_nil": "expect({b}).to be_nil",
+    "be_truthy": "expect(nil).to be_truthy",
+    "be_falsey": "expect([{b}]).to be_falsey",
+    "be_falsy": "expect([{b}]).to be_falsy",
+    "be_empty": "expect([{b}]).to be_empty",
+    "be_present": "expect([]).to be_present",
+    "be_valid": "expect(Struct.new(:valid?).new(false)).to be_valid",
+    "be_success": "expect(Struct.new(:success?).new(false)).to be_success",
+    "be_successful": "expect(Struct.new(:successful?).new(false)).to be_successful",
+    "be_a": "expect([{b}]).to be_a(Hash)",
+    "be_an": "expect([{b}]).to be_an(Hash)",
+    "be_kind_of": "expect([{b}]).to be_kind_of(Hash)",
+    "be_instance_of": "expect([{b}]).to be_instance_of(Hash)",
+    "be_within": "expect({less}).to be_within(0.1).of({more})",
+    "start_with": "expect('a{less}').to start_with('b')",
+    "end_with": "expect('{less}a').to end_with('b')",
+    "have_key": "expect({{ {a} => 1 }}).to have_key({b})",
+    "have_attributes": "expect(Struct.new(:size).new({less})).to have_attributes(size: {more})",
+    "have_http_status": "expect(ActionDispatch::TestResponse.new(404)).to have_http_status(200)",
+    "change": "expect {{ {a} }}.to change {{ {b} }}",
+    "raise_error": "expect {{ {b} }}.to raise_error({error})",
+    "not_to": "expect({b}).not_to eq({b})",
+    "to_not": "expect({b}).to_not eq({b})",
+}
+_METHODS = {
+    "assert": "assert {a} == {b}",
+    "assert_equal": "assert_equal {a}, {b}",
+    "assert_not_equal": "assert_not_equal {b}, {b}",
+    "refute_equal": "refute_equal {b}, {b}",
+    "refute": "refute {a} != {b}",
+    "assert_not": "assert_not {a} != {b}",
+    "assert_nil": "assert_nil {b}",
+    "refute_nil": "refute_nil nil",
+    "assert_not_nil": "assert_not_nil nil",
+    "assert_same": "assert_same [{a}], [{b}]",
+    "assert_includes": "assert_includes [{a}], {b}",
+    "refute_includes": "refute_includes [{b}], {b}",
+    "assert_empty": "assert_empty [{b}]",
+    "refute_empty": "refute_empty []",
+    "assert_match": "assert_match '{more}', '{less}'",
+    "assert_instance_of": "assert_instance_of Hash, [{b}]",
+    "assert_kind_of": "assert_kind_of Hash, [{b}]",
+    "assert_operator": "assert_operator {less}, :>, {more}",
+    "assert_in_delta": "assert_in_delta {less}, {more}",
+    "assert_predicate": "assert_predicate {more}, :zero?",
+    "assert_respond_to": "assert_respond_to {b}, :no_{less}",
+    "assert_raises": "assert_raises({error}) {{ {b} }}",
+    "assert_raise": "assert_raise({error}) {{ {b} }}",
+    "assert_difference": "assert_difference('{less}') {{ {b} }}",
+    "assert_response": "assert_equal 200, 404",
+    "must_equal": "_({a}).must_equal({b})",
+    "must_be_nil": "_({b}).must_be_nil",
+    "must_include": "_([{a}]).must_include({b})",
+    "must_raise": "_(-> {{ {b} }}).must_raise({error})",
+    "flunk": "flunk '{more}'",
+}
+_USUAL = {True: ("eq", "include", "be_truthy"), False: ("assert_equal", "assert", "assert_includes")}
+_MAX_CONSTANTS = 300
+_LONGEST = 60  # characters of a constant: a line stays readable
+
+
+class Constant(NamedTuple):
+    """A number, string or symbol of a test file."""
+
+    kind: str
+    value: int | str
+
+    def __str__(self) -> str:
+        if self.kind == "string":
+            return f"'{self.value}'"
+        return f":{self.value}" if self.kind == "simple_symbol" else str(self.value)
+
+
+def constants(root: Node) -> list[Constant]:
+    """Short constants of a file, from which falsehoods are made."""
+    return list(dict.fromkeys(each for node in _walk(root) for each in _constant(node)))[:_MAX_CONSTANTS]
+
+
+def failing(body: Node, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, rspec: bool) -> str:
+    """A statement of one line that fails, by expectations of rspec or by methods of minitest."""
+    if not manner.assertion:
+        return f"raise {rng.choice(_EXCEPTIONS)}, {_different(Constant('string', ''), pool, rng)}"
+    templates = _MATCHERS if rspec else _METHODS
+    kinds = list(_kinds(body, templates)) or [(kind, None, "") for kind in _USUAL[rspec]]
+    kind, value, error = rng.choice(kinds)
+    value = value or rng.choice(pool or [Constant("integer", rng.randint(2, 999))])
+    less = rng.randint(1, 999)
+    values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(1, 99)}
+    return templates[kind].format(**values, error=error or "ZeroDivisionError")
+
+
+def _kinds(body: Node, templates: dict[str, str]) -> Iterator[tuple[str, Constant | None, str]]:
+    """What a body asserts that there is a falsehood for: kind, expected constant, the exception's name."""
+    for node in _walk(body):
+        if node.type == "identifier" and node.text and (name := node.text.decode()) in templates:
+            call = node.parent if node.parent is not None and node.parent.type == "call" else None
+            arguments = call.child_by_field_name("arguments") if call is not None else None
+            given = arguments.named_children if arguments is not None else []
+            value = next((each for argument in given for each in _constant(argument)), None)
+            errors = [each for each in given if each.type in {"constant", "scope_resolution"} and each.text]
+            yield name, value, errors[0].text.decode() if errors and errors[0].text else ""
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.named_children)
+
+
+def _constant(node: Node) -> Iterator[Constant]:
+    text = (node.text or b"").decode()
+    if len(text) > _LONGEST:
+        return
+    if node.type == "integer" and text.isdecimal() and not text.startswith("0"):
+        yield Constant("integer", int(text))
+    elif node.type == "simple_symbol" and text[1:].isidentifier():
+        yield Constant("simple_symbol", text[1:])
+    elif node.type == "string" and [each.type for each in node.named_children] == ["string_content"]:
+        content = text[1:-1]
+        if not set(content) & set("'\\\n#") and text[0] in "'\"":
+            yield Constant("string", content)
+
+
+def _different(value: Constant, pool: Sequence[Constant], rng: random.Random) -> Constant:
+    """Another constant of the value's kind, as often as not one of the file's own."""
+    own = [each for each in pool if each.kind == value.kind and each != value]
+    if own and rng.random() < 0.5:  # noqa: PLR2004 - half and half
+        return rng.choice(own)
+    if isinstance(value.value, int):
+        return Constant(value.kind, value.value + rng.randint(1, 99))
+    word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
+    return Constant(value.kind, value.value + word)
