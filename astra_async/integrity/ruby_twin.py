@@ -143,11 +143,13 @@ def _title(call: Node) -> str | None:
 def _edits(node: Node, failing: str, *, at_once: bool) -> list[tuple[int, str]]:
     """What is inserted, and where, so that a method or a block fails."""
     begin, end = _inside(node)
-    if at_once:
-        # An endless method has room for one expression.
-        ends = node.type == "method" and node.children[-1].type != "end"
-        return [(begin, f"begin; {failing}; "), (end, "; end")] if ends else [(begin, f" {failing}; ")]
-    return [(begin, " begin; begin; "), (end, f"; end; ensure; {failing}; end ")]
+    if not at_once:
+        return [(begin, " begin; begin; "), (end, f"; end; ensure; {failing}; end ")]
+    # An own `begin` for the body: a `rescue` of the method's or the block's would catch ours.
+    failing = f"{failing}; begin; "
+    if node.type == "method" and node.children[-1].type != "end":  # room for one expression
+        return [(begin, f"begin; {failing}"), (end, "; end; end")]
+    return [(begin, f" {failing}"), (end, "; end ")]
 
 
 def _inside(node: Node) -> tuple[int, int]:
