@@ -16,11 +16,19 @@ LAYERS = {
     "values": {"types", "errors", "redaction"},
     "pure": {
         *("config", "metrics", "stats", "report", "overlay", "answers", "problems", "asking.prompt"),
-        *("testing.reports", "testing.counting", "integrity.canary", "images.stacks", "running.fingerprint"),
+        *(
+            "testing.reports",
+            "testing.counting",
+            "integrity.rewriting",
+            "integrity.twin",
+            "integrity.languages",
+            "images.stacks",
+            "running.fingerprint",
+        ),
         "bundled",
     },
     "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "running.log"},
-    "stages": {"problems.prepare", "answers.lenient", "testing", "integrity", "images", "simulate"},
+    "stages": {"problems.prepare", "answers.lenient", "testing", "integrity.trials", "images", "simulate"},
     "run": {"asking", "running"},
     "top": {"cli", "__main__", ""},
 }

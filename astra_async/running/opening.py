@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import PoolUnusable
-from astra_async.integrity.inspection import Inspector
+from astra_async.integrity.docket import Docket, run_key
+from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
 from astra_async.running.reuse import EarlierVerdicts, recorded_lines
 from astra_async.running.runner import Plan, Runner
@@ -84,11 +85,15 @@ async def open_run(
             for prompt in item.prompts.values():
                 directory.store_prompt(prompt)
         if sandbox:
-            _say_who_has_no_canary(config, prepared, say)
+            _say_who_has_no_twin(config, prepared, say)
         pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
         plan = _plan(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
-        workshop = _workshop(config, directory, Turns(sandbox), images, lenient) if sandbox else None
+        workshop = (
+            _workshop(config, directory, Turns(sandbox), images, lenient, recorded=recorded)
+            if sandbox
+            else None
+        )
         runner = Runner(
             plan,
             directory,
@@ -100,16 +105,19 @@ async def open_run(
         yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
 
 
-def _say_who_has_no_canary(
+def _say_who_has_no_twin(
     config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
 ) -> None:
-    from astra_async.integrity.canary import FRAMEWORKS, framework_of
+    from astra_async.integrity.twin import survey
 
     if config.canary == "off":
         return
-    without = [name for name, item in prepared.items() if not framework_of(item.problem, item.project)]
+    without = [name for name, item in prepared.items() if not survey(item.policy).texts]
     if without:
-        say(f"no canary for {', '.join(without)}: their test runner is none of {', '.join(FRAMEWORKS)}")
+        say(
+            f"no trial by twin for {', '.join(without)}: no test file of theirs is in a language that can be"
+            " rewritten; their solutions are tried without any tests"
+        )
 
 
 async def _sandbox(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> DockerSandbox:
@@ -202,11 +210,17 @@ def _workshop(
     sandbox: Turns,
     images: Mapping[str, str],
     lenient: LenientParser,
+    *,
+    recorded: Sequence[Mapping[str, Any]],
 ) -> Workshop:
     learned = Expectations(
         directory.path / "expected.json", wiring.cache_root() / "expected", sandbox, config.limits
     )
-    inspector = Inspector(sandbox, learned, config.limits, suspicious_only=config.canary == "suspicious")
+    trials = None
+    if config.canary != "off":
+        docket = Docket(run_key(directory.path), everybody=config.canary == "all")
+        docket.recall(recorded)
+        trials = Trials(sandbox, learned, config.limits, docket)
     return Workshop(
         sandbox=sandbox,
         images=images,
@@ -214,7 +228,7 @@ def _workshop(
         lenient=lenient,
         limits=config.limits,
         at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
-        inspector=None if config.canary == "off" else inspector,
+        trials=trials,
         timeouts=Timeouts(sandbox, samples=_samples(directory), earlier=partial(_repeated, directory)),
         earlier=EarlierVerdicts(directory) if config.reuse_identical else None,
     )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from astra_async.answers.lenient import LenientParser
-    from astra_async.integrity.inspection import Inspector
+    from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.reuse import EarlierVerdicts
@@ -69,8 +69,8 @@ class Workshop:
     """What grading works with.
 
     `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
-    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `inspector` runs
-    canaries, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again.
+    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
+    solutions by twins, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again.
     """
 
     sandbox: Sandbox
@@ -80,16 +80,14 @@ class Workshop:
     limits: Limits
     at_once: int = 4
     retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
-    inspector: Inspector | None = None
+    trials: Trials | None = None
     timeouts: Timeouts | None = None
     earlier: EarlierVerdicts | None = None
 
     @property
     def examiner(self) -> Examiner:
         """What runs the tests and judges."""
-        return Examiner(
-            sandbox=self.sandbox, limits=self.limits, inspector=self.inspector, timeouts=self.timeouts
-        )
+        return Examiner(sandbox=self.sandbox, limits=self.limits, trials=self.trials, timeouts=self.timeouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +197,9 @@ async def grade_sample(
             else:
                 async with passage.testing():
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
-                    examined = await workshop.examiner.examine(prepared, image, integrated, expected.tests)
+                    examined = await workshop.examiner.examine(
+                        prepared, image, integrated, expected.tests, model=key.model
+                    )
                 result = line.scored(solution, integrated, examined)
             directory.record_result(result)
     return result
@@ -289,6 +289,7 @@ class _Line:
             note=examined.note,
             repairs=(*solution.repairs, *examined.repairs),
             suspicions=examined.suspicions,
+            **_tried(examined),
             **_applied(integrated),
         )
 
@@ -330,13 +331,26 @@ class _Line:
         )
 
 
+def _tried(examined: Examined) -> dict[str, Any]:
+    found = examined.trial
+    if found is None:
+        return {}
+    decision = found.decision
+    return {
+        "trial": decision.state,
+        "trial_s": round(found.seconds, 3),
+        "trial_left_out": decision.left_out,
+    }
+
+
 def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a final line that follow from the solution alone."""
     names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
     fields = {name: equal[name] for name in names}
     for name in ("tests", "extra_tests"):
         fields[name] = tuple(NamedOutcome(**test) for test in equal[name])
-    return fields | {"suspicions": tuple(equal["suspicions"])}
+    tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
+    return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried}
 
 
 def _applied(integrated: Integrated) -> dict[str, Any]:

@@ -1,17 +1,19 @@
-"""A solution from its files to its verdict: the tests, a time-out's repetition, the look for tampering."""
+"""A solution from its files to its verdict: the tests, a time-out's repetition, the trial by a twin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from astra_async.integrity.docket import Solved
+from astra_async.integrity.trials import Accused
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.testing.verdict import judge, none_passed, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.integrity.inspection import Inspector
+    from astra_async.integrity.trials import Finding, Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.timeouts import Timeouts
     from astra_async.testing.verdict import Tested
@@ -28,26 +30,44 @@ class Examined:
     note: str = ""
     suspicions: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
+    trial: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examiner:
-    """Examines solutions; without `inspector` no canary runs, without `timeouts` nothing is repeated."""
+    """Examines solutions; without `trials` nobody is tried, without `timeouts` nothing is repeated."""
 
     sandbox: Sandbox
     limits: Limits
-    inspector: Inspector | None = None
+    trials: Trials | None = None
     timeouts: Timeouts | None = None
 
     async def examine(
-        self, prepared: Prepared, image: str, integrated: Integrated, expected: Sequence[ExpectedTest]
+        self,
+        prepared: Prepared,
+        image: str,
+        integrated: Integrated,
+        expected: Sequence[ExpectedTest],
+        *,
+        model: str = "",
     ) -> Examined:
         """Run the tests and judge. Raises SandboxError, ExpectationError."""
-        tested, repairs = await self._tested(prepared, image, integrated)
+        solved = Solved(prepared.problem.id, integrated.sha256)
+        scored = prepared
+        if self.trials is not None:
+            scored = await self.trials.disguised(prepared, image, solved)
+        tested, repairs = await self._tested(scored, image, integrated)
         verdict, failure, note = judge(tested, expected)
-        suspicions = integrated.suspicions
-        if self.inspector is not None:
-            found = await self.inspector.look(prepared, image, integrated, tested, verdict)
+        suspicions, found = integrated.suspicions, None
+        if self.trials is not None:
+            accused = Accused(
+                solved=solved,
+                model=model,
+                integrated=integrated,
+                verdict=verdict,
+                seconds=tested.execution.duration_s,
+            )
+            found = await self.trials.of(accused, prepared, image)
             suspicions += found.suspicions
             if found.proof:
                 verdict, failure, note = none_passed(verdict), "tampered", found.proof
@@ -58,6 +78,7 @@ class Examiner:
             note=note,
             suspicions=suspicions,
             repairs=repairs,
+            trial=found,
         )
 
     async def _tested(

@@ -43,6 +43,7 @@ from astra_async.types.results import (
     Status,
     TestCase,
     TestReport,
+    TrialState,
     Trouble,
     Verdict,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "TestReport",
     "Text",
     "Thinking",
+    "TrialState",
     "Trouble",
     "Unusable",
     "Usage",

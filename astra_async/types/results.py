@@ -28,6 +28,8 @@ Failure = Literal[
     "path_violation",
 ]
 Trouble = Literal["provider_error", "project_error", "sandbox_error"]
+# Whether there was a trial by a twin; `equal`: another sample's; `not_due`: there is no score to doubt.
+TrialState = Literal["", "tried", "equal", "not_drawn", "no_twin", "not_due"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
 REUSED = "verdict of sample "  # how the note of a result begins whose verdict is another sample's
@@ -95,6 +97,9 @@ class Result:
     repairs: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     suspicions: tuple[str, ...] = ()
+    trial: TrialState = ""  # empty: trials are off
+    trial_s: float = 0.0
+    trial_left_out: int = 0  # expected tests whose names show no body that could be made to fail
     finish_reason: FinishReason = "stop"
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None

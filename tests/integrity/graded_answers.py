@@ -14,7 +14,8 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.inspection import Inspector
+from astra_async.integrity.docket import Docket
+from astra_async.integrity.trials import Trials
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
 from astra_async.problems.prepare import Prepared, prepare
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loop
 LIMITS = Limits(timeout_s=150.0)
 _ATTEMPTS = 3
+_KEY = b"the same twins in every run"
 
 
 def answer(files: Mapping[str, str]) -> str:
@@ -67,7 +69,7 @@ async def _shop(name: str) -> Prepared:
 
 
 class Case(Protocol):
-    """An answer to grade; `everybody` as `--canary all` does, else as `--canary suspicious`.
+    """An answer to grade; `everybody` as `--canary all` does, else by default.
 
     `framework` is the name of a shop or of a bundled problem.
     """
@@ -106,7 +108,7 @@ class Courtroom:
     def begin(self, cases: Iterable[Case]) -> None:
         """Grade all cases, so many at once as the sandbox has slots."""
         at_once = asyncio.Semaphore(self.sandbox.slots)
-        workshops = {each: self.workshop(suspicious_only=not each) for each in (True, False)}
+        workshops = {each: self.workshop(everybody=each) for each in (True, False)}
 
         async def one(case: Case) -> Result:
             async with at_once:
@@ -146,7 +148,7 @@ class Courtroom:
         finally:
             await store.close()
 
-    def workshop(self, *, limits: Limits = LIMITS, suspicious_only: bool = True) -> Workshop:
+    def workshop(self, *, limits: Limits = LIMITS, everybody: bool = True) -> Workshop:
         learned = Expectations(
             self.directory.path / "expected.json", self.directory.path / "cache", self.sandbox, limits
         )
@@ -156,7 +158,7 @@ class Courtroom:
             expectations=learned,
             lenient=LenientParser(),
             limits=limits,
-            inspector=Inspector(self.sandbox, learned, limits, suspicious_only=suspicious_only),
+            trials=Trials(self.sandbox, learned, limits, Docket(_KEY, everybody=everybody)),
         )
 
     async def grade(self, name: str, files: Mapping[str, str], workshop: Workshop) -> Result:

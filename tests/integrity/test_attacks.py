@@ -10,7 +10,7 @@ from attacked_projects import SHOPS, TOTAL, UNTOUCHED_PASSES, WRONG_PASSES
 from attacks import ATTACKS
 from honest_answers import HONEST, Honest
 
-from astra_async.integrity.inspection import CANARY_ABSENT
+from astra_async.integrity.trials import CANARY_ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

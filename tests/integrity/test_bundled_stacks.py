@@ -7,7 +7,7 @@ import pytest
 from attacks_on_stacks import REFERENCES, STACK_CASES, STACKS, StackCase
 
 from astra_async.bundled import describe, problem_ids
-from astra_async.integrity.inspection import CANARY_ABSENT
+from astra_async.integrity.trials import CANARY_ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
