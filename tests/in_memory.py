@@ -6,7 +6,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.integrity.inspection import Inspector
+from astra_async.integrity.docket import Docket
+from astra_async.integrity.trials import Trials
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
@@ -73,7 +74,7 @@ async def run_in_memory(
                 limits=Limits(),
                 at_once=at_once,
                 retry_delays_s=retry_delays_s,
-                inspector=around("inspector", Inspector(sandbox, expectations, Limits())),
+                trials=around("trials", Trials(sandbox, expectations, Limits(), Docket(b"key"))),
                 earlier=around("earlier", EarlierVerdicts(kept)) if reuse_identical else None,
             )
             runner = Runner(plan, kept, metrics, asking=Asking(pools=pools), workshop=workshop)

@@ -19,9 +19,7 @@ LAYERS = {
         *(
             "testing.reports",
             "testing.counting",
-            "integrity.rewriting",
-            "integrity.twin",
-            "integrity.languages",
+            "integrity",
             "images.stacks",
             "running.fingerprint",
         ),

@@ -67,14 +67,18 @@ class Docket:
         """A scored run took so long."""
         self._graded_s += seconds
 
-    def is_drawn(self, solved: Solved, model: str, seconds: float, *, suspicious: bool) -> bool:
-        """Whether a solution whose scored run took `seconds` is tried."""
+    def twins(self, solved: Solved, model: str, seconds: float, *, suspicious: bool) -> int:
+        """By how many twins a solution is tried whose scored run took `seconds`: 0, 1 or 2.
+
+        A twin whose tests all fail shows most, and one in which some do shows who looks out for it: two
+        where there is a reason to look, else one of them.
+        """
         self._eligible_s += seconds
         if self._everybody or suspicious or model in self._proven:
-            return True
+            return 2
         ratio = self._trials_s / self._tried_s
         share = SHARE * self._graded_s / (self._eligible_s * ratio)
-        return self.rng(solved, "draw").random() < share
+        return int(self.rng(solved, "draw").random() < share)
 
     def rng(self, solved: Solved, purpose: str) -> random.Random:
         """Draws that follow from the key, the solution and the purpose."""

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    import random
+    from types import ModuleType
+
     from astra_async.integrity.rewriting import Rewriter
 
-_HASH, _SLASHES = "#", "//"
-_SIGNS = {"py": _HASH, "rb": _HASH}
+_JAVASCRIPT = ("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts")
+# Modules of this room, each with `rewrite` and `blurred`; a grammar is loaded when a problem needs it.
+_MODULES = {"py": "python_twin", "rb": "ruby_twin", **dict.fromkeys(_JAVASCRIPT, "javascript_twin")}
 
 
 def rewriter_of(path: str) -> Rewriter | None:
     """The rewriter for a file of this name; None where there is none for its language."""
-    suffix = path.rpartition(".")[2].lower()
-    if suffix == "py":
-        from astra_async.integrity.python_twin import rewrite as python
-
-        return python
-    if suffix == "rb":
-        from astra_async.integrity.ruby_twin import rewrite as ruby
-
-        return ruby
-    return None
+    module = _module(path)
+    return cast("Rewriter", module.rewrite) if module else None
 
 
-def comment_sign(path: str) -> str | None:
-    """What begins a comment in a file of this name that has a rewriter."""
-    return _SIGNS.get(path.rpartition(".")[2].lower())
+def blurred(path: str, text: str, rng: random.Random) -> str:
+    """A test file with comments of random words and length: neither size nor hash are as one knows them."""
+    module = _module(path)
+    return str(module.blurred(path, text, rng)) if module else text
+
+
+def _module(path: str) -> ModuleType | None:
+    name = _MODULES.get(path.rpartition(".")[2].lower())
+    return import_module(f"astra_async.integrity.{name}") if name else None

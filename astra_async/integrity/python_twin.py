@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity import python_falsehoods
-from astra_async.integrity.rewriting import Rewritten, draw_manner
+from astra_async.integrity.rewriting import Rewritten, comments, draw_manner
 
 if TYPE_CHECKING:
     import random
@@ -61,6 +61,12 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
     return Rewritten(
         text="\n".join(lines), runner=_runner(tree), certain=tuple(reversed(certain)), left_out=left_out
     )
+
+
+def blurred(path: str, text: str, rng: random.Random) -> str:  # noqa: ARG001 - as in each language
+    """The test module with comments at its end."""
+    begin = "" if text.endswith("\n") or not text else "\n"
+    return begin.join((text, "".join(f"{line}\n" for line in comments("#", rng))))
 
 
 def _tests(body: Sequence[ast.stmt], groups: Titles, *, methods: bool = False) -> Iterator[_Test]:

@@ -28,7 +28,22 @@ Titles = tuple[str, ...]
 # Which tests are to fail; None: all of them.
 Choice = Callable[[Titles], bool] | None
 
-_AT_ONCE = 0.3
+# Most tampering shows where a body has run and an assertion does not fail.
+_AT_ONCE, _ASSERTION = 0.1, 0.75
+_WORDS = (
+    "all",
+    "assert",
+    "begin",
+    "body",
+    "each",
+    "ensure",
+    "equal",
+    "expect",
+    "finally",
+    "not",
+    "raise",
+    "try",
+)
 
 
 class Manner(NamedTuple):
@@ -75,8 +90,13 @@ class Settled(random.Random):
         self.manner = manner
 
 
+def comments(sign: str, rng: random.Random) -> list[str]:
+    """Lines of comment with random words, of those that a rewriter's statements have, too."""
+    return [f"{sign} {' '.join(rng.choices(_WORDS, k=rng.randint(2, 9)))}" for _ in range(rng.randint(1, 6))]
+
+
 def draw_manner(rng: random.Random) -> Manner:
     """How the next body fails."""
     if isinstance(rng, Settled):
         return rng.manner
-    return Manner(rng.random() < _AT_ONCE, rng.random() < 0.5)  # noqa: PLR2004 - half and half
+    return Manner(rng.random() < _AT_ONCE, rng.random() < _ASSERTION)

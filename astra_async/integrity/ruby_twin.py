@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tree_sitter import Language, Parser
 
 from astra_async.integrity import ruby_falsehoods
-from astra_async.integrity.rewriting import Rewritten, draw_manner
+from astra_async.integrity.rewriting import Rewritten, comments, draw_manner
 
 if TYPE_CHECKING:
     import random
@@ -59,6 +59,14 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
         certain=tuple(certain),
         left_out={f"line {test.line}": test.why for test in tests if test.why},
     )
+
+
+def blurred(path: str, text: str, rng: random.Random) -> str:  # noqa: ARG001 - as in each language
+    """The test file with comments at its end, unless data stands there."""
+    if "__END__" in text:
+        return text
+    begin = "" if text.endswith("\n") or not text else "\n"
+    return begin.join((text, "".join(f"{line}\n" for line in comments("#", rng))))
 
 
 @cache

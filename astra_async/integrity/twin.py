@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.languages import comment_sign, rewriter_of
+from astra_async.integrity.languages import blurred, rewriter_of
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay.test_names import is_test_by_content
 from astra_async.testing.reports.report_text import clean_name
@@ -26,21 +26,10 @@ if TYPE_CHECKING:
     from astra_async.types import ExpectedTest, Project, TestReport
 
 _MAX_BYTES = 400_000  # of a test file that is rewritten
-_ALL, _HALF = 0.4, 0.7  # up to which of two draws between 0 and 1 all tests fail, or about half; else a few
-_FEW = 0.25
-_WORDS = (
-    "all",
-    "and",
-    "asserts",
-    "body",
-    "ensure",
-    "every",
-    "expect",
-    "finally",
-    "not",
-    "raises",
-    "the",
-    "with",
+_HALF, _FEW = 0.5, 0.25  # of the tests
+_LINTERS = re.compile(r"\b(?:\w*lint|prettier|rubocop|standard|flake8|ruff|black|spotless|checkstyle)\b")
+_LINTING_SCRIPT = re.compile(
+    rb'"(?:pre|post)?test[\w:-]*"\s{0,9}:\s{0,9}"[^"\n]{0,500}(?:lint|prettier|standard)'
 )
 
 
@@ -75,11 +64,10 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One twin: the tests of `failing` have to fail; `is_whole` if all were rewritten."""
+    """One twin: the tests of `failing` have to fail."""
 
     project: Project
     failing: frozenset[str]
-    is_whole: bool
 
 
 def survey(policy: PathPolicy) -> Survey:
@@ -120,31 +108,32 @@ def named(known: Survey, expected: Iterable[ExpectedTest]) -> dict[str, frozense
     return found
 
 
-def draw(project: Project, known: Survey, expected: Sequence[ExpectedTest], rng: random.Random) -> Trial:
-    """A twin in which all tests fail, or about half of them, or a few.
+def part(
+    project: Project, known: Survey, expected: Sequence[ExpectedTest], rng: random.Random
+) -> Trial | None:
+    """A twin in which about half of the tests fail, or a few; None where there are too few to choose from.
 
     Where all fail, code that looks for a test which it honestly passes knows that it is tried.
     """
     names = named(known, expected)
     counts = Counter(clean_name(test.name) for test in expected)
     single = sorted(name for name in names if counts[name] == 1)
-    kind = rng.random()
-    if kind < _ALL or len(single) < 2:  # noqa: PLR2004 - some and some not
-        return whole(project, known, expected, rng)
-    most = len(single) // 2 if kind < _HALF else max(1, round(len(single) * _FEW * rng.random()))
-    titles = {title for name in rng.sample(single, most) for title in names[name]}
-    failing = frozenset(name for name in single if names[name] <= titles)
-    project = _rewritten(project, known, rng, lambda each: clean_name(each[-1]) in titles)
-    return Trial(project=project, failing=failing, is_whole=False)
+    if len(single) < 2:  # noqa: PLR2004 - some that fail, some that do not
+        return None
+    share = _HALF if rng.random() < _HALF else _FEW * rng.random()
+    chosen = rng.sample(single, max(1, round(len(single) * share)))
+    titles = {title for name in chosen for title in names[name]}
+    return Trial(
+        project=_rewritten(project, known, rng, lambda each: clean_name(each[-1]) in titles),
+        failing=frozenset(name for name in single if names[name] <= titles),
+    )
 
 
 def whole(project: Project, known: Survey, expected: Iterable[ExpectedTest], rng: random.Random) -> Trial:
     """A twin in which every test that can be rewritten fails, under whatever name."""
-    expected = tuple(expected)
     return Trial(
         project=_rewritten(project, known, rng, None),
         failing=frozenset(clean_name(test.name) for test in expected),
-        is_whole=True,
     )
 
 
@@ -167,14 +156,19 @@ def without_tests(project: Project, policy: PathPolicy, known: Survey) -> Projec
     return replace(project, files=tuple(file for file in project.files if file.path not in gone))
 
 
-def disguised(project: Project, known: Survey, rng: random.Random) -> Project:
-    """The project with comments of random length and words at the end of its test files.
+def disguised(project: Project, command: str, known: Survey, rng: random.Random) -> Project:
+    """The project for a scored run, with comments of random length and words in its test files.
 
-    For the scored run: neither the size nor a hash of a test file tells it from a twin.
+    Neither the size nor a hash of a test file then tells it from a twin. Where the test command also looks
+    at how files are written, they stay as they are.
     """
-    return _with_texts(
-        project, {path: f"{text}{_comments(path, text, rng)}" for path, text in known.texts.items()}
-    )
+    if _LINTERS.search(command) or any(
+        _LINTING_SCRIPT.search(file.content)
+        for file in project.files
+        if file.path.rpartition("/")[2] == "package.json"
+    ):
+        return project
+    return _with_texts(project, {path: blurred(path, text, rng) for path, text in known.texts.items()})
 
 
 def outcomes(report: TestReport, expected: Sequence[ExpectedTest]) -> dict[str, set[str]]:
@@ -192,7 +186,7 @@ def _rewritten(project: Project, known: Survey, rng: random.Random, only: Choice
     for path, text in known.texts.items():
         rewrite = rewriter_of(path)
         if rewrite is not None:
-            texts[path] = f"{rewrite(path, text, rng, only).text}{_comments(path, text, rng)}"
+            texts[path] = blurred(path, rewrite(path, text, rng, only).text, rng)
     return _with_texts(project, texts)
 
 
@@ -204,17 +198,6 @@ def _with_texts(project: Project, texts: Mapping[str, str]) -> Project:
             replace(file, content=texts[file.path].encode()) if file.path in texts else file
             for file in project.files
         ),
-    )
-
-
-def _comments(path: str, text: str, rng: random.Random) -> str:
-    sign = comment_sign(path)
-    if sign is None or "__END__" in text:  # what follows it is data, in Ruby
-        return ""
-    lines = [" ".join(rng.choices(_WORDS, k=rng.randint(2, 9))) for _ in range(rng.randint(1, 6))]
-    return "".join(
-        f"{'' if text.endswith(chr(10)) or number else chr(10)}{sign} {line}\n"
-        for number, line in enumerate(lines)
     )
 
 

@@ -192,8 +192,8 @@ def test_an_honest_solution_keeps_its_score(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
     (result,) = grading.of(SUSPECT + RIGHT)
     assert (result.passed, result.failure, result.suspicions) == (2, None, ("exit_handler:app.py",))
-    assert len(grading.sandbox.jobs) == 3  # learned, scored, tried
-    assert (result.trial, result.trial_s, result.trial_left_out) == ("tried", 0.5, 0)
+    assert len(grading.sandbox.jobs) == 4  # learned, scored, tried by two twins
+    assert (result.trial, result.trial_s, result.trial_left_out) == ("tried", 1.0, 0)
 
 
 def test_twin_and_scored_run_have_the_same_files_with_the_same_dates_and_no_size_of_their_own(
@@ -201,7 +201,7 @@ def test_twin_and_scored_run_have_the_same_files_with_the_same_dates_and_no_size
 ) -> None:
     grading = Grading(tmp_path)
     grading.of(SUSPECT + RIGHT, RIGHT)
-    _, scored, twin, other, _ = grading.sandbox.jobs
+    _, scored, twin, _, other, *_ = grading.sandbox.jobs
     assert headers_of(scored.archive) == headers_of(twin.archive)
     assert (is_twin(scored), is_twin(twin)) == (False, True)
     tests = [files_of(job.archive)["tests/test_app.py"] for job in (scored, other)]
@@ -236,7 +236,9 @@ def test_equal_solutions_are_tried_once_and_treated_alike_also_after_a_resume(tm
     bent, again, right, once_more = grading.of("bent\n", "bent\n", RIGHT, RIGHT)
     assert [bent.trial, again.trial, right.trial, once_more.trial] == ["tried", "equal", "tried", "equal"]
     assert (again.failure, again.note, again.suspicions) == ("tampered", bent.note, bent.suspicions)
-    assert sum(map(is_twin, grading.sandbox.jobs)) == 2 + 2  # two solutions, and the base in two manners
+    assert (
+        sum(map(is_twin, grading.sandbox.jobs)) == 1 + 2 + 2
+    )  # the bent one, the right one twice, the base in two manners
     resumed = Grading(tmp_path)
     late, fine = resumed.of("bent\n", RIGHT)
     assert (late.failure, late.note, late.trial) == ("tampered", bent.note, "equal")
@@ -275,13 +277,14 @@ def test_a_forged_report_names_tests_that_had_to_fail(tmp_path: Path) -> None:
 
 
 def test_without_a_rewriter_a_report_in_a_run_without_tests_is_proof(tmp_path: Path) -> None:
-    php = {"tests": PHP, "test_file": "tests/AppTest.php"}
-    forged, right = Grading(tmp_path, reference=RIGHT, **php).of("forged\n", RIGHT)
+    php = "tests/AppTest.php"
+    grading = Grading(tmp_path, tests=PHP, test_file=php, reference=RIGHT)
+    forged, right = grading.of("forged\n", RIGHT)
     assert (forged.failure, forged.trial) == ("tampered", "tried")
     assert forged.suspicions == ("report_forged:test_one", "report_forged:test_two")
     assert forged.note == "reported as passed in a run without any test: test_one and 1 more"
     assert (right.passed, right.failure, right.trial, right.trial_left_out) == (2, None, "no_twin", 2)
-    (odd,) = Grading(tmp_path / "odd", reference="forged\n", **php).of("forged too\n")
+    (odd,) = Grading(tmp_path / "odd", tests=PHP, test_file=php, reference="forged\n").of("forged too\n")
     assert (odd.passed, odd.failure, odd.trial) == (2, None, "no_twin")
 
 
@@ -311,7 +314,7 @@ def test_equal_solutions_are_graded_once_if_so_wished(tmp_path: Path) -> None:
     one, two = ({k: v for k, v in asdict(each).items() if k not in unlike} for each in (first, again))
     assert one == two
     assert other.note == ""
-    assert len(grading.sandbox.jobs) == 4
+    assert len(grading.sandbox.jobs) == 5  # learned, scored, tried by two twins, scored
 
 
 def test_a_later_call_and_another_model_reuse_the_first_verdict(tmp_path: Path) -> None:
@@ -326,7 +329,7 @@ def test_equal_solutions_are_graded_each_by_default(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
     results = grading.of(RIGHT, RIGHT)
     assert [result.note for result in results] == ["", ""]
-    assert len(grading.sandbox.jobs) == 4  # learned, scored, tried, scored
+    assert len(grading.sandbox.jobs) == 5  # learned, scored, tried by two twins, scored
 
 
 def test_a_time_out_is_never_reused(tmp_path: Path) -> None:
