@@ -35,7 +35,8 @@ class ProblemRow:
     """One problem under one model and format, over its valid samples so far.
 
     `planned` is k, `total` is T; the last five are None while there is no valid sample.
-    `tests_passed` is the sum of p_ij, `mean_tests_passed` its mean, `sd` has ddof = 0.
+    `tests_passed` is the sum of p_ij, `mean_tests_passed` its mean, `sd` has ddof = 0 and is None for
+    a single sample, which has no spread.
     The order of the fields is the order of the columns in problems.csv.
     """
 
@@ -58,8 +59,9 @@ class Summary:
     """One model under one format, over the valid samples so far.
 
     `mean_score`, `pass_at_1` and `median_sd` (ddof = 0) leave out problems without a valid sample and
-    are None while no problem has one. They are the paper's numbers only if `complete`: every planned
-    sample of every problem is valid. `k` is None where problems have different numbers planned.
+    are None while no problem has one; a median SD takes two samples of a problem. They are the paper's
+    numbers only if `complete`: every planned sample of every problem is valid. `k` is None where problems
+    have different numbers planned.
     """
 
     model: str
@@ -127,6 +129,7 @@ class Metrics:
         planned = self.planned[model, answer_format]
         pair = self._pairs[model, answer_format]
         rows = [row for row in self.problem_rows(model, answer_format) if row.valid]
+        sds = [row.sd for row in rows if row.sd is not None]
         samples = sum(planned.values())
         valid = sum(row.valid for row in rows)
         return Summary(
@@ -134,7 +137,7 @@ class Metrics:
             format=answer_format,
             mean_score=_mean([row.mean_score for row in rows]),
             pass_at_1=_mean([row.pass_at_1 for row in rows]),
-            median_sd=statistics.median([row.sd for row in rows if row.sd is not None]) if rows else None,
+            median_sd=statistics.median(sds) if sds else None,
             k=next(iter(planned.values())) if len(set(planned.values())) == 1 else None,
             planned=samples,
             valid=valid,
@@ -237,7 +240,7 @@ def _problem_row(
         mean_tests_passed=sums.passed / n if known else None,
         mean_score=sums.passed / scale if known else None,
         pass_at_1=sums.perfect / n if known else None,
-        sd=math.sqrt(spread) / scale if known else None,
+        sd=math.sqrt(spread) / scale if known and n > 1 else None,
     )
 
 

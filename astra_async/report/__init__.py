@@ -2,6 +2,7 @@
 
     settings, load, entries      run directories as arrays
     table                        one table, whatever becomes of it
+    pairwise, conclusions        two models on the same problems, and what may be said of them
     leaderboard, problems ...    one file for each question a report answers
     tables                       all of them, in the order of reading
     text, csvs, plots, page      what people and programs get to see
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from astra_async.report.compare import RunComparison
+    from astra_async.report.compare import RunComparison, Side
     from astra_async.report.plan import RunPlan
     from astra_async.report.tables import Report
 
@@ -51,11 +52,11 @@ def write_report(directories: Sequence[Path], out: Path) -> ReportPaths:
 
 
 def print_leaderboard(report: Report, console: Console) -> None:
-    """Print the leaderboard, and what is incomplete: the end of a run."""
+    """Print the conclusions and the leaderboard: the end of a run, and `astra report` in short."""
     from astra_async.report.text import render_terminal
 
     _print_head(report, console)
-    render_terminal(report.sections[0].tables[:2], console)
+    render_terminal(report.sections[0].tables[:1], console)
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -66,8 +67,11 @@ def print_report(report: Report, console: Console) -> None:
     render_terminal([table for table in report.tables() if table.name not in _FOR_LOOKING_UP], console)
 
 
-def compare_runs(a: Path, b: Path) -> RunComparison:
-    """Compare run B against run A, paired; raises UsageError or ConflictError."""
+def compare_runs(a: Path | Side, b: Path | Side) -> RunComparison:
+    """Compare B against A, paired: two runs, or with `compare.Side` one model each, also of one run.
+
+    Raises UsageError or ConflictError.
+    """
     from astra_async.report import compare
 
     return compare.compare_runs(a, b)
@@ -78,6 +82,7 @@ def print_comparison(comparison: RunComparison, console: Console) -> None:
     from astra_async.report.text import render_terminal
 
     _print_warnings(comparison.warnings, console)
+    _print_conclusions(comparison.conclusions, console)
     render_terminal(comparison.tables(), console)
 
 
@@ -93,14 +98,16 @@ def print_plan(plan: RunPlan, console: Console) -> None:
     from astra_async.report.text import render_terminal
 
     _print_warnings(plan.warnings, console)
+    _print_conclusions(plan.conclusions, console)
     render_terminal(plan.tables(), console)
 
 
 def tables_for_programs(found: RunComparison | RunPlan) -> dict[str, Any]:
-    """Warnings, and each table by its name with title, notes and rows (`records`), fit for JSON."""
+    """Conclusions, warnings, and each table by its name with title, notes and rows, fit for JSON."""
     from astra_async.report.table import records
 
     return {
+        "conclusions": found.conclusions,
         "warnings": found.warnings,
         "tables": {
             table.name: {"title": table.title, "notes": table.notes, "rows": records(table)}
@@ -115,6 +122,14 @@ def _print_head(report: Report, console: Console) -> None:
         console.print(
             "These models are simulated: the numbers say nothing about any real model.", style="bold"
         )
+    _print_conclusions(report.conclusions, console)
+
+
+def _print_conclusions(sentences: Sequence[str], console: Console) -> None:
+    for sentence in sentences:
+        console.print(sentence, markup=False, highlight=False)
+    if sentences:
+        console.print()
 
 
 def _print_warnings(warnings: Sequence[str], console: Console) -> None:

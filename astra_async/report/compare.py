@@ -1,4 +1,4 @@
-"""`astra compare A B`: two runs of the same problems, paired: better, worse, and which of it is real.
+"""`astra compare A B`: two runs, or two models of one run, paired: what is better, and which of it is real.
 
 Two units, never mixed: over problems (paired tests of the means) and within one problem (an exact
 permutation test of its two sets of samples, Benjamini-Hochberg over the problems).
@@ -7,38 +7,64 @@ permutation test of its two sets of samples, Benjamini-Hochberg over the problem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_async.errors import UsageError
+from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.pairwise import METRICS, adjusted, compare_entries, said
+from astra_async.report.pairwise import (
+    EQUIVALENCE_MARGIN,
+    Judged,
+    Metric,
+    Pair,
+    judged_pairs,
+    paired_table,
+    seen_from_b,
+)
 from astra_async.report.table import Column, Table
-from astra_async.report.tables import EQUIVALENCE_MARGIN
+from astra_async.stats.paired import ALPHA
 from astra_async.stats.several import benjamini_hochberg
 from astra_async.stats.unpaired import permutation_p
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import numpy as np
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Comparison
     from astra_async.report.table import Cell
+    from astra_async.types import Format
 
-_ALPHA = 0.05
+_FOR_PEOPLE = (
+    *("metric", "a", "b", "format", "n", "a_value", "b_value", "difference", "difference_interval"),
+    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect", "verdict", "why"),
+)
+_NOT_SHOWN = "not shown to differ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What to compare: all of a run, or one model of it, or one model under one format."""
+
+    directory: Path
+    model: str | None = None
+    format: Format | None = None
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (str(self.directory), self.model, self.format)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
-    """Two runs compared: over problems, problem by problem, and verdicts that changed on equal answers.
+    """Two sides compared: in sentences, over problems, problem by problem, and verdicts that changed.
 
-    `changed` has rows only when both runs graded the same solutions (a regrade): there every
+    `changed` has rows only when both sides graded the same solutions (a regrade): there every
     difference is the harness's.
     """
 
+    conclusions: tuple[str, ...]
     overall: Table
     problems: Table
     changed: Table
@@ -49,29 +75,49 @@ class RunComparison:
         return self.overall, self.problems, self.changed
 
 
-def compare_runs(a: Path, b: Path, margin: float = EQUIVALENCE_MARGIN) -> RunComparison:
-    """Compare run B against run A; a difference is B - A.
+def compare_runs(a: Path | Side, b: Path | Side, margin: float = EQUIVALENCE_MARGIN) -> RunComparison:
+    """Compare B against A; a difference is B - A.
 
-    Models of the same name and format are paired; where none is, and each run has one of a format, those
-    two are. Raises UsageError when nothing can be paired, else as `load_run`.
+    Models of the same name and format are paired; where none is, and each side has one of a format, or
+    one at all, those two are. Raises UsageError when nothing can be paired, else as `load_run`.
     """
-    runs = load_run(a), load_run(b)
-    pairs = _pairs(*(entries_of([run]) for run in runs))
+    sides = [Side(directory=side) if isinstance(side, Path) else side for side in (a, b)]
+    runs = {side.directory: load_run(side.directory) for side in sides}
+    entries = [_chosen(side, entries_of([runs[side.directory]])) for side in sides]
+    pairs = _pairs(entries[0], entries[1], [side.directory.resolve().name for side in sides])
     if not pairs:
-        names = [", ".join(entry.name for entry in entries_of([run])) for run in runs]
+        names = [", ".join(entry.name for entry in each) for each in entries]
         raise UsageError(
-            f"{a} ({names[0]}) and {b} ({names[1]}) have no model and format in common, or no problem; "
-            "give two runs of the same problems"
+            f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) have no model and format in common, or no "
+            "problem; give two runs of the same problems, or two models of one run"
         )
+    judged = list(judged_pairs(pairs, margin))
+    problems = _problems(pairs)
     return RunComparison(
-        overall=_overall(pairs, margin),
-        problems=_problems(pairs),
+        conclusions=(*_sentences(pairs, judged), *problems.notes),
+        overall=seen_from_b(
+            paired_table("compare", "B against A, paired over problems", judged, margin)
+        ).only(*_FOR_PEOPLE),
+        problems=problems,
         changed=_changed(pairs),
-        warnings=tuple(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
+        warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
     )
 
 
-def _pairs(before: Sequence[Entry], after: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+def _chosen(side: Side, entries: Sequence[Entry]) -> list[Entry]:
+    found = [
+        entry
+        for entry in entries
+        if side.model in (None, entry.model) and side.format in (None, entry.format)
+    ]
+    if not found:
+        known = ", ".join(entry.name for entry in entries)
+        raise UsageError(f"{side}: no such model there; the run has {known}")
+    return found
+
+
+def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequence[str]) -> list[Pair]:
+    """What is paired; as A of a pair stands the later side, for differences are B - A (see `seen_from_b`)."""
     named = {(entry.label, entry.format): entry for entry in after}
     found = [(one, named[one.label, one.format]) for one in before if (one.label, one.format) in named]
     if not found:
@@ -80,76 +126,44 @@ def _pairs(before: Sequence[Entry], after: Sequence[Entry]) -> list[tuple[Entry,
             others = [entry for entry in after if entry.format == answer_format]
             if len(ones) == len(others) == 1:
                 found.append((ones[0], others[0]))
-    return [(one, other) for one, other in found if set(one.problem_ids) & set(other.problem_ids)]
-
-
-def _overall(pairs: Sequence[tuple[Entry, Entry]], margin: float) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    compared = [list(compare_entries(after, before, margin)) for before, after in pairs]
-    for place in range(len(METRICS)):
-        rows += _family(pairs, [comparisons[place] for comparisons in compared])
-    return Table(
-        name="compare",
-        title="B against A, paired over problems",
-        columns=(
-            Column(name="metric", title="Metric"),
-            Column(name="a", title="A"),
-            Column(name="b", title="B"),
-            Column(name="format", title="Format"),
-            Column(name="n", title="n", kind="count", help="problems with all samples in both"),
-            Column(name="a_value", title="A's value", kind="score"),
-            Column(name="b_value", title="B's value", kind="score"),
-            Column(name="difference", title="B - A", kind="signed"),
-            Column(name="difference_interval", title="95 % interval", kind="signed", interval=True),
-            Column(name="p_t", title="p, t-test", kind="p"),
-            Column(name="p_t_holm", title="Holm", kind="p", help="over the models of this metric"),
-            Column(name="p_wilcoxon", title="Wilcoxon", kind="p"),
-            Column(name="p_permutation", title="Sign flips", kind="p"),
-            Column(name="smallest_effect", title="Detectable effect", kind="score", help="80 % power"),
-            Column(name="verdict", title="Verdict", help="after Holm"),
-        ),
-        rows=tuple(rows),
-        notes=(
-            f"Values from 0 to 1. Equivalent: a difference of {margin:g} or more can be excluded.",
-            "SD is compared over problems with the same k in both runs only.",
-        ),
-    )
-
-
-def _family(pairs: Sequence[tuple[Entry, Entry]], compared: Sequence[Comparison]) -> list[tuple[Cell, ...]]:
+    if not found and len(before) == len(after) == 1:
+        found.append((before[0], after[0]))
     return [
-        (
-            METRICS[c.metric],
-            before.label,
-            after.label,
-            before.format,
-            c.n,
-            c.b,
-            c.a,
-            c.difference,
-            c.interval,
-            c.p_t,
-            holm_p["p_t"],
-            c.p_wilcoxon,
-            c.p_permutation,
-            c.smallest_effect,
-            said(c, holm_p, ("B", "A")),
-        )
-        for (before, after), c, holm_p in zip(pairs, compared, adjusted(compared), strict=True)
+        _pair(one, other, directories)
+        for one, other in found
+        if set(one.problem_ids) & set(other.problem_ids)
     ]
 
 
-def _problems(pairs: Sequence[tuple[Entry, Entry]]) -> Table:
-    rows = [row for before, after in pairs for row in _problem_rows(before, after)]
+def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
+    names = [before.label, after.label]
+    if before.format != after.format:
+        names = [before.name, after.name]
+    if names[0] == names[1]:
+        where = directories if directories[0] != directories[1] else ("A", "B")
+        names = [f"{name} @ {place}" for name, place in zip(names, where, strict=True)]
+    formats = dict.fromkeys((before.format, after.format))
+    return Pair(a=after, b=before, a_name=names[1], b_name=names[0], format="/".join(formats))
+
+
+def _sentences(pairs: Sequence[Pair], judged: Sequence[tuple[Metric, Pair, Judged]]) -> Iterator[str]:
+    for pair in pairs:
+        of_pair = {metric: found for metric, compared, found in judged if compared is pair}
+        yield paired_sentence(pair, of_pair)
+
+
+def _problems(pairs: Sequence[Pair]) -> Table:
+    rows = [row for pair in pairs for row in _problem_rows(pair)]
     adjusted = benjamini_hochberg([p for *_, p in rows]).tolist()
     done: list[tuple[Cell, ...]] = []
-    for (label, answer_format, problem, a, b, p), p_adjusted in zip(rows, adjusted, strict=True):
-        verdict = "not shown to differ"
-        if p_adjusted < _ALPHA:
+    for (name, answer_format, problem, a, b, p), p_adjusted in zip(rows, adjusted, strict=True):
+        verdict = _NOT_SHOWN
+        if p_adjusted < ALPHA:
             verdict = "better" if b > a else "worse"
-        done.append((label, answer_format, problem, a, b, b - a, p, p_adjusted, verdict))
-    done.sort(key=lambda row: (row[8] == "not shown to differ", row[7], str(row[2])))
+        done.append((name, answer_format, problem, a, b, b - a, p, p_adjusted, verdict))
+    done.sort(key=lambda row: (row[8] == _NOT_SHOWN, row[7], str(row[2])))
     counts = [sum(row[8] == verdict for row in done) for verdict in ("better", "worse")]
+    unit = "problems" if len(pairs) == 1 else "problems of these models"
     return Table(
         name="compare_problems",
         title="Problem by problem",
@@ -159,18 +173,19 @@ def _problems(pairs: Sequence[tuple[Entry, Entry]]) -> Table:
             Column(name="problem_id", title="Problem"),
             Column(name="a_value", title="A's score %", kind="percent"),
             Column(name="b_value", title="B's score %", kind="percent"),
-            Column(name="difference", title="B - A", kind="points"),
+            Column(name="difference", title="B - A", kind="points", minus=("b_value", "a_value")),
             Column(name="p", title="p", kind="p", help="exact permutation test of the samples"),
             Column(name="p_bh", title="p, adjusted", kind="p", help="Benjamini-Hochberg over all rows"),
-            Column(name="verdict", title="Verdict"),
+            Column(name="verdict", title="Verdict", help="of B, with new samples of this very problem"),
         ),
         rows=tuple(done),
-        notes=(f"{counts[0]} really better, {counts[1]} really worse, of {len(done)}.",),
+        notes=(f"Of {len(done)} {unit}, {counts[0]} really got better and {counts[1]} really got worse.",),
     )
 
 
-def _problem_rows(before: Entry, after: Entry) -> Iterator[tuple[str, str, str, float, float, float]]:
-    """(label, format, problem, A's mean, B's mean, p) of each problem with samples and one T in both."""
+def _problem_rows(pair: Pair) -> Iterator[tuple[str, str, str, float, float, float]]:
+    """(name, format, problem, A's mean, B's mean, p) of each problem with samples and one T in both."""
+    before, after = pair.b, pair.a
     ones, others = _passed(before), _passed(after)
     there = {problem: place for place, problem in enumerate(after.problem_ids)}
     for place, problem in enumerate(before.problem_ids):
@@ -180,7 +195,7 @@ def _problem_rows(before: Entry, after: Entry) -> Iterator[tuple[str, str, str, 
         p = permutation_p(ones[problem], others[problem])
         if p is not None:
             mean, changed = float(before.means[place]), float(after.means[other])
-            yield after.label, after.format, problem, mean, changed, p
+            yield pair.a_name, pair.format, problem, mean, changed, p
 
 
 def _passed(entry: Entry) -> dict[str, list[int]]:
@@ -192,8 +207,8 @@ def _passed(entry: Entry) -> dict[str, list[int]]:
     return passed
 
 
-def _changed(pairs: Sequence[tuple[Entry, Entry]]) -> Table:
-    rows = [row for before, after in pairs for row in _changed_rows(before, after)]
+def _changed(pairs: Sequence[Pair]) -> Table:
+    rows = [row for pair in pairs for row in _changed_rows(pair)]
     return Table(
         name="changed_verdicts",
         title="Equal solutions, other verdict",
@@ -210,8 +225,8 @@ def _changed(pairs: Sequence[tuple[Entry, Entry]]) -> Table:
     )
 
 
-def _changed_rows(before: Entry, after: Entry) -> Iterator[tuple[Cell, ...]]:
-    (run, ones), (other_run, others) = next(before.rows_by_run()), next(after.rows_by_run())
+def _changed_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
+    (run, ones), (other_run, others) = next(pair.b.rows_by_run()), next(pair.a.rows_by_run())
     known = {
         (other_run.problems[problem], sample): (solution, passed, outcomes)
         for problem, sample, solution, passed, outcomes in _columns(others)
@@ -219,7 +234,7 @@ def _changed_rows(before: Entry, after: Entry) -> Iterator[tuple[Cell, ...]]:
     for problem, sample, solution, passed, outcomes in _columns(ones):
         found = known.get((run.problems[problem], sample))
         if found is not None and solution == found[0] and (passed, outcomes) != found[1:]:
-            yield after.label, after.format, run.problems[problem], sample, passed, found[1]
+            yield pair.a.label, pair.format, run.problems[problem], sample, passed, found[1]
 
 
 def _columns(rows: np.ndarray) -> Iterator[tuple[int, int, int, int, int]]:

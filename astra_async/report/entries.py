@@ -36,7 +36,7 @@ class Entry:
         valid, planned: samples of each problem.
         totals: T of each problem.
         perfect: samples that passed all tests.
-        means, passes, sds: m_i, pass@1 and SD_i (ddof = 0) of each problem.
+        means, passes, sds: m_i, pass@1 and SD_i (ddof = 0, of at least two samples) of each problem.
     """
 
     label: str
@@ -80,15 +80,6 @@ class Entry:
     def rows(self) -> NDArray[np.void]:
         """The result rows of all parts (numbers of problems and texts are those of each run)."""
         return np.concatenate([part for _, part in self.rows_by_run()])
-
-    def samples(self) -> list[Floats]:
-        """The scores of each begun problem's samples."""
-        return [
-            rows["passed"] / rows["total"]
-            for run, pair in self.parts
-            for problem in range(len(run.problems))
-            if len(rows := run.cell_rows(pair, problem))
-        ]
 
     def rows_by_run(self) -> Iterator[tuple[Run, NDArray[np.void]]]:
         """The result rows of each part, as views: rows are sorted by pair."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from astra_async.report.table import WHO, Column, Table
-from astra_async.stats.intervals import clustered_interval, run_only_interval, total_interval
-from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
-from astra_async.stats.spread import (
+from astra_async.stats.intervals import (
+    clustered_interval,
     median_interval,
-    median_sd_run_interval,
-    rms_within_sd,
-    variance_split,
+    run_only_interval,
+    total_interval,
 )
+from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
+from astra_async.stats.spread import rms_within_sd, variance_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +47,7 @@ _INTERVALS = (
         title="Mean score, new problems",
         kind="percent",
         interval=True,
-        help="95 % t interval over the problems: a new set of problems like these",
+        help="95 % interval over the problems: a new set of problems like these",
     ),
     Column(
         name="mean_score_run_only",
@@ -69,7 +68,7 @@ _INTERVALS = (
         title="Pass@1, new problems",
         kind="percent",
         interval=True,
-        help="95 % t interval over the problems",
+        help="95 % interval over the problems: a new set of problems like these",
     ),
     Column(
         name="pass_at_1_run_only",
@@ -85,24 +84,15 @@ _SPREAD = (
         title="Median SD, new problems",
         kind="score",
         interval=True,
-        help="new problems: bootstrap over problems (BCa)",
-    ),
-    Column(
-        name="median_sd_run_interval",
-        title="Median SD, new samples",
-        kind="score",
-        interval=True,
-        help="these problems: bootstrap of each problem's samples",
+        help="95 % interval with this k, between two of the problems' SDs; from six problems on",
     ),
     Column(name="rms_within_sd", title="RMS within-SD", kind="score", help="ddof = 1; independent of k"),
     Column(name="between_sd", title="Between-SD", kind="score", help="spread of problem means, ANOVA"),
     Column(name="icc", title="ICC(1)", kind="score", help="share of the variance between problems"),
 )
-_SO_FAR = (
+_BEGUN = (
     Column(name="problems_begun", title="Problems begun", kind="count", help="with a valid sample"),
     Column(name="problems_done", title="Problems done", kind="count", help="with all k samples valid"),
-    Column(name="mean_score_so_far", title="Mean score so far %", kind="percent", help="begun problems"),
-    Column(name="pass_at_1_so_far", title="Pass@1 so far %", kind="percent", help="begun problems"),
 )
 _PASSES = (
     *(
@@ -125,26 +115,27 @@ _PASSES = (
         help=f"G-Pass@{_MG} averaged over thresholds from half to all",
     ),
 )
-_WITHHELD = (
-    "Incomplete: the headline is withheld until every problem has its k valid samples; run the same command"
-    " again to fill in what is missing."
+_PROVISIONAL = (
+    "~ is provisional: samples are missing, and the problems begun may be the easier or the harder ones. Run "
+    "the same command again to fill them in."
 )
 
 
 def leaderboard(entries: Sequence[Entry]) -> Table:
     """Everything known of each entry, best mean score first, incomplete entries last.
 
-    One wide table (leaderboard.csv); the functions below cut the tables for people out of it. Headline
-    numbers and what is derived from them are None for an incomplete entry.
+    One wide table (leaderboard.csv); the functions below cut the tables for people out of it. The numbers
+    of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
+    `complete` is false, and people see them with a tilde.
     """
-    rows = [_row(entry) for entry in sorted(entries, key=_rank)]
-    columns = (*WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_SO_FAR)
+    ranked = sorted(entries, key=_rank)
     return Table(
         name="leaderboard",
         title="Leaderboard",
-        columns=columns,
-        rows=tuple(rows),
+        columns=(*WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_BEGUN),
+        rows=tuple(_row(entry) for entry in ranked),
         notes=tuple(_notes(entries)),
+        provisional=frozenset(place for place, entry in enumerate(ranked) if not entry.summary.complete),
     )
 
 
@@ -166,19 +157,14 @@ def uncertainty(wide: Table) -> Table:
     if any(cell is not None for cell in wide.column("mean_score_clustered")):
         names.append("mean_score_clustered")
     table = wide.only(*names, "pass_at_1", "pass_at_1_total", "pass_at_1_run_only")
-    notes = [
+    notes = (
         (
-            "New problems: t interval over the n problem means, for statements about problems like these. "
-            "New samples: these very problems, only the model's own variability. Samples are never treated as"
-            " n x k independent trials."
-        )
-    ]
-    if any(isinstance(cell, tuple) and cell[0] == cell[1] for row in table.rows for cell in row):
-        notes.append(
-            "An interval without width means that all problems (or samples) came out alike, not that the"
-            " number is certain."
-        )
-    return replace(table, name="uncertainty", title="Uncertainty", notes=tuple(notes))
+            "New problems: for statements about problems like these. New samples: these very problems, only"
+            " the model's own variability. Samples are never treated as n x k independent trials. Intervals"
+            " are not symmetric near 0 and 100, and have a width even where all problems came out alike."
+        ),
+    )
+    return replace(table, name="uncertainty", title="Uncertainty", notes=notes)
 
 
 def consistency(wide: Table) -> Table:
@@ -189,18 +175,21 @@ def consistency(wide: Table) -> Table:
         "k",
         "median_sd",
         "median_sd_interval",
-        "median_sd_run_interval",
         "rms_within_sd",
         "between_sd",
         "icc",
     )
-    notes = (
+    notes = [
         (
             "Median SD follows the paper (population SD, ddof = 0) and depends on k: compare it between equal"
             " k only. RMS within-SD (ddof = 1) does not depend on k. SDs are on the scale from 0 to 1."
-        ),
-    )
-    return replace(table, name="consistency", title="Consistency", notes=notes)
+        )
+    ]
+    if any(isinstance(cell, tuple) and cell[0] == cell[1] for cell in table.column("median_sd_interval")):
+        notes.append("[0.000, 0.000]: so many problems never vary that the median would be 0 again.")
+    if any(k == 1 for k in table.column("k")):
+        notes.append("One sample of a problem has no SD: consistency takes k of at least 2.")
+    return replace(table, name="consistency", title="Consistency", notes=tuple(notes))
 
 
 def reliability(wide: Table) -> Table:
@@ -220,15 +209,6 @@ def reliability(wide: Table) -> Table:
     )
 
 
-def so_far(wide: Table) -> Table:
-    """The incomplete entries, with what their valid samples say so far."""
-    complete = wide.column("complete")
-    table = wide.only("model", "format", "valid", "planned", *(column.name for column in _SO_FAR))
-    rows = tuple(row for row, done in zip(table.rows, complete, strict=True) if not done)
-    notes = ("Over the problems begun, which may be the easier or the harder ones: no headline.",)
-    return Table(name="so_far", title="Incomplete: so far", columns=table.columns, rows=rows, notes=notes)
-
-
 def _rank(entry: Entry) -> tuple[bool, float, str, str]:
     score = entry.summary.mean_score
     return not entry.summary.complete, -(score if score is not None else -1.0), entry.label, entry.format
@@ -245,35 +225,30 @@ def _row(entry: Entry) -> tuple[Cell, ...]:
         summary.missing,
         summary.no_solution,
     )
-    so_far_cells: tuple[Cell, ...] = (
-        summary.problems_begun,
-        summary.problems_done,
-        summary.mean_score,
-        summary.pass_at_1,
-    )
-    derived = len(_HEADLINE) + len(_INTERVALS) + len(_SPREAD) + len(_PASSES)
     return (
         entry.label,
         entry.format,
         *counts,
-        *(_derived(entry) if summary.complete else (None,) * derived),
-        *so_far_cells,
+        *_derived(entry),
+        summary.problems_begun,
+        summary.problems_done,
     )
 
 
 def _derived(entry: Entry) -> tuple[Cell, ...]:
-    summary = entry.summary
+    summary, begun = entry.summary, entry.valid > 0
+    means, passes, valid = entry.means[begun], entry.passes[begun], entry.valid[begun]
+    sds = entry.sds[entry.valid > 1]
     return (
         summary.mean_score,
         summary.pass_at_1,
         summary.median_sd,
-        _pair(total_interval(entry.means)),
-        _pair(run_only_interval(entry.means, entry.score_variances, entry.valid)),
+        _pair(total_interval(means)),
+        _pair(run_only_interval(means, entry.score_variances[begun], valid)),
         _clustered(entry),
-        _pair(total_interval(entry.passes)),
-        _pair(run_only_interval(entry.passes, entry.pass_variances, entry.valid)),
-        median_interval(entry.sds),
-        median_sd_run_interval(entry.samples()),
+        _pair(total_interval(passes)),
+        _pair(run_only_interval(passes, entry.pass_variances[begun], valid)),
+        median_interval(sds),
         rms_within_sd(entry.score_variances),
         *_split(entry),
         *(_over_problems(entry, m, pass_at) for m in _M),
@@ -283,7 +258,8 @@ def _derived(entry: Entry) -> tuple[Cell, ...]:
 
 
 def _split(entry: Entry) -> tuple[Cell, Cell]:
-    split = variance_split(entry.means, entry.score_variances, entry.valid)
+    several = entry.valid > 1
+    split = variance_split(entry.means[several], entry.score_variances[several], entry.valid[several])
     return (math.sqrt(split.between), split.icc) if split else (None, None)
 
 
@@ -296,23 +272,22 @@ def _clustered(entry: Entry) -> tuple[float, float] | None:
     ]
     if len(set(families)) == len(families):
         return None
-    return _pair(clustered_interval(entry.means, families))
+    begun = entry.valid > 0
+    return _pair(clustered_interval(entry.means[begun], list(compress(families, begun))))
 
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:
-    """Mean over problems of pass@m or its relatives; None where a problem has fewer than m samples."""
-    if bool((entry.valid < m).any()):
+    """Mean over the begun problems of pass@m or its relatives; None where one has fewer than m samples."""
+    begun = entry.valid > 0
+    if not begun.any() or bool((entry.valid[begun] < m).any()):
         return None
-    values = [function(m, k, c) for k, c in zip(entry.valid.tolist(), entry.perfect.tolist(), strict=True)]
+    pairs = zip(entry.valid[begun].tolist(), entry.perfect[begun].tolist(), strict=True)
+    values = [function(m, k, c) for k, c in pairs]
     return math.fsum(values) / len(values)
 
 
 def _pair(estimate: Estimate | None) -> tuple[float, float] | None:
-    """An interval clipped to where a score can lie."""
-    if estimate is None:
-        return None
-    low, high = np.clip([estimate.low, estimate.high], 0, 1).tolist()
-    return low, high
+    return (estimate.low, estimate.high) if estimate else None
 
 
 def _notes(entries: Sequence[Entry]) -> list[str]:
@@ -323,7 +298,7 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         )
     ]
     if not all(entry.summary.complete for entry in entries):
-        notes.append(_WITHHELD)
+        notes.append(_PROVISIONAL)
     if len({entry.summary.k for entry in entries}) > 1:
         notes.append("The rows have different k: their median SDs cannot be compared.")
     return notes

@@ -38,7 +38,7 @@ def lengths_of(entries: Sequence[Entry]) -> list[Lengths]:
 
 
 def correlations(lengths: Sequence[Lengths]) -> Table:
-    """Correlation over problems, Pearson's with Fisher's interval and Spearman's."""
+    """Correlation over problems: Pearson's as in the paper, Spearman's with its interval."""
     return Table(
         name="lengths",
         title="Length and mean score: correlation over problems",
@@ -48,9 +48,9 @@ def correlations(lengths: Sequence[Lengths]) -> Table:
             Column(name="n", title="n", kind="count", help="problems"),
             Column(name="mean", title="Mean characters", kind="count"),
             Column(name="r", title="Pearson r", kind="signed"),
-            Column(name="r_interval", title="95 % interval", kind="signed", interval=True),
             Column(name="p", title="p", kind="p"),
             Column(name="rho", title="Spearman rho", kind="signed"),
+            Column(name="rho_interval", title="95 % interval", kind="signed", interval=True, help="of rho"),
             Column(name="rho_p", title="p", kind="p"),
         ),
         rows=tuple(row for one in lengths for row in _rows(one)),
@@ -73,7 +73,7 @@ def _rows(one: Lengths) -> Iterator[tuple[Cell, ...]]:
         if found is None:
             yield (*head, None, None, None, None, None)
         else:
-            yield (*head, found.r, (found.low, found.high), found.p, found.rho, found.rho_p)
+            yield (*head, found.r, found.p, found.rho, found.interval, found.rho_p)
 
 
 def _of_entry(entry: Entry) -> Lengths:

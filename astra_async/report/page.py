@@ -17,7 +17,6 @@ import orjson
 from astra_async.report.load import FAILURES
 from astra_async.report.plots import inline
 from astra_async.report.samples import BUDGET_BYTES, embed
-from astra_async.report.table import Interval, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.plots.style import Plot
     from astra_async.report.samples import Embedded
-    from astra_async.report.table import Cell
+    from astra_async.report.table import Cell, Interval
     from astra_async.report.tables import Report
 
 MOST_ROWS = 1_000  # of one table; the CSV files have all
@@ -56,7 +55,6 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         script_hash=_hash(script),
         data=Markup(_json(_data(report.entries, embedded))),  # noqa: S704 - JSON without `<`
         embedded=embedded,
-        shown=shown,
         sort_value=_sort_value,
         most_rows=MOST_ROWS,
         folded=_FOLDED,

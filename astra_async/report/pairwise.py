@@ -1,147 +1,285 @@
-"""All pairs of models, paired over problems (paper, section 4.1), one Holm family for each metric.
+"""Two entries on the same problems (paper, section 4.1): the tests, the verdict, and the one table of them.
 
-The paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which
-the paper itself doubts for SDs. Only problems with all their samples under both models count.
+Pairs of models, two runs, and two answer formats are all compared here, and shown in one layout. The
+paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
+paper itself doubts for SDs. Only problems with all their samples under both count.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from astra_async.report.table import Column, Table
-from astra_async.stats.paired import equivalence, paired_t, sign_flip, verdict, wilcoxon
+from astra_async.stats.intervals import difference_interval
+from astra_async.stats.paired import (
+    ALPHA,
+    FEWEST,
+    equivalence,
+    least_p,
+    paired_t,
+    sign_flip,
+    verdict,
+    wilcoxon,
+)
 from astra_async.stats.power import minimum_detectable_effect
 from astra_async.stats.several import holm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.table import Cell, Kind
+    from astra_async.stats.paired import Verdict
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
-_P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
+EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
+FOR_PEOPLE = (
+    *("format", "a", "b", "n", "a_value", "b_value", "difference", "difference_interval"),
+    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect", "verdict"),
+)
+_P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A against B on one metric over n common problems; None where n is too small for a number.
 
-    `difference` is A - B, `smallest_effect` the difference that this comparison would have found with
-    80 % power at alpha = 5 %, all on the metric's own scale from 0 to 1.
+    `difference` is A - B, `differing` how many problems differ at all, `smallest_effect` the difference
+    that this comparison would have found with 80 % power at alpha = 5 % (1: none that is possible), all on
+    the metric's own scale from 0 to 1. `least_p` is the smallest p that the sign-flip test could give.
     """
 
     metric: Metric
     n: int
+    differing: int
     a: float | None
     b: float | None
     difference: float | None
     interval: tuple[float, float] | None
+    within_margin: bool
     sd: float | None
     t: float | None
     p_t: float | None
     p_wilcoxon: float | None
     p_permutation: float | None
     p_equivalence: float | None
+    least_p: float
     smallest_effect: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A comparison within its family: p-values after Holm by field name, the verdict on A, and why.
+
+    `why` says what keeps an inconclusive verdict from being another one, where that is not just chance.
+    """
+
+    comparison: Comparison
+    holm: dict[str, float | None]
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two entries to compare, with what the table calls them."""
+
+    a: Entry
+    b: Entry
+    a_name: str
+    b_name: str
+    format: str
+
+    @property
+    def complete(self) -> bool:
+        """False where samples are missing: other results may change what is said."""
+        return self.a.summary.complete and self.b.summary.complete
 
 
 def compare_values(metric: Metric, a: Floats, b: Floats, margin: float) -> Comparison:
     """Every paired test of two aligned arrays over problems."""
-    test = paired_t(a, b)
-    n = len(a)
+    test, n = paired_t(a, b), len(a)
     effect = minimum_detectable_effect(n)
+    interval, inner = _intervals(metric, a, b)
+    mean_a, mean_b = (math.fsum(values) / n if n else None for values in (a, b))
     return Comparison(
         metric=metric,
         n=n,
-        a=math.fsum(a) / n if n else None,
-        b=math.fsum(b) / n if n else None,
-        difference=test.difference if test else None,
-        interval=(test.low, test.high) if test else None,
+        differing=int(np.count_nonzero(np.round(a - b, 12))),
+        a=mean_a,
+        b=mean_b,
+        difference=mean_a - mean_b if test and mean_a is not None and mean_b is not None else None,
+        interval=interval,
+        within_margin=inner is not None and -margin < inner[0] and inner[1] < margin,
         sd=test.sd if test else None,
         t=test.t if test else None,
         p_t=test.p if test else None,
         p_wilcoxon=wilcoxon(a, b) if test else None,
         p_permutation=sign_flip(a, b) if test else None,
         p_equivalence=equivalence(a, b, margin),
-        smallest_effect=effect * test.sd if test and effect is not None else None,
+        least_p=least_p(a, b),
+        smallest_effect=min(1.0, effect * test.sd) if test and effect is not None and test.sd else None,
     )
 
 
 def compare_entries(a: Entry, b: Entry, margin: float) -> Iterator[Comparison]:
-    """Two entries on every metric; SDs only over problems with the same k, for they depend on it."""
+    """Two entries on every metric; SDs only over problems with the same k above 1: they depend on it."""
     places = _common(a, b)
     here, there = [one for one, _ in places], [other for _, other in places]
     yield compare_values("mean_score", a.means[here], b.means[there], margin)
     yield compare_values("pass_at_1", a.passes[here], b.passes[there], margin)
-    same = [(one, other) for one, other in places if a.planned[one] == b.planned[other]]
+    same = [(one, other) for one, other in places if a.planned[one] == b.planned[other] > 1]
     here, there = [one for one, _ in same], [other for _, other in same]
     yield compare_values("sd", a.sds[here], b.sds[there], margin)
 
 
-def pairwise(entries: Sequence[Entry], margin: float) -> Table:
-    """One row for each pair and metric, pairs of one format only (pairwise.csv); see `for_people`."""
-    rows: list[tuple[Cell, ...]] = []
-    for answer_format in dict.fromkeys(entry.format for entry in entries):
-        ranked = sorted((entry for entry in entries if entry.format == answer_format), key=_rank)
-        pairs = list(combinations(ranked, 2))
-        compared = [list(compare_entries(a, b, margin)) for a, b in pairs]
-        for place in range(len(METRICS)):
-            rows += _family(pairs, [comparisons[place] for comparisons in compared])
+def judge(family: Sequence[Comparison]) -> list[Judged]:
+    """The comparisons of one metric, adjusted together by Holm; those without a test take no part."""
+    p_values = [_adjusted([getattr(each, name) for each in family]) for name in _P_VALUES]
+    tests = sum(each.p_permutation is not None for each in family)
+    judged = []
+    for place, each in enumerate(family):
+        holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
+        why, found = _obstacle(each, tests), _verdict(each, holm_p)
+        if found == "equivalent" and each.n >= FEWEST:
+            why = ""
+        elif why:
+            found = "inconclusive"
+        judged.append(Judged(comparison=each, holm=holm_p, verdict=found, why=why))
+    return judged
+
+
+def said(judged: Judged, names: tuple[str, str]) -> str:
+    """The verdict in words; a lower SD is the better one."""
+    if judged.verdict in ("equivalent", "inconclusive"):
+        return judged.verdict
+    lower_wins = judged.comparison.metric == "sd"
+    winner = names[0] if (judged.verdict == "better") != lower_wins else names[1]
+    return f"{winner} {'steadier' if lower_wins else 'better'}"
+
+
+def judged_pairs(
+    pairs: Sequence[Pair], margin: float = EQUIVALENCE_MARGIN
+) -> Iterator[tuple[Metric, Pair, Judged]]:
+    """Every pair on every metric, one Holm family for each metric and format."""
+    compared = [list(compare_entries(pair.a, pair.b, margin)) for pair in pairs]
+    for place, metric in enumerate(METRICS):
+        for shared in dict.fromkeys(pair.format for pair in pairs):
+            family = [number for number, pair in enumerate(pairs) if pair.format == shared]
+            found = judge([compared[number][place] for number in family])
+            for number, judged in zip(family, found, strict=True):
+                yield metric, pairs[number], judged
+
+
+def paired_table(
+    name: str,
+    title: str,
+    found: Iterable[tuple[Metric, Pair, Judged]],
+    margin: float = EQUIVALENCE_MARGIN,
+) -> Table:
+    """One row for each metric and pair: the layout of all paired tables (pairwise.csv, formats.csv)."""
+    found = list(found)
+    rows = [_row(metric, pair, judged) for metric, pair, judged in found]
     return Table(
-        name="pairwise",
-        title="Pairs of models",
-        columns=_columns("text"),
+        name=name,
+        title=title,
+        columns=_columns("score"),
         rows=tuple(rows),
-        notes=tuple(_notes(margin)),
+        notes=tuple(_notes(margin)) if rows else (),
+        provisional=frozenset(place for place, (_, pair, _) in enumerate(found) if not pair.complete),
     )
 
 
+def seen_from_b(table: Table) -> Table:
+    """The same comparisons told as B - A: what was compared first stands under B."""
+    other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
+    names = [column.name for column in table.columns]
+    titles = {column.name: column.title for column in table.columns}
+    turned: list[Column] = []
+    for column in table.columns:
+        if column.name in other:
+            turned.append(replace(column, name=other[column.name], title=titles[other[column.name]]))
+        elif column.name == "difference":
+            turned.append(replace(column, title="B - A", minus=("b_value", "a_value")))
+        else:
+            turned.append(column)
+    return replace(table, columns=tuple(turned)).only(*names)
+
+
+def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
+    """All pairs of entries of one format, the better mean score as A."""
+    for answer_format in dict.fromkeys(entry.format for entry in entries):
+        ranked = sorted((entry for entry in entries if entry.format == answer_format), key=rank)
+        for a, b in combinations(ranked, 2):
+            yield Pair(a=a, b=b, a_name=a.label, b_name=b.label, format=answer_format)
+
+
+def rank(entry: Entry) -> tuple[bool, float, str]:
+    """The order of a leaderboard: complete ones first, the best mean score first."""
+    score = entry.summary.mean_score
+    return not entry.summary.complete, -score if score is not None else 1.0, entry.label
+
+
 def for_people(wide: Table) -> Iterator[Table]:
-    """One table for each metric, with the columns that matter most."""
+    """One table for each metric, with the columns that matter most, and the reasons as notes."""
     metrics = wide.column("metric")
     for metric, title in METRICS.items():
-        rows = tuple(row for row, named in zip(wide.rows, metrics, strict=True) if named == metric)
+        places = [place for place, named in enumerate(metrics) if named == metric]
+        rows = tuple(wide.rows[place] for place in places)
         whole = Table(
-            name=f"pairwise_{metric}",
-            title=f"Pairs on {title if metric == 'sd' else title.lower()}",
-            columns=_columns("signed" if metric == "sd" else "points"),
+            name=f"{wide.name}_{metric}",
+            title=f"{wide.title}: {title if metric == 'sd' else title.lower()}",
+            columns=_columns("score" if metric == "sd" else "percent"),
             rows=rows,
-            notes=wide.notes if metric == "mean_score" else (),
+            notes=(*_reasons(wide, rows), *(wide.notes if metric == "mean_score" else ())),
+            provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
         )
-        yield whole.only(
-            *("format", "a", "b", "n", "difference", "difference_interval", "p_t", "p_t_holm"),
-            *("p_wilcoxon", "p_permutation", "smallest_effect", "verdict"),
-        )
+        yield whole.only(*FOR_PEOPLE)
+
+
+def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:
+    why = [column.name for column in wide.columns].index("why")
+    reasons = dict.fromkeys(str(row[why]) for row in rows if row[why])
+    if reasons:
+        yield f"Inconclusive: {'; '.join(reasons)}."
 
 
 def _columns(kind: Kind) -> tuple[Column, ...]:
-    """All columns; differences of SD are shown on their own scale, others in points."""
-    size: Kind = "score" if kind == "signed" else "percent"
+    """All columns; values in percent and differences in points, or both on the scale from 0 to 1."""
+    signed: Kind = "points" if kind == "percent" else "signed"
     return (
         Column(name="metric", title="Metric"),
         Column(name="format", title="Format"),
         Column(name="a", title="A"),
         Column(name="b", title="B"),
         Column(name="n", title="n", kind="count", help="problems with all samples under both"),
-        Column(name="a_value", title="A's value", kind=size),
-        Column(name="b_value", title="B's value", kind=size),
-        Column(name="difference", title="A - B", kind=kind, help="mean difference over problems"),
+        Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
+        Column(name="a_value", title="A's value", kind=kind),
+        Column(name="b_value", title="B's value", kind=kind),
+        Column(
+            name="difference",
+            title="A - B",
+            kind=signed,
+            help="mean difference over problems",
+            minus=("a_value", "b_value"),
+        ),
         Column(
             name="difference_interval",
             title="95 % interval",
-            kind=kind,
+            kind=signed,
             interval=True,
-            help="paired t interval over problems",
+            help="of the difference on new problems like these",
         ),
         Column(name="sd_difference", title="SD of differences", kind="score", help="ddof = 1"),
         Column(name="t", title="t", kind="number", help="n - 1 degrees of freedom"),
         Column(name="p_t", title="p, t-test", kind="p", help="paired, two-sided"),
-        Column(name="p_t_holm", title="Holm", kind="p", help="adjusted for all pairs of this metric"),
+        Column(name="p_t_holm", title="Holm", kind="p", help="adjusted for all rows of this metric"),
         Column(name="p_wilcoxon", title="Wilcoxon", kind="p", help="signed ranks, zeros as Pratt"),
         Column(name="p_wilcoxon_holm", title="Wilcoxon, Holm", kind="p"),
         Column(name="p_permutation", title="Sign flips", kind="p", help="permutation test"),
@@ -150,39 +288,23 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
         Column(
             name="smallest_effect",
             title="Detectable effect",
-            kind=size,
+            kind=kind,
             help="smallest difference found with 80 % power at alpha 5 %, unadjusted",
         ),
-        Column(name="verdict", title="Verdict", help="after Holm"),
+        Column(name="verdict", title="Verdict", help="after Holm, by both tests and the interval"),
+        Column(name="why", title="Why", help="what an inconclusive comparison lacks"),
     )
 
 
-def adjusted(compared: Sequence[Comparison]) -> list[dict[str, float | None]]:
-    """Holm-adjusted p-values of one family of comparisons, by field name; None where there is no test.
-
-    Comparisons without enough problems take no part in the adjustment.
-    """
-    tested = [place for place, comparison in enumerate(compared) if comparison.p_t is not None]
-    found: list[dict[str, float | None]] = [dict.fromkeys(_P_VALUES) for _ in compared]
-    for name in _P_VALUES:
-        values = holm([getattr(compared[place], name) for place in tested]).tolist()
-        for place, value in zip(tested, values, strict=True):
-            found[place][name] = value
-    return found
-
-
-def _family(pairs: Sequence[tuple[Entry, Entry]], compared: Sequence[Comparison]) -> list[tuple[Cell, ...]]:
-    """The rows of one metric and format."""
-    return [_row(*pair, c, p) for pair, c, p in zip(pairs, compared, adjusted(compared), strict=True)]
-
-
-def _row(a: Entry, b: Entry, c: Comparison, holm_p: dict[str, float | None]) -> tuple[Cell, ...]:
+def _row(metric: Metric, pair: Pair, judged: Judged) -> tuple[Cell, ...]:
+    c, holm_p = judged.comparison, judged.holm
     return (
-        c.metric,
-        a.format,
-        a.label,
-        b.label,
+        metric,
+        pair.format,
+        pair.a_name,
+        pair.b_name,
         c.n,
+        c.differing,
         c.a,
         c.b,
         c.difference,
@@ -197,21 +319,50 @@ def _row(a: Entry, b: Entry, c: Comparison, holm_p: dict[str, float | None]) -> 
         holm_p["p_permutation"],
         holm_p["p_equivalence"],
         c.smallest_effect,
-        said(c, holm_p, (a.label, b.label)),
+        f"{'' if pair.complete else '~'}{said(judged, (pair.a_name, pair.b_name))}",
+        judged.why,
     )
 
 
-def said(comparison: Comparison, holm_p: Mapping[str, float | None], names: tuple[str, str]) -> str:
-    """The verdict in words, from adjusted p-values; a lower SD is the better one."""
-    p, p_equivalence = holm_p["p_t"], holm_p["p_equivalence"]
-    if comparison.difference is None or p is None or p_equivalence is None:
-        return "too few problems"
-    found = verdict(comparison.difference, p, p_equivalence)
-    if found in ("equivalent", "inconclusive"):
-        return found
-    lower_wins = comparison.metric == "sd"
-    winner = names[0] if (found == "better") != lower_wins else names[1]
-    return f"{winner} {'steadier' if lower_wins else 'better'}"
+def _intervals(
+    metric: Metric, a: Floats, b: Floats
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """The 95 % interval, and the 90 % one that two one-sided tests at 5 % take; an SD is at most 0.5."""
+    scale = 2 if metric == "sd" else 1
+    found = [difference_interval(a * scale, b * scale, level) for level in (1 - ALPHA, 1 - 2 * ALPHA)]
+    wide, inner = (each and (each[0] / scale, each[1] / scale) for each in found)
+    return wide, inner
+
+
+def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
+    adjusted = iter(holm([p for p in p_values if p is not None]).tolist())
+    return [None if p is None else next(adjusted) for p in p_values]
+
+
+def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> Verdict:
+    if c.interval is None:
+        return "inconclusive"
+    return verdict(
+        c.interval,
+        p_values=(holm_p["p_t"], holm_p["p_permutation"]),
+        p_equivalence=holm_p["p_equivalence"],
+        within_margin=c.within_margin,
+    )
+
+
+def _obstacle(c: Comparison, tests: int) -> str:
+    """Why no difference could be shown here, whatever it is; empty where one could."""
+    cannot = f"cannot show a difference at {100 * ALPHA:g} %"
+    reasons = (
+        (c.n == 0 and c.metric == "sd", "an SD takes problems with the same k, of at least 2"),
+        (c.n == 0, "no common problem is complete"),
+        (c.n < FEWEST, f"{c.n} {'problem' if c.n == 1 else 'problems'} {cannot}"),
+        (c.differing == 0, f"all {c.n} problems came out alike, from which nothing can be concluded"),
+        (c.differing < FEWEST, f"only {c.differing} of {c.n} problems differ, which {cannot}"),
+        (c.p_t is None, f"all {c.n} problems differ by the same amount: nothing can be tested"),
+        (c.least_p * tests >= ALPHA, f"{c.differing} differing problems {cannot} among {tests} comparisons"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
 
 
 def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
@@ -224,14 +375,9 @@ def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
     ]
 
 
-def _rank(entry: Entry) -> tuple[float, str]:
-    score = entry.summary.mean_score
-    return (-score if score is not None else 1.0), entry.label
-
-
-def _notes(margin: float) -> Iterator[str]:
+def _notes(margin: float) -> Iterable[str]:
     yield (
-        "Paired over problems. Holm's adjustment covers all pairs of one metric and format. The verdict uses "
-        f"adjusted p-values: equivalent when a difference of {100 * margin:g} points or more (for SD: "
-        f"{margin:g}) can be excluded, better or worse when no difference can be, else inconclusive."
+        "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
+        "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
+        f"of {100 * margin:g} points or more (for SD: {margin:g}) can be excluded. Else inconclusive."
     )

@@ -28,8 +28,9 @@ _KS = (1, 2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What the pilot says (`now`) and what other sizes would give (`options`)."""
+    """What it takes in sentences, what the pilot says (`now`), what other sizes would give (`options`)."""
 
+    conclusions: tuple[str, ...]
     now: Table
     options: Table
     warnings: tuple[str, ...]
@@ -64,6 +65,7 @@ def plan_run(directory: Path, target_se_points: float) -> RunPlan:
         )
     target = target_se_points / 100
     return RunPlan(
+        conclusions=tuple(_sentence(pilot, target) for pilot in pilots),
         now=_now(pilots, target),
         options=_options(pilots, target),
         warnings=tuple(f"{run.directory}: {warning}" for warning in run.warnings),
@@ -82,6 +84,24 @@ def _pilot(entry: Entry) -> _Pilot | None:
         split=split,
         problems=int(usable.sum()),
         cost=float(known.mean()) if len(known) else None,
+    )
+
+
+def _sentence(pilot: _Pilot, target: float) -> str:
+    """Problems at the pilot's own k, and what more samples of its own problems would do instead."""
+    split, k = pilot.split, max(1, round(pilot.split.k0))
+    n = problems_needed(split.between, split.within, k, target)
+    calls = n * k
+    cost = f", about ${pilot.cost * calls:,.2f}" if pilot.cost else ""
+    samples = samples_needed(split.between, split.within, pilot.problems, target)
+    instead = (
+        "no number of samples would do"
+        if math.isinf(samples)
+        else f"{samples:,.0f} {'sample' if samples == 1 else 'samples'} of each would do"
+    )
+    return (
+        f"{pilot.entry.name}: {n:,} problems like these with {k} samples each would do for a standard error"
+        f" of {100 * target:g} points ({calls:,} calls{cost}); with the pilot's {pilot.problems}, {instead}."
     )
 
 
@@ -130,7 +150,7 @@ def _now_row(pilot: _Pilot, target: float) -> tuple[Cell, ...]:
         math.sqrt(split.within / split.k0 / n),
         samples_needed(split.between, split.within, n, target),
         samples_needed(0.0, split.within, n, target),
-        effect * math.sqrt(2 * n) * total if effect is not None else None,
+        min(1.0, effect * math.sqrt(2 * n) * total) if effect is not None else None,
     )
 
 

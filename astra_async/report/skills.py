@@ -7,11 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from astra_async.report.table import Column, Table
 from astra_async.stats.intervals import total_interval
-from astra_async.stats.paired import paired_t
+from astra_async.stats.paired import ALPHA, paired_t, sign_flip
 from astra_async.stats.several import benjamini_hochberg
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ SkillKind = Literal["main", "sub"]
 KINDS: dict[SkillKind, str] = {"main": "main skill", "sub": "sub-skill"}
 FEWEST = 3  # problems that a skill needs for a winner (paper, table 4)
 _TIE = 0.0005  # means this close (0.05 points) are named together
-_ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +149,7 @@ def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
         close = [
             rival.entry.label
             for rival, p in zip(contest.rivals, [next(adjusted) for _ in contest.rivals], strict=True)
-            if p >= _ALPHA
+            if p >= ALPHA
         ]
         rows.append(
             (
@@ -203,20 +200,20 @@ def _contest(skill: Skill, scores: Sequence[SkillScore]) -> _Contest:
     best = scores[0]
     tied = [score for score in scores if best.mean - score.mean < _TIE]
     rivals = [score for score in scores if best.mean - score.mean >= _TIE]
-    tests = [
-        paired_t(
-            best.entry.means[_places(best.entry, skill.problems)],
-            rival.entry.means[_places(rival.entry, skill.problems)],
-        )
-        for rival in rivals
-    ]
     return _Contest(
         skill=skill,
         best=best,
         winners=tuple(score.entry.label for score in tied),
         rivals=tuple(rivals),
-        p_values=tuple(test.p if test else 1.0 for test in tests),
+        p_values=tuple(_p_of_difference(best, rival, skill.problems) for rival in rivals),
     )
+
+
+def _p_of_difference(best: SkillScore, rival: SkillScore, problems: Sequence[str]) -> float:
+    """The larger p of the paired t-test and the sign flips, which take six problems to reach 5 %."""
+    a, b = (score.entry.means[_places(score.entry, problems)] for score in (best, rival))
+    test, flips = paired_t(a, b), sign_flip(a, b)
+    return max(test.p, flips) if test and test.p is not None and flips is not None else 1.0
 
 
 def _names(info: ProblemInfo, kind: SkillKind) -> tuple[str, ...]:
@@ -235,7 +232,7 @@ def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
         entry=entry,
         mean=math.fsum(means) / len(means),
         passed=math.fsum(entry.passes[places]) / len(means),
-        interval=tuple(np.clip([estimate.low, estimate.high], 0, 1).tolist()) if estimate else None,
+        interval=(estimate.low, estimate.high) if estimate else None,
     )
 
 

@@ -1,13 +1,14 @@
 """One table, whatever becomes of it: terminal, Markdown, CSV or HTML all render these values.
 
 A cell holds the raw value (fractions, not percentages; all digits); `Column.kind` says how people see
-it. An interval is one column for people and two (`_low`, `_high`) in CSV.
+it. An interval is one column for people and two (`_low`, `_high`) in CSV. A number that more results will
+change is shown with a tilde (`~71.2`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -32,13 +33,19 @@ NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column; `help` says what it means, with its unit."""
+    """One column; `help` says what it means, with its unit.
+
+    `minus` names two columns whose difference this one is: people see the difference of what they see
+    there. All numbers of a `provisional` column get a tilde.
+    """
 
     name: str
     title: str
     kind: Kind = "text"
     interval: bool = False
     help: str = ""
+    minus: tuple[str, str] | None = None
+    provisional: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -48,13 +55,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under columns, and notes that must be read with them."""
+    """Rows under columns, and notes to be read with them; numbers of `provisional` rows get a tilde."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    provisional: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
@@ -71,13 +79,26 @@ class Table:
     def only(self, *names: str) -> Table:
         """The same table with these columns only, in this order."""
         places = [[column.name for column in self.columns].index(name) for name in names]
-        return Table(
-            name=self.name,
-            title=self.title,
+        return replace(
+            self,
             columns=tuple(self.columns[place] for place in places),
             rows=tuple(tuple(row[place] for place in places) for row in self.rows),
-            notes=self.notes,
         )
+
+    def shown(self, place: int) -> list[str]:
+        """The cells of one row as people read them."""
+        pairs = zip(self.rows[place], self.columns, strict=True)
+        texts = {column.name: shown(cell, column) for cell, column in pairs}
+        for column in self.columns:
+            if column.minus and set(column.minus) <= texts.keys():
+                texts[column.name] = _difference(texts, column)
+        return [
+            f"~{text}" if self._unsure(place, column) and text != NOTHING else text
+            for text, column in zip(texts.values(), self.columns, strict=True)
+        ]
+
+    def _unsure(self, place: int, column: Column) -> bool:
+        return (place in self.provisional or column.provisional) and column.kind not in ("text", "count")
 
 
 WHO = (Column(name="model", title="Model"), Column(name="format", title="Format"))
@@ -126,6 +147,15 @@ def records(table: Table) -> list[dict[str, str | int | float | None]]:
         }
         for row in table.rows
     ]
+
+
+def _difference(texts: dict[str, str], column: Column) -> str:
+    """The difference of two numbers as they are shown: 75.0 - 70.1 is 4.9, whatever the digits behind."""
+    first, second = (texts[name] for name in column.minus or ())
+    if NOTHING in (first, second):
+        return NOTHING
+    scale = 100 if column.kind == "points" else 1
+    return _shown_value((float(first) - float(second)) / scale, column.kind)
 
 
 def _shown_value(value: Cell, kind: Kind) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from astra_async.report import costs, dataset, failures, formats, harness, lengths, provenance, skills
 from astra_async.report import leaderboard as board
 from astra_async.report import pairwise as pairs
+from astra_async.report.conclusions import conclusions
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.problems import problems_table
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
     from astra_async.report.table import Table
-
-EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +42,14 @@ class Section:
 class Report:
     """A whole report.
 
-    `simulated` is true when any run's models are simulated; `leaderboard` is the wide table from which
-    the first section's tables are cut; `warnings` say what the loaders ignored.
+    `conclusions` are its sentences, the most important first; `simulated` is true when any run's models
+    are simulated; `leaderboard` is the wide table from which the first section's tables are cut;
+    `warnings` say what the loaders ignored.
     """
 
     runs: tuple[Run, ...]
     entries: tuple[Entry, ...]
+    conclusions: tuple[str, ...]
     leaderboard: Table
     sections: tuple[Section, ...]
     simulated: bool
@@ -81,27 +82,28 @@ def build_report(directories: Sequence[Path]) -> Report:
     runs = tuple(load_run(directory) for directory in directories)
     entries = entries_of(runs)
     wide = board.leaderboard(entries)
+    compared = list(pairs.judged_pairs(list(pairs.pairs_of(entries))))
+    by_format = list(pairs.judged_pairs(formats.both_formats(entries)))
     return Report(
         runs=runs,
         entries=entries,
+        conclusions=conclusions(entries, compared, by_format),
         leaderboard=wide,
-        sections=tuple(_sections(runs, entries, wide)),
+        sections=(
+            _leaderboard_section(wide),
+            _pairs_section(pairs.paired_table("pairwise", "Pairs of models", compared)),
+            _skills_section(entries),
+            _problems_section(entries),
+            _formats_section(entries, pairs.paired_table("formats", "XML against JSON", by_format)),
+            _failures_section(entries),
+            _lengths_section(entries),
+            _costs_section(entries),
+            _harness_section(runs, entries),
+            _provenance_section(runs),
+        ),
         simulated=any(run.settings.simulated for run in runs),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
     )
-
-
-def _sections(runs: Sequence[Run], entries: tuple[Entry, ...], wide: Table) -> Iterator[Section]:
-    yield _leaderboard_section(wide)
-    yield _pairs_section(entries)
-    yield _skills_section(entries)
-    yield _problems_section(entries)
-    yield _formats_section(entries)
-    yield _failures_section(entries)
-    yield _lengths_section(entries)
-    yield _costs_section(entries)
-    yield _harness_section(runs, entries)
-    yield _provenance_section(runs)
 
 
 def _leaderboard_section(wide: Table) -> Section:
@@ -111,7 +113,6 @@ def _leaderboard_section(wide: Table) -> Section:
         text="Mean score, pass@1 and consistency as the paper defines them (equations 1 to 5).",
         tables=(
             board.headline(wide),
-            board.so_far(wide),
             board.uncertainty(wide),
             board.consistency(wide),
             board.reliability(wide),
@@ -121,8 +122,7 @@ def _leaderboard_section(wide: Table) -> Section:
     )
 
 
-def _pairs_section(entries: Sequence[Entry]) -> Section:
-    wide = pairs.pairwise(entries, EQUIVALENCE_MARGIN)
+def _pairs_section(wide: Table) -> Section:
     return Section(
         name="pairs",
         title="Pairs of models",
@@ -163,17 +163,18 @@ def _problems_section(entries: Sequence[Entry]) -> Section:
     )
 
 
-def _formats_section(entries: Sequence[Entry]) -> Section:
+def _formats_section(entries: Sequence[Entry], wide: Table) -> Section:
     return Section(
         name="formats",
         title="Answer formats",
         text="The same model asked for XML and for JSON, and answers that could not be used.",
         tables=(
             formats.format_scores(entries),
-            formats.format_tests(entries, EQUIVALENCE_MARGIN),
+            *pairs.for_people(wide),
             formats.answer_rates(entries),
         ),
         plots=("formats",),
+        data=(wide,),
     )
 
 

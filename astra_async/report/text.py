@@ -5,8 +5,6 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from astra_async.report.table import shown
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -40,7 +38,7 @@ def markdown(table: Table) -> str:
 def escaped(text: str) -> str:
     """Text that Markdown shows as it is; line breaks would end a table's row."""
     flat = " ".join(text.split())
-    return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#" else character for character in flat)
+    return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#~" else character for character in flat)
 
 
 def _rich_table(table: Table, terminal: int) -> RichTable:
@@ -48,7 +46,8 @@ def _rich_table(table: Table, terminal: int) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    least = [_least_width(table, column) for column in table.columns]
+    rows = [table.shown(place) for place in range(min(_MOST_ROWS, len(table.rows)))]
+    least = [_least_width(column, [row[place] for row in rows]) for place, column in enumerate(table.columns)]
     needed = sum(least) + _GAP * (len(least) + 1)
     drawn = RichTable(
         title=Text(table.title),
@@ -68,15 +67,15 @@ def _rich_table(table: Table, terminal: int) -> RichTable:
             overflow="fold",
             min_width=width,
         )
-    for row in table.rows[:_MOST_ROWS]:
+    for row in rows:
         # Text, not str: a model's name must not be read as console markup
-        drawn.add_row(*(Text(shown(*pair)) for pair in zip(row, table.columns, strict=True)))
+        drawn.add_row(*map(Text, row))
     return drawn
 
 
-def _least_width(table: Table, column: Column) -> int:
+def _least_width(column: Column, texts: Sequence[str]) -> int:
     """A number needs its longest cell and its title's longest word; a text folds at 14 characters."""
-    cells = max((len(shown(cell, column)) for cell in table.column(column.name)[:_MOST_ROWS]), default=0)
+    cells = max(map(len, texts), default=0)
     title = max(map(len, column.title.split()), default=1)
     return max(cells, title) if column.numeric else max(min(cells, _TEXT_FOLDS), title)
 
@@ -92,8 +91,8 @@ def _markdown_rows(table: Table) -> Iterator[str]:
         return
     yield _markdown_line([column.title for column in table.columns])
     yield _markdown_line(["---:" if column.numeric else ":---" for column in table.columns])
-    for row in table.rows:
-        yield _markdown_line([escaped(shown(*pair)) for pair in zip(row, table.columns, strict=True)])
+    for place in range(len(table.rows)):
+        yield _markdown_line([escaped(text) for text in table.shown(place)])
 
 
 def _markdown_line(cells: Sequence[str]) -> str:

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
+ALPHA = 0.05
+FEWEST = 6  # problems that differ: 2 / 2^6 is the first p of the sign-flip test below 5 %
 
 _EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
 _EXACT_RANKS = 50  # up to this many untied differences, Wilcoxon's exact distribution is used
@@ -22,25 +26,27 @@ _DIGITS = 12  # quotients that are equal must also compare equal: differences ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedT:
-    """The paired t-test over n problems; `difference` is the mean of A - B, `sd` that of d_i (ddof 1)."""
+    """The paired t-test over n problems; `difference` is mean(A) - mean(B), `sd` that of d_i (ddof 1).
+
+    `t` and `p` are None where all d_i are equal and not 0: without a spread there is no test.
+    """
 
     n: int
     difference: float
     sd: float
     se: float
-    t: float
+    t: float | None
     df: int
-    p: float
-    low: float
-    high: float
+    p: float | None
 
 
-def paired_t(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> PairedT | None:
-    """Student's paired t-test, two-sided, with its interval; None for n < 2.
+def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
+    """Student's paired t-test, two-sided; None for n < 2.
 
-    t = mean(d) / (sd(d) / sqrt(n)), df = n - 1. Where all d_i are equal: p = 1 if they are 0, else 0.
+    t = mean(d) / (sd(d) / sqrt(n)), df = n - 1; p = 1 where all d_i are 0. The interval of the difference
+    is `intervals.difference_interval`: t's own covers too little for scores.
     """
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr
 
     d = _differences(a, b)
     n = len(d)
@@ -48,18 +54,15 @@ def paired_t(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> PairedT | None:
         return None
     mean, sd = float(d.mean()), float(d.std(ddof=1)) if np.ptp(d) else 0.0
     se = sd / math.sqrt(n)
-    t = _ratio(mean, se)
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * se
+    t = mean / se if se > 0 else (None if mean else 0.0)
     return PairedT(
         n=n,
-        difference=mean,
+        difference=math.fsum(np.asarray(a)) / n - math.fsum(np.asarray(b)) / n,
         sd=sd,
         se=se,
         t=t,
         df=n - 1,
-        p=float(2 * stdtr(n - 1, -abs(t))),
-        low=mean - half,
-        high=mean + half,
+        p=None if t is None else float(2 * stdtr(n - 1, -abs(t))),
     )
 
 
@@ -109,30 +112,48 @@ def wilcoxon(
 
 
 def equivalence(a: ArrayLike, b: ArrayLike, margin: float) -> float | None:
-    """The p of two one-sided t-tests (Schuirmann 1987) of |mean(d)| >= margin; None for n < 2.
+    """The p of two one-sided t-tests (Schuirmann 1987) of |mean(d)| >= margin.
 
     Small: the difference lies within the margin. p = max of P(t > (mean + margin) / se) and
-    P(t < (mean - margin) / se).
+    P(t < (mean - margin) / se). None for n < 2, and where the differences do not vary: nothing is known
+    of what they would do on other problems.
     """
     from scipy.special import stdtr
 
     test = paired_t(a, b)
-    if test is None:
+    if test is None or test.se == 0:
         return None
-    lower = stdtr(test.df, -_ratio(test.difference + margin, test.se))
-    upper = stdtr(test.df, _ratio(test.difference - margin, test.se))
+    lower = stdtr(test.df, -(test.difference + margin) / test.se)
+    upper = stdtr(test.df, (test.difference - margin) / test.se)
     return float(max(lower, upper))
 
 
-def verdict(difference: float, p: float, p_equivalence: float, alpha: float = 0.05) -> Verdict:
+def least_p(a: ArrayLike, b: ArrayLike) -> float:
+    """The smallest p that the sign-flip test can reach here: 2 / 2^m where m problems differ."""
+    return min(1.0, 2.0 ** (1 - min(60, int(np.count_nonzero(_differences(a, b))))))
+
+
+def verdict(
+    interval: tuple[float, float],
+    *,
+    p_values: Sequence[float | None],
+    p_equivalence: float | None,
+    within_margin: bool,
+) -> Verdict:
     """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
 
-    `p` and `p_equivalence` are to be adjusted for the number of comparisons beforehand.
+    `interval` is that of A - B. A difference needs every test of `p_values` (Student's and the sign
+    flips': the one trusts a shape, the other needs enough problems) and an interval without 0; equivalence
+    its test and an interval `within_margin`. All p-values are to be adjusted for the number of
+    comparisons beforehand; None is a test that could not be done.
     """
-    if p_equivalence < alpha:
+    if p_equivalence is not None and p_equivalence < ALPHA and within_margin:
         return "equivalent"
-    if p < alpha:
-        return "better" if difference > 0 else "worse"
+    if all(p is not None and p < ALPHA for p in p_values):
+        if interval[0] > 0:
+            return "better"
+        if interval[1] < 0:
+            return "worse"
     return "inconclusive"
 
 
@@ -154,13 +175,6 @@ def _all_flips(d: NDArray[np.float64]) -> float:
     for value in d[d != 0]:  # a zero gives the same sum under both signs
         sums = np.concatenate([sums + value, sums - value])
     return float(np.mean(_as_extreme(sums, d)))
-
-
-def _ratio(value: float, se: float) -> float:
-    """The quotient value / se, where a standard error of 0 gives 0 or an infinity of the value's sign."""
-    if se > 0:
-        return value / se
-    return 0.0 if value == 0 else math.copysign(math.inf, value)
 
 
 def _as_extreme(sums: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np.bool_]:

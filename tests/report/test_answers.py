@@ -48,7 +48,7 @@ FOUR = [MadeProblem(id=f"p{i}", total=4, main_skill="node", sub_skills=("Regex",
 def test_models_with_equal_means_win_together(tmp_path: Path) -> None:
     made = Made(skill={"a": 1, "b": 1, "c": 1}, problems=FOUR, samples=2)
     report = written(tmp_path / "run", made, scored({"a": 3, "b": 3, "c": 1}))
-    assert report.table("sub_skill_winners").rows == (("Regex", 4, "xml", "a, b", 0.75, ""),)
+    assert report.table("sub_skill_winners").rows == (("Regex", 4, "xml", "a, b", 0.75, "c"),)
 
 
 def test_a_skill_of_two_problems_has_no_winner(tmp_path: Path) -> None:

@@ -94,7 +94,6 @@ def test_a_table_sorts_by_the_column_that_is_clicked(index: Path, tmp_path: Path
         known = [float(value) for value in rising if value]
         assert known == sorted(known)
         assert [float(value) for value in falling if value] == known[::-1]
-        assert rising[-1] == falling[-1] == ""  # the incomplete model stays below
         sort = await tab.run(f"{header}.closest('th').getAttribute('aria-sort')")
         assert sort == "descending"
 

@@ -9,6 +9,7 @@ from scipy import stats
 
 from astra_async.errors import UsageError
 from astra_async.report import compare_runs
+from astra_async.report.compare import Side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 PROBLEMS = made_problems(8)
 
 
-def test_a_run_compared_with_itself_is_equivalent(tmp_path: Path) -> None:
+def test_a_run_compared_with_itself_shows_nothing(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", Made(problems=PROBLEMS))
     found = compare_runs(one, one)
-    assert set(found.overall.column("verdict")) == {"equivalent"}
+    assert set(found.overall.column("verdict")) == {"inconclusive"}
+    assert "all 8 problems came out alike" in str(found.overall.column("why")[0])
+    assert "have the same mean score, which does not show that they are alike" in found.conclusions[0]
     assert set(found.problems.column("verdict")) == {"not shown to differ"}
     assert found.changed.rows == ()
 
@@ -30,8 +33,10 @@ def test_a_difference_is_b_minus_a_over_the_same_problems(tmp_path: Path) -> Non
     found = compare_runs(before, after)
     names = [column.name for column in found.overall.columns]
     rows = [dict(zip(names, row, strict=True)) for row in found.overall.rows]
-    assert [row["verdict"] for row in rows][:2] == ["B better", "B better"]
-    assert rows[0]["b_value"] == pytest.approx(rows[0]["a_value"] + rows[0]["difference"])  # type: ignore[operator]
+    assert [row["verdict"] for row in rows][:2] == ["m @ b better", "m @ b better"]
+    assert rows[0]["difference"] == rows[0]["b_value"] - rows[0]["a_value"]  # type: ignore[operator]
+    assert rows[0]["b_value"] > rows[0]["a_value"]  # type: ignore[operator]
+    assert found.conclusions[0].startswith("m @ b is better than m @ a by ")
     verdicts = found.problems.column("verdict")
     assert "better" in verdicts
     assert "worse" not in verdicts
@@ -82,3 +87,34 @@ def test_verdicts_that_changed_on_equal_files_are_listed(tmp_path: Path) -> None
     assert compare_runs(before, after).changed.rows == (
         ("m", "xml", changed["problem_id"], changed["sample"], changed["total"], changed["passed"]),
     )
+
+
+def test_two_models_of_one_run_are_compared_problem_by_problem(tmp_path: Path) -> None:
+    made = Made(skill={"old": 0.4, "new": 0.95}, formats=("xml", "json"), problems=PROBLEMS, samples=16)
+    run = write_run(tmp_path / "run", made)
+    found = compare_runs(Side(directory=run, model="old"), Side(directory=run, model="new"))
+    assert found.conclusions[0].startswith("new is better than old by ")
+    assert set(found.overall.column("format")) == {"xml", "json"}
+    assert set(found.problems.column("problem_id")) == {problem.id for problem in PROBLEMS}
+    one = compare_runs(
+        Side(directory=run, model="new", format="json"), Side(directory=run, model="new", format="xml")
+    )
+    assert one.overall.rows[0][1:4] == ("new (json)", "new (xml)", "json/xml")
+
+
+def test_a_model_that_is_not_in_the_run_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made())
+    with pytest.raises(UsageError, match=r"no such model there; the run has alpha \(xml\), beta \(xml\)"):
+        compare_runs(Side(directory=run, model="gamma"), Side(directory=run, model="beta"))
+
+
+def test_a_difference_is_that_of_the_numbers_beside_it(tmp_path: Path) -> None:
+    before = write_run(tmp_path / "a", Made(skill={"m": 0.41}, problems=PROBLEMS, samples=7))
+    after = write_run(tmp_path / "b", Made(skill={"m": 0.73}, problems=PROBLEMS, samples=7))
+    found = compare_runs(before, after)
+    for table in (found.overall, found.problems):
+        names = [column.name for column in table.columns]
+        for place in range(len(table.rows)):
+            row = dict(zip(names, table.shown(place), strict=True))
+            told = float(row["b_value"]) - float(row["a_value"])
+            assert float(row["difference"]) == pytest.approx(told, abs=1e-9)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from made_runs import Made, made_problems, write_run
 from scipy import stats
+from scipy.optimize import brentq
 
 from astra_async.report import build_report, write_report
 
@@ -101,17 +102,31 @@ def test_the_intervals_are_those_of_scipy(out: Path, by_problem: pd.DataFrame) -
             ("mean_score", rows["mean"], rows.variance),
             ("pass_at_1", rows.passed, rows.pass_variance),
         ):
-            expected = stats.t.interval(0.95, N - 1, values.mean(), stats.sem(values))
-            assert_interval(row, f"{name}_total", expected)
+            mean = values.mean()
+            assert_interval(row, f"{name}_total", score_interval(mean, with_unseen(values) / N, N - 1))
             a = variances / K
             df = a.sum() ** 2 / (a**2 / (K - 1)).sum()
-            expected = stats.t.interval(0.95, df, values.mean(), math.sqrt(a.sum()) / N)
-            assert_interval(row, f"{name}_run_only", expected)
+            assert_interval(row, f"{name}_run_only", score_interval(mean, a.sum() / N**2, df))
+
+
+def with_unseen(values: pd.Series[float]) -> float:
+    """The variance over problems with half an observation of the greatest one, m (1 - m), added."""
+    m = values.mean()
+    return float(((values - m) ** 2).sum() + 0.5 * m * (1 - m)) / (len(values) - 0.5)
+
+
+def score_interval(mean: float, variance: float, df: float, level: float = 0.95) -> tuple[float, float]:
+    """Both solutions of |mean - mu| = t sqrt(mu (1 - mu) / n), n trials having that variance at `mean`."""
+    trials, t = mean * (1 - mean) / variance, stats.t.ppf((1 + level) / 2, df)
+
+    def off(mu: float) -> float:
+        return float((mean - mu) ** 2 - t * t * mu * (1 - mu) / trials)
+
+    return float(brentq(off, 0, mean, xtol=1e-14)), float(brentq(off, mean, 1, xtol=1e-14))
 
 
 def assert_interval(row: pd.Series[Any], name: str, expected: tuple[float, float]) -> None:
-    clipped = np.clip(expected, 0, 1)
-    assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(tuple(clipped), abs=1e-9)
+    assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_families_are_clusters(out: Path, by_problem: pd.DataFrame) -> None:
@@ -119,8 +134,10 @@ def test_families_are_clusters(out: Path, by_problem: pd.DataFrame) -> None:
     rows = by_problem.loc["alpha", "xml"]
     residuals = rows["mean"] - rows["mean"].mean()
     families = [f"family{int(problem[1:]) // 2}" for problem in rows.index]
-    se = math.sqrt((residuals.groupby(families).sum() ** 2).sum()) / N
-    expected = stats.t.interval(0.95, N // 2 - 1, rows["mean"].mean(), se)
+    clusters, mean = N // 2, rows["mean"].mean()
+    squares = (residuals.groupby(families).sum() ** 2).sum() / N**2 * clusters**2
+    variance = (squares + 0.5 * mean * (1 - mean)) / (clusters - 0.5) / clusters
+    expected = score_interval(mean, variance, clusters - 1)
     assert_interval(one(board, model="alpha", format="xml"), "mean_score_clustered", expected)
 
 
@@ -136,8 +153,10 @@ def test_the_spread_is_an_analysis_of_variance(
         assert row.rms_within_sd == pytest.approx(math.sqrt(within), abs=1e-12)
         assert row.between_sd == pytest.approx(math.sqrt(max(0, (f - 1) * within / K)), abs=1e-9)
         assert row.icc == pytest.approx((f - 1) / (f + K - 1), abs=1e-9)
-        assert row.median_sd_interval_low <= row.median_sd <= row.median_sd_interval_high
-        assert 0 <= row.median_sd_run_interval_low < row.median_sd_run_interval_high <= 0.6
+        ordered = sorted(rows.sd)  # with ten problems, the second and the ninth
+        assert (row.median_sd_interval_low, row.median_sd_interval_high) == pytest.approx(
+            (ordered[1], ordered[8]), abs=1e-12
+        )
 
 
 def test_several_samples_are_counted_by_combinations(out: Path, by_problem: pd.DataFrame) -> None:
@@ -177,12 +196,15 @@ def test_pairs_are_paired_over_problems(out: Path, by_problem: pd.DataFrame, met
             a = by_problem.loc[row.a, answer_format][column]
             b = by_problem.loc[row.b, answer_format][column]
             test = stats.ttest_rel(a, b)
-            interval = test.confidence_interval()
             assert row.n == N
+            assert row.difference == row.a_value - row.b_value
             assert row.difference == pytest.approx((a - b).mean(), abs=1e-12)
             assert row.p_t == pytest.approx(test.pvalue, rel=1e-6)
-            assert row.difference_interval_low == pytest.approx(interval.low, abs=1e-9)
-            assert row.difference_interval_high == pytest.approx(interval.high, abs=1e-9)
+            scale = 2 if metric == "sd" else 1
+            low, high = (end / scale for end in newcombe(a * scale, b * scale))
+            assert (row.difference_interval_low, row.difference_interval_high) == pytest.approx(
+                (low, high), abs=1e-9
+            )
             d = (a - b).round(12)
             flips = stats.permutation_test(
                 (d,), np.mean, permutation_type="samples", n_resamples=np.inf
@@ -198,6 +220,22 @@ def test_pairs_are_paired_over_problems(out: Path, by_problem: pd.DataFrame, met
             )
 
 
+def newcombe(a: pd.Series[float], b: pd.Series[float]) -> tuple[float, float]:
+    """From the intervals of both means and their correlation, two unrelated problems added to it."""
+    ends = [score_interval(x.mean(), with_unseen(x) / N, N - 1) for x in (a, b)]
+    r = np.corrcoef(a, b)[0, 1] * (N - 1) / (N + 1)
+    below, above = [
+        (
+            abs(a.mean() - ends[0][first]),
+            abs(b.mean() - ends[1][1 - first]),
+        )
+        for first in (0, 1)
+    ]
+    low, high = (math.sqrt(x * x - 2 * r * x * y + y * y) for x, y in (below, above))
+    d = a.mean() - b.mean()
+    return d - low, d + high
+
+
 def holm_by_hand(values: list[float]) -> list[float]:
     ordered = sorted(values)
     m = len(values)
@@ -206,12 +244,12 @@ def holm_by_hand(values: list[float]) -> list[float]:
 
 def test_formats_are_compared_within_each_model(out: Path, by_problem: pd.DataFrame) -> None:
     table = read(out / "formats.csv")
-    for title, column in (("Mean score", "mean"), ("Pass@1", "passed"), ("SD", "sd")):
+    for metric, column in (("mean_score", "mean"), ("pass_at_1", "passed"), ("sd", "sd")):
         for model in ("alpha", "beta", "gamma"):
-            row = one(table, metric=title, model=model)
+            row = one(table, metric=metric, a=f"{model} (xml)", b=f"{model} (json)")
             xml, json = by_problem.loc[model, "xml"][column], by_problem.loc[model, "json"][column]
-            assert row.xml == pytest.approx(xml.mean(), abs=1e-12)
-            assert row.json == pytest.approx(json.mean(), abs=1e-12)
+            assert row.a_value == pytest.approx(xml.mean(), abs=1e-12)
+            assert row.b_value == pytest.approx(json.mean(), abs=1e-12)
             assert row.p_t == pytest.approx(stats.ttest_rel(xml, json).pvalue, rel=1e-6)
 
 
@@ -275,11 +313,13 @@ def test_lengths_correlate_over_problems(report: Report, runs: pd.DataFrame) -> 
             mine = runs[(runs.model == row["model"]) & (runs.format == row["format"])]
             means = mine.groupby("problem_id")[[column, "score"]].mean()
         expected = stats.pearsonr(means[column], means.score)
-        interval = expected.confidence_interval()
         assert row["r"] == pytest.approx(expected.statistic, abs=1e-9)
         assert row["p"] == pytest.approx(expected.pvalue, abs=1e-9)
-        assert row["r_interval"] == pytest.approx((interval.low, interval.high), abs=1e-9)
-        assert row["rho"] == pytest.approx(stats.spearmanr(means.round(9)).statistic, abs=1e-9)
+        rho = stats.spearmanr(means.round(9)).statistic
+        half = stats.norm.ppf(0.975) * math.sqrt((1 + rho**2 / 2) / (N - 3))
+        assert row["rho"] == pytest.approx(rho, abs=1e-9)
+        ends = math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
+        assert row["rho_interval"] == pytest.approx(ends, abs=1e-9)
     assert overall is not None
 
 

@@ -10,6 +10,7 @@ from made_runs import Made, MadeProblem, made_problems, run_json, write_run
 from rich.console import Console
 
 from astra_async.report import build_report, print_leaderboard
+from astra_async.report.table import NOTHING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,20 +104,28 @@ def printed(_: Table, report: object) -> str:
     return stream.getvalue()
 
 
-def test_the_headline_is_withheld_while_a_sample_is_missing(tmp_path: Path) -> None:
+def test_the_numbers_of_an_incomplete_model_look_provisional(tmp_path: Path) -> None:
     made = Made(leave_out=frozenset({("alpha", "xml", "p01", 2)}))
     report = build_report([write_run(tmp_path / "run", made)])
     rows = {str(row["model"]): row for row in records(report.leaderboard)}
-    assert rows["beta"]["mean_score"] is not None
     for name in ("mean_score", "pass_at_1", "median_sd", "mean_score_total", "pass_at_2", "icc"):
-        assert rows["alpha"][name] is None, name
+        assert rows["alpha"][name] is not None, name
     assert (rows["alpha"]["complete"], rows["alpha"]["valid"], rows["alpha"]["missing"]) == (False, 15, 1)
-    so_far = records(report.table("so_far"))
-    assert [row["model"] for row in so_far] == ["alpha"]
-    assert isinstance(so_far[0]["mean_score_so_far"], float)
-    assert so_far[0]["problems_done"] == 3
+    assert rows["beta"]["complete"]
+    for name in ("leaderboard", "uncertainty", "consistency", "reliability", "pairwise"):
+        table = report.table(name)
+        for place, row in enumerate(table.rows):
+            numbers = [
+                text
+                for text, column in zip(table.shown(place), table.columns, strict=True)
+                if column.kind not in ("text", "count") and text != NOTHING
+            ]
+            sure = row[0] == "beta"
+            assert numbers
+            assert all(text.startswith("~") != sure for text in numbers), (name, row)
     assert not report.complete
-    assert any("withheld" in note for note in report.table("leaderboard").notes)
+    assert any("~ is provisional" in note for note in report.table("leaderboard").notes)
+    assert "So far, with samples missing" in report.conclusions[0]
 
 
 def test_a_missing_sample_is_named_with_its_last_reason(tmp_path: Path) -> None:
@@ -140,7 +149,8 @@ def test_median_sds_of_different_k_are_not_compared(tmp_path: Path) -> None:
     assert any("cannot be compared" in note for note in report.table("leaderboard").notes)
     rows = {row["metric"]: row for row in records(report.table("pairwise"))}
     assert rows["mean_score"]["n"] == 4
-    assert (rows["sd"]["n"], rows["sd"]["p_t"], rows["sd"]["verdict"]) == (0, None, "too few problems")
+    assert (rows["sd"]["n"], rows["sd"]["p_t"], rows["sd"]["verdict"]) == (0, None, "inconclusive")
+    assert rows["sd"]["why"] == "an SD takes problems with the same k, of at least 2"
 
 
 def test_more_samples_than_there_are_give_no_pass_at_m(tmp_path: Path) -> None:
@@ -164,12 +174,13 @@ def test_a_run_of_one_model_and_one_problem_still_reports(tmp_path: Path) -> Non
     row = records(report.leaderboard)[0]
     assert row["mean_score"] is not None
     assert row["mean_score_total"] is None
+    assert row["median_sd"] is None
     assert report.table("pairwise").rows == ()
 
 
 def test_a_run_without_results_still_reports(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_bytes(orjson.dumps(run_json(Made())))
     report = build_report([tmp_path])
-    assert [row["mean_score_so_far"] for row in records(report.leaderboard)] == [None, None]
+    assert [row["mean_score"] for row in records(report.leaderboard)] == [None, None]
     assert len(report.table("missing").rows) == 32
     assert report.table("missing").rows[0][4] == "not tried"

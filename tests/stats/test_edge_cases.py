@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from astra_async.stats.correlation import correlation
-from astra_async.stats.intervals import clustered_interval, run_only_interval, total_interval
-from astra_async.stats.paired import equivalence, paired_t, sign_flip, wilcoxon
+from astra_async.stats.intervals import (
+    clustered_interval,
+    difference_interval,
+    median_interval,
+    run_only_interval,
+    total_interval,
+)
+from astra_async.stats.paired import equivalence, least_p, paired_t, sign_flip, verdict, wilcoxon
 from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.power import minimum_detectable_effect, power_paired, problems_needed, samples_needed
 from astra_async.stats.several import benjamini_hochberg, holm
-from astra_async.stats.spread import median_interval, median_sd_run_interval, variance_split
+from astra_async.stats.spread import variance_split
 from astra_async.stats.unpaired import permutation_p
 
 
@@ -28,7 +34,9 @@ def test_too_little_data_gives_nothing_instead_of_a_number() -> None:
     assert sign_flip([], []) is None
     assert wilcoxon([], []) is None
     assert variance_split([0.5], [0.1], [4]) is None
-    assert median_interval([0.1]) is None
+    assert median_interval([]) is None
+    assert median_interval([0.1] * 5) is None
+    assert difference_interval([0.5], [0.4]) is None
     assert minimum_detectable_effect(1) is None
     assert correlation([1, 2], [1, 2]) is None
     assert correlation([1, 2, 3], [5, 5, 5]) is None
@@ -40,16 +48,63 @@ def test_models_that_agree_on_every_problem_differ_with_p_one() -> None:
     same = [0.1, 0.5, 0.9]
     test = paired_t(same, same)
     assert test is not None
-    assert (test.difference, test.t, test.p, test.low, test.high) == (0, 0, 1, 0, 0)
-    assert sign_flip(same, same) == 1
+    assert (test.difference, test.t, test.p) == (0, 0, 1)
+    assert sign_flip(same, same) == least_p(same, same) == 1
     assert wilcoxon(same, same) == 1
-    assert equivalence(same, same, 0.02) == 0
 
 
-def test_a_constant_difference_is_certain() -> None:
+def test_differences_that_do_not_vary_prove_nothing() -> None:
     test = paired_t([0.2, 0.4, 0.6], [0.1, 0.3, 0.5])
     assert test is not None
-    assert (test.t, test.p) == (math.inf, 0)
+    assert (test.t, test.p) == (None, None)
+    assert equivalence([0.2, 0.4, 0.6], [0.1, 0.3, 0.5], 0.5) is None
+    assert equivalence([0.1, 0.5], [0.1, 0.5], 0.02) is None
+
+
+def test_a_difference_is_that_of_the_two_means_to_the_last_digit() -> None:
+    a, b = [0.1, 0.7, 1 / 3, 1.0, 0.2, 0.9], [0.3, 0.2, 1 / 7, 0.9, 0.2, 0.1]
+    test = paired_t(a, b)
+    assert test is not None
+    assert test.difference == math.fsum(a) / 6 - math.fsum(b) / 6
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=12))
+def test_an_interval_stays_within_what_is_possible_and_holds_its_estimate(
+    pairs: list[tuple[float, float]],
+) -> None:
+    a, b = [x for x, _ in pairs], [y for _, y in pairs]
+    mean, difference = total_interval(a), difference_interval(a, b)
+    assert mean is not None
+    assert difference is not None
+    assert 0 <= mean.low <= mean.value <= mean.high <= 1
+    assert mean.low < mean.high
+    d = math.fsum(a) / len(a) - math.fsum(b) / len(b)
+    assert -1 - 1e-9 <= difference[0] <= d + 1e-9
+    assert d - 1e-9 <= difference[1] <= 1 + 1e-9
+
+
+def test_problems_that_are_all_alike_still_have_an_interval_with_a_width() -> None:
+    for mean in (0.0, 0.5, 1.0):
+        found = total_interval([mean] * 10)
+        still = run_only_interval([mean] * 10, [0.0] * 10, [4] * 10)
+        assert found is not None
+        assert still is not None
+        assert found.high - found.low > 0.15
+        assert still.high - still.low > 0.08
+
+
+def test_the_least_p_counts_the_problems_that_differ() -> None:
+    assert least_p([1.0] * 6, [0.5] * 6) == 2 / 64
+    assert least_p([1.0] * 6 + [0.2] * 50, [0.5] * 6 + [0.2] * 50) == 2 / 64
+    assert least_p([1.0] * 200, [0.0] * 200) < 1e-15
+
+
+def test_a_difference_needs_both_tests_and_an_interval_without_zero() -> None:
+    def found(*p_values: float | None, low: float = 0.1) -> str:
+        return verdict((low, 0.3), p_values=p_values, p_equivalence=None, within_margin=False)
+
+    assert found(0.01, 0.01) == "better"
+    assert found(0.01, 0.25) == found(None, 0.01) == found(0.01, 0.01, low=-0.01) == "inconclusive"
 
 
 def test_equal_quotients_count_as_no_difference() -> None:
@@ -90,27 +145,10 @@ def test_wilcoxon_of_many_problems_is_that_of_scipy() -> None:
     assert wilcoxon(rounded, np.zeros(40)) == pytest.approx(expected.pvalue)
 
 
-def test_a_median_that_no_problem_can_move_still_has_an_interval() -> None:
+def test_the_interval_of_a_median_lies_between_two_of_its_values() -> None:
+    assert median_interval([0.3, 0.1, 0.2, 0.6, 0.5, 0.4]) == (0.1, 0.6)
+    assert median_interval(np.arange(1, 66)) == (25, 41)
     assert median_interval([0.0] * 18 + [0.3, 0.4]) == (0.0, 0.0)
-    level = median_interval([0.0, 0.1, 0.11, 0.11, 0.2, 0.3])
-    assert level is not None
-    assert level[0] < 0.11 < level[1]
-    interval = median_interval([0.0, 0.1, 0.2, 0.3, 0.1])
-    assert interval is not None
-    assert interval[0] <= 0.1 <= interval[1]
-
-
-def test_new_samples_of_the_same_problems_move_the_median_sd() -> None:
-    rng = np.random.default_rng(4)
-    hits = 0
-    for _ in range(60):
-        samples = [rng.random(16) * 0.5 for _ in range(9)]
-        interval = median_sd_run_interval(samples)
-        assert interval is not None
-        hits += interval[0] <= 0.5 / math.sqrt(12) * math.sqrt(15 / 16) <= interval[1]
-    assert hits >= 50  # about 95 % of 60
-    assert median_sd_run_interval([[0.5, 0.5], [1.0, 1.0]]) == (0, 0)
-    assert median_sd_run_interval([[0.5]]) is None
 
 
 def test_unequal_sample_numbers_use_their_effective_number() -> None:
@@ -161,7 +199,7 @@ def test_a_perfect_rank_order_of_few_problems_is_no_wonder() -> None:
     found = correlation([1, 2, 3], [3, 2, 1])
     assert found is not None
     assert (found.rho, found.rho_p) == (-1, 2 / 6)
-    assert math.isnan(found.low)
+    assert found.interval is None
 
 
 def test_exact_rank_correlations_are_those_of_a_permutation_test() -> None:

@@ -1,0 +1,156 @@
+"""What a report says in sentences: which model is better, how sure that is, at what cost, how consistently.
+
+A sentence never says more than the tables: a difference is one only where `pairwise` says so, and what
+keeps it from being one is named.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, rank
+from astra_async.report.table import Column, shown
+from astra_async.stats.intervals import total_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.pairwise import Judged, Metric, Pair
+
+    Found = Sequence[tuple[Metric, Pair, Judged]]
+
+_MOST_NAMED = 4
+_PERCENT = Column(name="percent", title="", kind="percent")
+_POINTS = Column(name="points", title="", kind="points", interval=True)
+_USD = Column(name="usd", title="", kind="usd")
+_ALIKE = 0.05  # costs this close are called the same
+
+
+def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> tuple[str, ...]:
+    """The report in a few sentences for each answer format; `pairs` and `formats` are all comparisons."""
+    return tuple(_conclusions([entry for entry in entries if entry.summary.valid], pairs, formats))
+
+
+def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
+    """What is known of A against B, in one sentence: correctness, cost, consistency."""
+    score = judged["mean_score"]
+    turned = (score.comparison.difference or 0.0) < 0  # the one that scores more is named first
+    names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
+    entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
+    parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
+    said = "; ".join(filter(None, parts)) + "."
+    return said if pair.complete else f"So far, with samples missing: {said}"
+
+
+def mean_cost_usd(entry: Entry) -> float | None:
+    """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
+    costs = entry.rows()["cost_usd"]
+    known = costs[~np.isnan(costs)]
+    return float(known.mean()) if len(known) and known.sum() > 0 else None
+
+
+def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
+    several = len({entry.format for entry in entries}) > 1
+    for answer_format in dict.fromkeys(entry.format for entry in entries):
+        ranked = sorted((entry for entry in entries if entry.format == answer_format), key=rank)
+        prefix = f"{answer_format.upper()}: " if several else ""
+        if len(ranked) == 1:
+            yield prefix + _alone(ranked[0])
+            continue
+        of_best = [found for found in pairs if found[1].a is ranked[0] and found[1].format == answer_format]
+        first = {metric: judged for metric, pair, judged in of_best if pair.b is ranked[1]}
+        pair = next(pair for _, pair, _ in of_best if pair.b is ranked[1])
+        yield prefix + paired_sentence(pair, first)
+        yield from _others(prefix, ranked, of_best)
+    if formats:
+        yield _formats(formats)
+
+
+def _alone(entry: Entry) -> str:
+    score, found = entry.summary.mean_score, total_interval(entry.means[entry.valid > 0])
+    sure = f" {_interval(found.low, found.high)} on problems like these, at 95 %" if found else ""
+    cost = mean_cost_usd(entry)
+    price = f"; ${shown(cost, _USD)} a sample" if cost else ""
+    state = "" if entry.summary.complete else "So far, with samples missing: "
+    passed = shown(entry.summary.pass_at_1, _PERCENT)
+    return (
+        f"{state}{entry.label} has a mean score of {shown(score, _PERCENT)} %{sure}, and {passed} % of its"
+        f" samples pass all tests{price}."
+    )
+
+
+def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[str]:
+    """What became of the third and later models against the best."""
+    rest = [(pair.b.label, judged) for metric, pair, judged in of_best if metric == "mean_score"]
+    rest = [(label, judged) for label, judged in rest if label != ranked[1].label]
+    behind = [label for label, judged in rest if judged.verdict == "better"]
+    close = [label for label, judged in rest if judged.verdict != "better"]
+    if behind:
+        yield f"{prefix}{ranked[0].label} is better than {_named(behind)} too."
+    if close:
+        yield f"{prefix}Not separable from {ranked[0].label} by mean score: {_named(close)}."
+
+
+def _formats(formats: Found) -> str:
+    verdicts = [judged.verdict for metric, _, judged in formats if metric == "mean_score"]
+    models = "1 model" if len(verdicts) == 1 else f"{len(verdicts)} models"
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    if not better and not worse:
+        return f"Asked for XML or for JSON: no difference in mean score is shown for any of {models}."
+    return f"Asked for XML instead of JSON, {better} of {models} score better and {worse} worse."
+
+
+def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
+    c, (winner, other) = score.comparison, names
+    if c.difference is None or c.interval is None or c.a is None or c.b is None:
+        return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}"
+    low, high = (-c.interval[1], -c.interval[0]) if turned else c.interval
+    # the difference of what the tables show, so that nobody finds another one there
+    points = abs(float(shown(c.a, _PERCENT)) - float(shown(c.b, _PERCENT)))
+    by = f"{points:.1f} points of mean score {shown((low, high), _POINTS)}"
+    if score.verdict == "equivalent":
+        margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
+        return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
+    if score.verdict != "inconclusive":
+        return f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
+    why = f": {score.why}" if score.why else " on other problems like these"
+    if points == 0:
+        return f"{winner} and {other} have the same mean score, which does not show that they are alike{why}"
+    above = f"{winner}'s mean score is {points:.1f} points above {other}'s {shown((low, high), _POINTS)}"
+    return f"{above}, which does not show that it is better{why}"
+
+
+def _cost(first: Entry, second: Entry) -> str:
+    ours, theirs = mean_cost_usd(first), mean_cost_usd(second)
+    if ours is None or theirs is None:
+        return ""
+    ratio = ours / theirs
+    if abs(math.log(ratio)) < _ALIKE:
+        return f"it costs the same (${shown(ours, _USD)} a sample)"
+    times = "half" if abs(ratio - 0.5) < _ALIKE / 2 else f"{ratio:.2g} times"
+    return f"it costs {times} as much (${shown(ours, _USD)} a sample against ${shown(theirs, _USD)})"
+
+
+def _consistency(sd: Judged, turned: bool) -> str:  # noqa: FBT001 - one of two directions, within this file
+    if sd.comparison.n == 0:
+        return "consistency takes the same number of samples, at least two of each problem"
+    if sd.verdict == "inconclusive":
+        return "no difference in consistency is shown"
+    if sd.verdict == "equivalent":
+        return "they are equally consistent"
+    return f"it is {'less' if (sd.verdict == 'better') != turned else 'more'} consistent"
+
+
+def _interval(low: float, high: float) -> str:
+    return shown((low, high), Column(name="interval", title="", kind="percent", interval=True))
+
+
+def _named(labels: Sequence[str]) -> str:
+    shortened = list(labels[:_MOST_NAMED])
+    if len(labels) > _MOST_NAMED:
+        shortened.append(f"{len(labels) - _MOST_NAMED} more")
+    return ", ".join(shortened[:-1]) + f" and {shortened[-1]}" if len(shortened) > 1 else shortened[0]

@@ -1,0 +1,194 @@
+"""What a report says of two models, and that it says no more than it can know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+import pytest
+from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
+
+from astra_async.report import build_report, compare_runs
+from astra_async.report.pairwise import compare_values, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from astra_async.report.pairwise import Judged
+    from astra_async.report.tables import Report
+
+
+def judged(a: Sequence[float], b: Sequence[float], *, margin: float = 0.02) -> Judged:
+    return judge([compare_values("mean_score", np.array(a), np.array(b), margin)])[0]
+
+
+def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], total: int = 4) -> Report:
+    """A run with so many tests passed in each sample of each problem, by model."""
+    first = next(iter(scores.values()))
+    problems = [MadeProblem(id=f"p{number:02}", total=total) for number in range(len(first))]
+    made = Made(skill=dict.fromkeys(scores, 0.5), problems=problems, samples=len(first[0]))
+    directory.mkdir()
+    (directory / "run.json").write_bytes(orjson.dumps(run_json(made)))
+    lines = []
+    for result, _ in made_results(made):
+        passed = scores[result.model][int(result.problem_id[1:])][result.sample]
+        line = orjson.loads(orjson.dumps(result))
+        failure = None if passed == total else "tests_failed"
+        lines.append(line | {"status": "scored", "passed": passed, "failure": failure})
+    (directory / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    return build_report([directory])
+
+
+def test_equal_differences_in_two_problems_are_no_difference() -> None:
+    found = judged([0.9, 0.8], [0.5, 0.4])
+    assert found.comparison.p_t is None
+    assert (found.verdict, found.why) == ("inconclusive", "2 problems cannot show a difference at 5 %")
+
+
+def test_two_equal_problems_are_not_equivalent() -> None:
+    found = judged([0.5, 0.7], [0.5, 0.7])
+    assert found.comparison.p_equivalence is None
+    assert found.verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_too_few_problems_cannot_show_a_difference_however_large(n: int) -> None:
+    a = np.linspace(0.9, 1.0, n)
+    found = judged(a.tolist(), (a * 0.1).tolist())
+    assert found.comparison.p_t is not None
+    assert found.comparison.p_t < 0.001
+    assert (found.verdict, found.why) == ("inconclusive", f"{n} problems cannot show a difference at 5 %")
+
+
+def test_six_problems_can() -> None:
+    found = judged([0.9, 1.0, 0.95, 0.9, 1.0, 0.97], [0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
+    assert (found.verdict, found.why) == ("better", "")
+
+
+def test_only_problems_that_differ_count() -> None:
+    same = [0.5, 0.6] * 10
+    found = judged([*same, 1.0, 0.9, 1.0], [*same, 0.1, 0.0, 0.2])
+    assert found.why == "only 3 of 23 problems differ, which cannot show a difference at 5 %"
+    assert found.verdict == "inconclusive"
+
+
+def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
+    a, b = np.array([0.9, 1.0, 0.95, 0.9, 1.0, 0.97]), np.array([0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
+    found = judge([compare_values("mean_score", a, b, 0.02)] * 28)
+    assert {each.verdict for each in found} == {"inconclusive"}
+    assert found[0].why.endswith("among 28 comparisons")
+
+
+def test_a_detectable_effect_is_one_that_can_be() -> None:
+    found = judged([1.0, 0.0], [0.0, 0.9])
+    assert found.comparison.smallest_effect == 1
+    assert found.comparison.interval is not None
+    assert -1 <= found.comparison.interval[0] < found.comparison.interval[1] <= 1
+
+
+def test_many_problems_that_hardly_differ_are_equivalent() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.random(300)
+    found = judged(a.tolist(), (a - rng.normal(0, 0.002, 300)).clip(0, 1).tolist())
+    assert found.verdict == "equivalent"
+
+
+def models_that_differ_now_and_then(
+    n: int, share: float, by: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    a = np.where(rng.random(n) < 0.3, 1.0, rng.beta(2, 1, n))
+    return a, np.where(rng.random(n) < share, a * (1 - by), a) + rng.normal(0, 1e-4, n)
+
+
+@pytest.mark.parametrize("n", [10, 20, 65])
+def test_equivalence_is_rarely_claimed_of_models_that_differ_by_more_than_the_margin(n: int) -> None:
+    """A twentieth of the problems loses 60 %: some 2.3 points in all, which most runs cannot see."""
+    rng = np.random.default_rng(n)
+    found = [judged(*models_that_differ_now_and_then(n, 0.05, 0.6, rng)) for _ in range(300)]  # type: ignore[arg-type]
+    assert sum(each.verdict == "equivalent" for each in found) <= 0.08 * 300
+
+
+@pytest.mark.parametrize("n", [6, 10, 20, 65])
+def test_a_difference_is_rarely_claimed_where_there_is_none(n: int) -> None:
+    rng = np.random.default_rng(n)
+
+    def scores() -> NDArray[np.float64]:
+        kind = rng.random(n)
+        return np.where(kind < 0.4, 1.0, np.where(kind < 0.5, 0.0, rng.beta(2, 1, n)))
+
+    found = [judged(scores(), scores()) for _ in range(400)]  # type: ignore[arg-type]
+    assert sum(each.verdict != "inconclusive" for each in found) <= 0.08 * 400
+
+
+def test_one_sample_of_a_problem_has_no_sd(tmp_path: Path) -> None:
+    made = Made(problems=made_problems(8), samples=1)
+    report = build_report([write_run(tmp_path / "run", made)])
+    board = report.leaderboard
+    for name in ("median_sd", "median_sd_interval", "rms_within_sd"):
+        assert board.column(name) == [None, None], name
+    pairs = report.table("pairwise_sd")
+    assert pairs.column("verdict") == ["inconclusive"]
+    assert pairs.column("n") == [0]
+    assert any("One sample of a problem has no SD" in note for note in report.table("consistency").notes)
+    assert "consistency takes the same number of samples, at least two" in report.conclusions[0]
+
+
+def test_the_best_model_is_named_with_its_certainty_price_and_consistency(tmp_path: Path) -> None:
+    made = Made(skill={"strong": 1.0, "weak": 0.2}, problems=made_problems(20), samples=8)
+    report = build_report([write_run(tmp_path / "run", made)])
+    (said,) = report.conclusions
+    table = report.table("pairwise")
+    row: dict[str, Any] = dict(zip([each.name for each in table.columns], table.rows[0], strict=True))
+    low, high = row["difference_interval"]
+    shown = [round(100 * float(value), 1) for value in (row["a_value"], row["b_value"])]
+    assert said.startswith(
+        f"strong is better than weak by {shown[0] - shown[1]:.1f} points of mean score [{100 * low:+.1f}, "
+        f"{100 * high:+.1f}] on problems like these, sure at 95 %; it costs the same ($0.01"
+    )
+    assert said.endswith(" consistent.") or "no difference in consistency is shown" in said
+
+
+def test_a_difference_that_three_problems_show_is_not_called_one(tmp_path: Path) -> None:
+    scores = {"steady": [[4, 4, 4, 4]] * 3, "weak": [[2, 1, 0, 2], [1, 1, 1, 2], [0, 0, 2, 1]]}
+    (said,) = written(tmp_path / "run", scores).conclusions
+    assert said.startswith("steady's mean score is ")
+    assert "which does not show that it is better: 3 problems cannot show a difference at 5 %" in said
+
+
+def test_the_other_models_are_named_by_what_is_known_of_them(tmp_path: Path) -> None:
+    skill = {"best": 1.0, "near": 0.98, "far": 0.2, "farther": 0.1}
+    made = Made(skill=skill, problems=made_problems(20), samples=8)
+    report = build_report([write_run(tmp_path / "run", made)])
+    first, second, *_ = report.leaderboard.column("model")
+    assert f"{first}'s mean score is " in report.conclusions[0]
+    assert f" points above {second}'s [" in report.conclusions[0]
+    assert report.conclusions[1] == f"{first} is better than far and farther too."
+
+
+def test_formats_are_compared_in_one_sentence(tmp_path: Path) -> None:
+    made = Made(formats=("xml", "json"), problems=made_problems(8))
+    said = build_report([write_run(tmp_path / "run", made)]).conclusions
+    assert [sentence.split(":")[0] for sentence in said[:2]] == ["XML", "JSON"]
+    assert said[-1].startswith("Asked for XML")
+
+
+def test_a_single_model_is_told_with_its_interval(tmp_path: Path) -> None:
+    made = Made(skill={"m": 0.7}, problems=made_problems(8))
+    (said,) = build_report([write_run(tmp_path / "run", made)]).conclusions
+    assert said.startswith("m has a mean score of ")
+    assert "on problems like these, at 95 %" in said
+    assert "a sample" in said
+
+
+def test_a_comparison_names_the_problems_that_really_changed(tmp_path: Path) -> None:
+    problems = made_problems(8)
+    runs = [
+        write_run(tmp_path / name, Made(skill={"m": skill}, problems=problems, samples=16))
+        for name, skill in (("a", 0.4), ("b", 0.95))
+    ]
+    found = compare_runs(*runs)
+    assert found.conclusions[-1].startswith("Of 8 problems, ")
