@@ -33,6 +33,7 @@ EXIT_CANNOT_GO_ON = 3
 _COMMANDS = {
     "demo": ("demo", "demo"),
     "run": ("run", "run"),
+    "status": ("status", "status"),
     "report": ("results", "report"),
     "compare": ("results", "compare"),
     "plan": ("results", "plan"),
@@ -47,6 +48,7 @@ _COMMANDS = {
 _SUMMARIES = {
     "demo": "Bundled problems with simulated models: no key, no account.",
     "run": "A full run; the same command again resumes it.",
+    "status": "How far a run is, from its files alone.",
     "report": "Tables, plots and one HTML page from run directories.",
     "compare": "Two runs of the same problems, paired.",
     "plan": "How many samples or problems a wanted precision takes.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.cli.console import open_console, tell
-from astra_async.running.progress import duration
+from astra_async.cli.display import duration
 from astra_async.running.wiring import chosen_problems, ready_problems, resolved_models
 from astra_async.types import Usage
 

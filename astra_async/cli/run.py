@@ -13,24 +13,22 @@ import click
 
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE, one_line
 from astra_async.cli.console import open_console, tell
+from astra_async.cli.display import Display
 from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
-from astra_async.cli.viewing import view_of
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
-from astra_async.running.progress import Pace, display
+from astra_async.running.progress import Pace, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from rich.console import Console
-
+    from astra_async.cli.display import Style
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.opening import OpenRun
-    from astra_async.running.progress import Style
     from astra_async.running.runner import Runner
 
     BeforeReport = Callable[[Path, Mapping[str, Prepared]], None]
@@ -43,14 +41,13 @@ class Call:
     """How this call of `run` goes about its configuration."""
 
     config: RunConfig
-    console: Console
-    style: Style
+    display: Display
     generate_only: bool = False
     before_report: BeforeReport | None = None
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
-        self.console.print(text, soft_wrap=True)
+        self.display.say(text)
 
 
 @click.command()
@@ -89,8 +86,7 @@ def start(
     style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
     call = Call(
         config=config,
-        console=console,
-        style=style,
+        display=Display(console, style),
         generate_only=generate_only,
         before_report=before_report,
     )
@@ -158,9 +154,11 @@ async def _bring_about(
 async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     """Run the samples under the live display and the signals; returns the exit code."""
     runner = opened.runner
-    pace = Pace(runner.tally.final)
+    pace = Pace(runner.tally.answered, runner.tally.final)
     stopper.drains(partial(_drain, call, opened))
-    showing = asyncio.create_task(display(partial(view_of, opened, pace, stopper), call.console, call.style))
+    showing = asyncio.create_task(
+        call.display.show(lambda: view_of(opened, pace, stopping=stopper.received is not None))
+    )
     try:
         await runner.run()
     except asyncio.CancelledError:
@@ -175,7 +173,13 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     if stopper.received is not None:
         call.say(_stopped_at(call, runner, stopper))
         return 128 + stopper.received
-    return _exit_code(call, runner)
+    code = _exit_code(call, runner)
+    if code == 0 and call.generate_only:
+        call.say(
+            f"all {runner.tally.planned} answers are recorded; the same command without --generate-only"
+            " tests them, and asks for nothing again"
+        )
+    return code
 
 
 def _stopped_at(call: Call, runner: Runner, stopper: Stopper) -> str:

@@ -18,7 +18,7 @@ import fcntl
 import os
 import shutil
 import sys
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -79,6 +79,8 @@ class RunDirectory:
         answered: where each recorded answer stands in completions.jsonl.
         graded: where each final line stands in results.jsonl.
         exhausted: why the disk takes no more than what is under way; None while it is well.
+        earlier: what was spent before this process, by model.
+        last_event: what this process recorded last as an event.
         warnings: what opening found and mended or ignored, one line each.
     """
 
@@ -88,6 +90,8 @@ class RunDirectory:
         self.answered: dict[SampleKey, Place] = {}
         self.graded: dict[SampleKey, Place] = {}
         self.exhausted: StorageError | None = None
+        self.earlier: dict[str, Spent] = {}
+        self.last_event: Mapping[str, Any] | None = None
         self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
         self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
@@ -121,6 +125,7 @@ class RunDirectory:
             directory._take_over_held()
             directory._index("completions.jsonl", directory.answered, check_answer)
             directory._index("results.jsonl", directory.graded, check_result, on_result)
+            directory.earlier.update(spent(path))
         except BaseException:
             directory.close()
             raise
@@ -182,7 +187,8 @@ class RunDirectory:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         named = _key_fields(key) if key else {}
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
-        line = encode({"at": now_utc(), "kind": kind, **named, **details})
+        self.last_event = {"at": now_utc(), "kind": kind, **named, **details}
+        line = encode(self.last_event)
         try:
             self._events.append_line(line)
         except StorageError as error:
@@ -200,16 +206,6 @@ class RunDirectory:
         self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
         _merge_description(self.run, description)
         self.save()
-
-    def spent_usd(self) -> float:
-        """What recorded answers and failed calls have cost so far, in US dollars, where prices are known."""
-        total = 0.0
-        for name in ("completions.jsonl", "events.jsonl"):
-            for _, _, line in scan(self.path / name):
-                with contextlib.suppress(Flaw):
-                    cost_usd = read_record(line).get("cost_usd")
-                    total += cost_usd if isinstance(cost_usd, int | float) else 0.0
-        return total
 
     def store_prompt(self, prompt: Prompt) -> None:
         """Keep a prompt's text under its hash, once, so that a record leads back to what was sent."""
@@ -360,6 +356,32 @@ def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
             yield read_key(record), record
 
 
+@dataclass(slots=True)
+class Spent:
+    """What one model's calls have taken so far; a cost of 0 may mean that no price is known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+def spent(directory: Path) -> dict[str, Spent]:
+    """Tokens of recorded answers, and what they and failed calls have cost, by model."""
+    found: dict[str, Spent] = {}
+    for name in ("completions.jsonl", "events.jsonl"):
+        for _, _, line in scan(directory / name):
+            if name == "events.jsonl" and b'"cost_usd"' not in line:
+                continue
+            with contextlib.suppress(Flaw, TypeError):
+                record = read_record(line)
+                one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
+                usage = record.get("usage") or {}
+                one.input_tokens += usage.get("input_tokens") or 0
+                one.output_tokens += usage.get("output_tokens") or 0
+                one.cost_usd += record.get("cost_usd") or 0.0
+    return found
+
+
 def stored_prompt(directory: Path, sha256: str) -> str | None:
     """The text of a prompt that the run sent; None when the directory does not hold it."""
     try:
@@ -394,6 +416,23 @@ def _lock(path: Path) -> int:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
+
+
+def owner_of(path: Path) -> int | None:
+    """The process that holds a run directory now, if one does; nothing is written."""
+    try:
+        descriptor = os.open(path / ".lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        return int(owner) if owner.isdecimal() else 0
+    else:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def opened_run(path: Path) -> dict[str, Any]:

@@ -138,7 +138,8 @@ async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitSta
     session = await stack.enter_async_context(open_session(os.environ))
     budget = None
     if config.budget_usd is not None:
-        budget = Budget(config.budget_usd, spent_usd=directory.spent_usd())
+        earlier_usd = sum(each.cost_usd for each in directory.earlier.values())
+        budget = Budget(config.budget_usd, spent_usd=earlier_usd)
     pools = {}
     for settings in config.models:
         provider = open_provider(settings, session=session)
@@ -249,7 +250,7 @@ def _repeated(directory: RunDirectory) -> list[tuple[str, str]]:
 
 
 def _metrics(directory: RunDirectory, recorded: Sequence[Mapping[str, Any]]) -> Any:
-    metrics = wiring.planned_metrics(directory)
+    metrics = wiring.planned_metrics(directory.run)
     for line in recorded:
         metrics.add(
             line["model"],

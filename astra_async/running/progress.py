@@ -1,36 +1,42 @@
-"""The live display: what is done, how it scores so far, and what anything is waiting for.
+"""How a run stands: gathered from its open rooms while it runs, or from the files of its directory.
 
-On a terminal a table that redraws itself; elsewhere a line a minute without control characters, or
-JSON lines with `--log-json`. Rendering is a pure function of a View, so that a slow terminal can never
-reach into the run.
+A View is plain values, so that whoever shows it (see `cli/display.py`) can never reach into the run.
 """
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import time
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections import deque
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from astra_async.running.log import encode
+from astra_async.running.directory import final_lines, spent
+from astra_async.running.log import scan
+from astra_async.running.wiring import planned_metrics
+from astra_async.types.records import Flaw, read_key, read_record, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
-    from rich.console import Console
-    from rich.table import Table
+    from astra_async.asking.throttle import PoolState
+    from astra_async.metrics import Metrics, Summary
+    from astra_async.running.directory import Spent
+    from astra_async.running.opening import OpenRun
+    from astra_async.types import SampleKey
 
-    from astra_async.types import Trouble
-
-Style = Literal["live", "lines", "json"]
-_REDRAW_S = 0.5
-_LINE_S = 60.0
-_MINUTE_S, _HOUR_S = 60, 3600
+_WINDOW_S = 60.0
+_RECENT_S = 600.0  # how far back a directory's pace is measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelView:
-    """One (model, format): scores are over its valid samples so far, None while there are none."""
+    """One (model, format): scores are over its valid samples so far, None while there are none.
+
+    Tokens and cost are those of the whole directory, earlier calls of the command included.
+    """
 
     model: str
     format: str
@@ -51,151 +57,243 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything the display shows at one moment."""
+    """Everything the display shows at one moment.
+
+    `graded` is false where answers are only recorded; `last` is the last trouble, `note` what is going on.
+    """
 
     models: tuple[ModelView, ...]
     planned: int
     answered: int
     final: int
-    missing: Mapping[Trouble, int] = field(default_factory=dict)
+    graded: bool = True
+    missing: Mapping[str, int] = field(default_factory=dict)
     containers: int = 0
     containers_waiting: int = 0
+    calls_per_minute: float | None = None
+    tests_per_minute: float | None = None
     elapsed_s: float = 0.0
     left_s: float | None = None
+    last: str = ""
     note: str = ""
+
+    @property
+    def done(self) -> int:
+        """Samples that need nothing more."""
+        return self.final if self.graded else self.answered
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all models; None where no price is known. A model's formats share one pool, counted once."""
+        costs = {row.model: row.cost_usd for row in self.models if row.cost_usd is not None}
+        return sum(costs.values()) if costs else None
 
 
 class Pace:
-    """Estimates the time left from what was finished since the display began."""
+    """How fast answers and verdicts come, and how long the rest takes."""
 
-    def __init__(self, final: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, answered: int, final: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began_at = clock()
-        self._began_with = final
+        self._began_with = (answered, final)
+        self._seen: deque[tuple[float, int, int]] = deque([(self._began_at, answered, final)])
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the display began."""
+        """Seconds since it began."""
         return self._clock() - self._began_at
 
-    def left_s(self, final: int, planned: int) -> float | None:
+    def per_minute(self, answered: int, final: int) -> tuple[float | None, float | None]:
+        """Answers and verdicts a minute over the last minute; None before there is a second to judge by."""
+        now = self._clock()
+        self._seen.append((now, answered, final))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - one to compare with
+            self._seen.popleft()
+        then, answered_then, final_then = self._seen[0]
+        minutes = (now - then) / 60
+        if now - then < 1:
+            return None, None
+        return (answered - answered_then) / minutes, (final - final_then) / minutes
+
+    def left_s(self, done: int, planned: int, *, graded: bool = True) -> float | None:
         """Seconds until `planned` at the average pace so far; None before anything was finished."""
-        done = final - self._began_with
-        return self.elapsed_s / done * (planned - final) if done > 0 else None
+        fresh = done - self._began_with[1 if graded else 0]
+        return self.elapsed_s / fresh * (planned - done) if fresh > 0 else None
 
 
-async def display(view: Callable[[], View], console: Console, style: Style) -> None:
-    """Show the view until cancelled, and once more then."""
-    if style == "live":
-        await _display_live(view, console)
-    else:
-        await _display_lines(view, console, style)
-
-
-def line(view: View) -> str:
-    """The view in one line of plain text."""
-    scores = ", ".join(
-        f"{row.model}/{row.format} {_percent(row.mean_score)} ({row.final}/{row.planned})"
-        for row in view.models
+def view_of(opened: OpenRun, pace: Pace, *, stopping: bool) -> View:
+    """A run as it stands; scores and completeness cover everything the directory plans."""
+    runner, sandbox = opened.runner, opened.sandbox
+    tally = runner.tally
+    shown = set(runner.plan.models)
+    calls, tests = pace.per_minute(tally.answered, tally.final)
+    done = tally.final if sandbox else tally.answered
+    return View(
+        models=tuple(
+            _open_row(opened, summary) for summary in runner.metrics.summaries() if summary.model in shown
+        ),
+        planned=tally.planned,
+        answered=tally.answered,
+        final=tally.final,
+        graded=sandbox is not None,
+        missing={kind: count for kind, count in tally.missing.items() if count},
+        containers=sandbox.running if sandbox else 0,
+        containers_waiting=max(0, tally.grading - sandbox.running) if sandbox else 0,
+        calls_per_minute=calls,
+        tests_per_minute=tests if sandbox else None,
+        elapsed_s=pace.elapsed_s,
+        left_s=pace.left_s(done, tally.planned, graded=sandbox is not None),
+        last=_said(runner.directory.last_event),
+        note="stopping" if stopping else "",
     )
-    return (
-        f"{view.final}/{view.planned} samples, {view.answered} answers; {scores}; {_counts(view)}; "
-        f"{duration(view.elapsed_s)} elapsed, {duration(view.left_s)} left{_note(view)}"
+
+
+def view_of_directory(path: Path) -> View:
+    """A run as its files tell, be it running, finished or killed; nothing is locked or changed."""
+    run = read_run(path / "run.json")
+    metrics, earlier = planned_metrics(run), spent(path)
+    answered = {_key(record) for record in _records(path / "completions.jsonl")} - {None}
+    times = _add_results(path, metrics)
+    events = list(_records(path / "events.jsonl"))
+    summaries = metrics.summaries()
+    planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
+    seconds = _since(run.get("created_at"), [*times, *(each.get("at", "") for each in events[-1:])])
+    per_minute = _recent_per_minute(times)
+    return View(
+        models=tuple(_with_spent(_row(summary), earlier.get(summary.model)) for summary in summaries),
+        planned=planned,
+        answered=max(len(answered), final),
+        final=final,
+        missing=_missing(events, {key for key in answered if key}),
+        tests_per_minute=per_minute,
+        elapsed_s=seconds,
+        left_s=60 * (planned - final) / per_minute if per_minute else None,
+        last=_said(events[-1] if events else None),
     )
 
 
-def table(view: View) -> Table:
-    """The view as a table."""
-    from rich.table import Table
-
-    grid = Table(
-        title=f"{view.final} of {view.planned} samples", title_justify="left", caption=_caption(view)
-    )
-    grid.caption_justify = "left"
-    for name in ("model", "samples", "score", "pass@1", "calls", "tokens in/out", "429", "cost", "state"):
-        grid.add_column(
-            name, justify="left" if name in ("model", "state") else "right", no_wrap=name != "state"
-        )
-    for row in view.models:
-        grid.add_row(*_cells(row))
-    return grid
+def _add_results(path: Path, metrics: Metrics) -> list[str]:
+    """Adds every final line to the metrics; returns when they were finished."""
+    times = []
+    for key, line in final_lines(path):
+        outcome: dict[str, Any] = {name: line[name] for name in ("status", "failure")}
+        metrics.add(key.model, key.format, key.problem_id, line["passed"], line["total"], **outcome)
+        times.append(str(line.get("finished_at", "")))
+    return times
 
 
-def duration(seconds: float | None) -> str:
-    """Seconds as a person would say them: `45 s`, `3 min 05 s`, `2 h 07 min`; `?` for None."""
-    if seconds is None:
-        return "?"
-    whole = round(seconds)
-    if whole < _MINUTE_S:
-        return f"{whole} s"
-    if whole < _HOUR_S:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    for _, _, line in scan(path):
+        with contextlib.suppress(Flaw):  # told by whoever resumes or reports
+            yield read_record(line)
 
 
-async def _display_live(view: Callable[[], View], console: Console) -> None:
-    from rich.live import Live
-
-    with Live(table(view()), console=console, auto_refresh=False, transient=True) as live:
-        try:
-            while True:
-                await asyncio.sleep(_REDRAW_S)
-                live.update(table(view()), refresh=True)
-        finally:
-            live.update(table(view()), refresh=True)
-
-
-async def _display_lines(view: Callable[[], View], console: Console, style: Style) -> None:
-    def write() -> None:
-        text = encode(asdict(view())).decode() if style == "json" else line(view())
-        console.file.write(text + "\n")
-        console.file.flush()
-
+def _key(record: dict[str, Any]) -> SampleKey | None:
     try:
-        while True:
-            await asyncio.sleep(_LINE_S)
-            write()
-    finally:
-        write()
+        return read_key(record)
+    except Flaw:
+        return None
 
 
-def _cells(row: ModelView) -> tuple[str, ...]:
-    return (
-        f"{row.model} ({row.format})",
-        f"{row.final}/{row.planned}",
-        _percent(row.mean_score),
-        _percent(row.pass_at_1),
-        f"{row.in_flight}/{row.concurrency}" + (f" +{row.waiting}" if row.waiting else ""),
-        f"{_thousands(row.tokens_in)}/{_thousands(row.tokens_out)}",
-        str(row.rate_limited),
-        "" if row.cost_usd is None else f"${row.cost_usd:.2f}",
-        row.state,
+def _missing(events: list[dict[str, Any]], answered: set[SampleKey]) -> dict[str, int]:
+    """Keys that some trouble left without an answer, by its kind; those answered later do not count."""
+    kinds = {"provider_error", "project_error", "sandbox_error"}
+    last = {key: event["kind"] for event in events if event.get("kind") in kinds and (key := _key(event))}
+    found: dict[str, int] = {}
+    for key, kind in last.items():
+        if key not in answered:
+            found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def _since(began: object, times: list[str]) -> float:
+    ends = [seconds for text in times if (seconds := _seconds(text)) is not None]
+    start = _seconds(str(began))
+    return max(0.0, max(ends) - start) if ends and start is not None else 0.0
+
+
+def _recent_per_minute(times: list[str]) -> float | None:
+    """Verdicts a minute in the last minutes of a run's life."""
+    seconds = sorted(second for text in times if (second := _seconds(text)) is not None)
+    recent = [second for second in seconds if second > seconds[-1] - _RECENT_S] if seconds else []
+    span = recent[-1] - recent[0] if recent else 0
+    return 60 * (len(recent) - 1) / span if span > 0 else None
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _said(event: Mapping[str, Any] | None) -> str:
+    """An event in one line: when, what, whom, and what was said."""
+    if event is None:
+        return ""
+    seconds = _seconds(str(event.get("at", "")))
+    clock = f"{datetime.fromtimestamp(seconds, UTC).astimezone():%H:%M:%S} " if seconds is not None else ""
+    who = event.get("model") or event.get("pool") or event.get("problem_id") or ""
+    detail = " ".join(str(event.get("detail") or "").split())
+    return f"{clock}{event.get('kind', '')} {who}: {detail}".replace("_", " ", 1).rstrip(": ")
+
+
+def _row(summary: Summary) -> ModelView:
+    return ModelView(
+        model=summary.model,
+        format=summary.format,
+        final=summary.valid,
+        planned=summary.planned,
+        mean_score=summary.mean_score,
+        pass_at_1=summary.pass_at_1,
     )
 
 
-def _caption(view: View) -> str:
-    return f"{_counts(view)}; {duration(view.elapsed_s)} elapsed, {duration(view.left_s)} left{_note(view)}"
+def _with_spent(view: ModelView, earlier: Spent | None) -> ModelView:
+    if earlier is None:
+        return view
+    return replace(
+        view,
+        tokens_in=view.tokens_in + earlier.input_tokens,
+        tokens_out=view.tokens_out + earlier.output_tokens,
+        cost_usd=(view.cost_usd or 0) + earlier.cost_usd if earlier.cost_usd else view.cost_usd,
+    )
 
 
-def _counts(view: View) -> str:
-    waiting = f" (+{view.containers_waiting} waiting)" if view.containers_waiting else ""
-    parts = [f"{view.containers} containers{waiting}"]
-    retries = sum(row.retries for row in view.models)
-    if retries:
-        parts.append(f"{retries} retries")
-    parts += [f"{count} {kind}" for kind, count in view.missing.items() if count]
-    return ", ".join(parts)
+def _open_row(opened: OpenRun, summary: Summary) -> ModelView:
+    pool = opened.pools.get(summary.model)
+    if pool is None:
+        return _row(summary)
+    view = _with_spent(
+        _with_pool(_row(summary), pool.state), opened.runner.directory.earlier.get(summary.model)
+    )
+    return replace(view, state="stopping") if opened.runner.stopping.is_set() else view
 
 
-def _note(view: View) -> str:
-    return f"; {view.note}" if view.note else ""
+def _with_pool(view: ModelView, state: PoolState) -> ModelView:
+    return replace(
+        view,
+        in_flight=state.in_flight,
+        concurrency=state.limit,
+        waiting=state.waiting,
+        tokens_in=state.input_tokens,
+        tokens_out=state.output_tokens,
+        rate_limited=state.rate_limited,
+        retries=state.retries,
+        cost_usd=state.cost_usd or None,
+        state=_why(state),
+    )
 
 
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _thousands(count: int) -> str:
-    if count < 1000:  # noqa: PLR2004 - below a thousand as it is
-        return str(count)
-    return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"  # noqa: PLR2004 - a million
+def _why(state: PoolState) -> str:
+    """What the model's calls wait for, as a person would say it."""
+    if state.dead:
+        return state.dead
+    if state.paused_for_s > 0:
+        return f"paused {state.paused_for_s:.0f} s: {state.pause_reason}"
+    if not (state.in_flight or state.waiting):
+        return ""
+    rate = f", {state.tokens_per_minute / 1000:.0f}k tokens/min" if state.calls_ok else ""
+    buckets = ", ".join(f"{bucket.dimension} {bucket.level:,.0f}" for bucket in state.buckets)
+    levels = f" ({buckets})" if buckets else ""
+    return (f"waits for {state.held_by}{levels}" if state.held_by else "running") + rate

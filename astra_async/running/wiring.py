@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.problems.fetch import Store
     from astra_async.problems.prepare import Prepared
-    from astra_async.running.directory import RunDirectory
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import ModelSettings, Problem
 
@@ -192,9 +191,8 @@ def _recorded_root(projects: str) -> str:
     return public_url(projects) if "://" in projects else str(Path(projects).resolve())
 
 
-def planned_metrics(directory: RunDirectory) -> Metrics:
+def planned_metrics(run: Mapping[str, Any]) -> Metrics:
     """Metrics for everything that run.json plans: all models, formats, problems, the largest K."""
-    run = directory.run
     problems = dict.fromkeys(run["problems"], run["samples"])
     return Metrics(
         {(model["name"], fmt): dict(problems) for model in run["models"] for fmt in run["formats"]}

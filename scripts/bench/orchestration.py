@@ -140,14 +140,13 @@ async def _show(runner: Runner, pools: Mapping[str, Pool]) -> None:
 
     from rich.console import Console
 
-    from astra_async.cli.signals import Stopper
-    from astra_async.cli.viewing import view_of
-    from astra_async.running.progress import Pace, display
+    from astra_async.cli.display import Display
+    from astra_async.running.progress import Pace, view_of
 
     opened = cast("OpenRun", SimpleNamespace(runner=runner, pools=pools, sandbox=None))
-    pace, stopper = Pace(runner.tally.final), Stopper(on_late=lambda: None)
+    pace = Pace(runner.tally.answered, runner.tally.final)
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
-    await display(lambda: view_of(opened, pace, stopper), console, "live")
+    await Display(console, "live").show(lambda: view_of(opened, pace, stopping=False))
 
 
 class InMemoryProvider:

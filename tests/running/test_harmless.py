@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from astra_async.errors import ContainerLost, PoolUnusable
-from astra_async.running.directory import RunDirectory
+from astra_async.running.directory import RunDirectory, spent
 from astra_async.types import Completion, Execution, Job, ModelRequest
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
 from in_memory import run_in_memory
@@ -216,7 +216,7 @@ async def test_what_a_pool_that_ends_has_cost_counts_after_a_resume(tmp_path: Pa
         tmp_path, {"m": ScriptedPool(costly)}, CountingSandbox(), problem_ids=("p1",), samples=3
     )
     directory = RunDirectory.open(tmp_path)
-    assert directory.spent_usd() == pytest.approx(0.001 + 2 * 0.25)
+    assert sum(each.cost_usd for each in spent(directory.path).values()) == pytest.approx(0.001 + 2 * 0.25)
     directory.close()
 
 

@@ -137,7 +137,7 @@ def test_an_answer_stays_although_what_stands_beside_it_is_damaged(tmp_path: Pat
     path.write_bytes(b"\xef\xbb\xbf" + orjson.dumps(line) + b"\n")
     with closing(RunDirectory.open(tmp_path)) as directory:
         assert directory.completion(key)[0].text == "<solution/>"
-        assert directory.spent_usd() == 0
+        assert sum(each.cost_usd for each in directory.earlier.values()) == 0
 
 
 @pytest.mark.parametrize(

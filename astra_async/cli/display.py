@@ -1,0 +1,255 @@
+"""The live display: on a terminal it redraws itself; elsewhere a line a minute, or JSON with `--log-json`.
+
+Every number is whole at any width: columns that do not fit are left out, a model's name or a message is what
+gives way. After a resize it is drawn anew: how a terminal re-wraps what stood there is its own affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal
+
+from astra_async.cli.console import harmless
+from astra_async.running.log import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.live import Live
+
+    from astra_async.running.progress import ModelView, View
+
+Style = Literal["live", "lines", "json"]
+_REDRAW_S = 0.5
+_LINE_S = 60.0
+_MINUTE_S, _HOUR_S = 60, 3600
+_LEAST_NAME = 12
+_LEAST_STATE = 24
+_KEPT_MESSAGES = 50
+_LEAST_BAR = 10
+# Which numbers give way first on a narrow terminal; samples and score always stay.
+_OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost")
+
+
+class Display:
+    """Shows a run to whoever started it, and what is said meanwhile above it."""
+
+    def __init__(self, console: Console, style: Style) -> None:
+        self._console = console
+        self._style = style
+        self._said: deque[str] = deque(maxlen=_KEPT_MESSAGES)
+
+    def say(self, text: str) -> None:
+        """One line for the person who waits."""
+        self._said.append(text)
+        self._console.print(text, soft_wrap=True)
+
+    async def show(self, view: Callable[[], View]) -> None:
+        """Show the view until cancelled, and once more then."""
+        if self._style == "live":
+            await self._live(view)
+        else:
+            await self._lines(view)
+
+    async def _live(self, view: Callable[[], View]) -> None:
+        size, live = self._console.size, _started(view(), self._console)
+        try:
+            while True:
+                await asyncio.sleep(_REDRAW_S)
+                if self._console.size != size:
+                    size, live = self._console.size, self._anew(live, view())
+                live.update(Screen(view()), refresh=True)
+        finally:
+            if self._console.size != size:
+                live = self._anew(live, view())
+            live.update(Screen(view()), refresh=True)
+            live.stop()
+
+    def _anew(self, live: Live, view: View) -> Live:
+        """Clear what the terminal made of the old screen, and say again what was said."""
+        live.stop()
+        self._console.clear()
+        for text in self._said:
+            self._console.print(text, soft_wrap=True)
+        return _started(view, self._console)
+
+    async def _lines(self, view: Callable[[], View]) -> None:
+        def write() -> None:
+            text = encode(asdict(view())).decode() if self._style == "json" else harmless(line(view()))
+            self._console.file.write(text + "\n")
+            self._console.file.flush()
+
+        try:
+            while True:
+                await asyncio.sleep(_LINE_S)
+                write()
+        finally:
+            write()
+
+
+class Screen:
+    """A view drawn for the console's width and height."""
+
+    def __init__(self, view: View, *, live: bool = True) -> None:
+        """Without `live` nothing is said of what only a running program has: containers, time left."""
+        self._view = view
+        self._live = live
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The bar, what happens, the models and what they wait for; never wider or higher than the room."""
+        from rich.text import Text
+
+        width = max(1, options.max_width - 1)  # the last column makes some terminals wrap
+        head = [_bar(self._view, width), *_packed(list(_facts(self._view, live=self._live)), width)]
+        tail = [f"last: {self._view.last}"] if self._view.last else []
+        room = max(1, console.height - len(head) - len(tail) - 2)
+        for text in (*head, *_models(self._view.models, width, room), *tail):
+            shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
+            shown.truncate(width, overflow="ellipsis")
+            yield shown
+
+
+def line(view: View) -> str:
+    """The view in one line of plain text."""
+    scores = ", ".join(
+        f"{row.model}/{row.format} {_percent(row.mean_score)} ({row.final}/{row.planned})"
+        for row in view.models
+    )
+    return "; ".join(
+        filter(
+            None,
+            (
+                f"{view.final}/{view.planned} samples, {view.answered} answers",
+                scores,
+                ", ".join(_counts(view)),
+                f"{duration(view.elapsed_s)} elapsed, {duration(view.left_s)} left",
+                view.note,
+            ),
+        )
+    )
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a person would say them: `45 s`, `3 min 05 s`, `2 h 07 min`; `?` for None."""
+    if seconds is None:
+        return "?"
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def _started(view: View, console: Console) -> Live:
+    from rich.live import Live
+
+    live = Live(Screen(view), console=console, auto_refresh=False, transient=True, redirect_stdout=False)
+    live.start(refresh=True)
+    return live
+
+
+def _bar(view: View, width: int) -> str:
+    share = view.done / view.planned if view.planned else 1.0
+    what = "samples" if view.graded else "answers"
+    words = f"{view.done} of {view.planned} {what}, {int(100 * share)} %"
+    room = width - len(words) - 3
+    if room < _LEAST_BAR:
+        return words
+    full = int(share * room)
+    return f"[{'#' * full}{'-' * (room - full)}] {words}"
+
+
+def _facts(view: View, *, live: bool) -> Iterator[str]:
+    if view.note:
+        yield view.note
+    yield f"{duration(view.elapsed_s)} so far" + (f", {duration(view.left_s)} left" if live else "")
+    if view.calls_per_minute is not None:
+        yield f"{view.calls_per_minute:.0f} answers/min"
+    if view.tests_per_minute is not None:
+        yield f"{view.tests_per_minute:.0f} tested/min"
+    if view.cost_usd is not None:
+        yield f"${view.cost_usd:.2f}"
+    if view.graded and view.answered > view.final:
+        yield f"{view.answered - view.final} answered and not graded"
+    yield from _counts(view)
+
+
+def _counts(view: View) -> Iterator[str]:
+    if view.graded and (view.containers or view.containers_waiting):
+        waiting = f" (+{view.containers_waiting} waiting)" if view.containers_waiting else ""
+        yield f"{view.containers} containers{waiting}"
+    retries = sum({row.model: row.retries for row in view.models}.values())
+    if retries:
+        yield f"{retries} retries"
+    yield from (f"{count} {kind.replace('_', ' ')}" for kind, count in view.missing.items() if count)
+
+
+def _packed(parts: Sequence[str], width: int) -> list[str]:
+    """The parts in as few lines as they fit into, none of them broken."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + 3 + len(part) <= width:
+            lines[-1] += f" | {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
+def _models(rows: Sequence[ModelView], width: int, room: int) -> list[str]:
+    """A table of models and formats: as many columns as the width allows, as many rows as the height does."""
+    cells = [_cells(row) for row in rows]
+    names = [name for name in cells[0] if name != "model"] if cells else []
+    widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in names}
+    for name in _OPTIONAL:
+        if _LEAST_NAME + sum(widths[each] + 2 for each in names) > width:
+            names.remove(name)
+    numbers = sum(widths[name] + 2 for name in names)
+    longest = max((len(row["model"]) for row in cells), default=0)
+    name_width = max(_LEAST_NAME, min(longest, width - numbers))
+    left = width - name_width - numbers - 2
+    state_width = left if left >= _LEAST_STATE else 0
+    lines = [_line({name: name for name in ("model", *names)}, names, widths, name_width)]
+    for row, shown in zip(rows, cells, strict=True):
+        text = _line(shown, names, widths, name_width)
+        lines.append(f"{text}  {_cut(row.state, state_width)}".rstrip() if state_width else text)
+        if row.state and not state_width and not row.state.startswith("running"):
+            lines.append(f"  {row.state}")
+    if len(lines) > room:
+        lines = [*lines[: max(1, room - 1)], f"... and {len(lines) - max(1, room - 1)} more lines"]
+    return lines
+
+
+def _line(cells: dict[str, str], names: Sequence[str], widths: dict[str, int], name_width: int) -> str:
+    name = _cut(cells["model"], name_width).ljust(name_width)
+    return name + "".join(f"  {cells[each].rjust(widths[each])}" for each in names)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "\u2026"
+
+
+def _cells(row: ModelView) -> dict[str, str]:
+    return {
+        "model": f"{row.model} ({row.format})",
+        "samples": f"{row.final}/{row.planned}",
+        "score": _percent(row.mean_score),
+        "pass@1": _percent(row.pass_at_1),
+        "calls": f"{row.in_flight}/{row.concurrency}" + (f" +{row.waiting}" if row.waiting else ""),
+        "tokens in/out": f"{_thousands(row.tokens_in)}/{_thousands(row.tokens_out)}",
+        "429": str(row.rate_limited),
+        "cost": "" if row.cost_usd is None else f"${row.cost_usd:.2f}",
+    }
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _thousands(count: int) -> str:
+    if count < 1000:  # noqa: PLR2004 - below a thousand as it is
+        return str(count)
+    return f"{count / 1000:.0f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"  # noqa: PLR2004 - a million

@@ -1,0 +1,120 @@
+"""`astra status`: a directory that is running, was stopped, or is complete, from its files alone."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from astra_async.cli.status import status
+from astra_async.errors import UsageError
+from astra_async.running.directory import RunDirectory, Spent
+from astra_async.running.fingerprint import Parts
+from astra_async.types import Completion, Result, SampleKey, Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMPLETION = Completion(
+    text="<solution/>",
+    finish_reason="stop",
+    usage=Usage(input_tokens=7000, output_tokens=300),
+    returned_model="m",
+    ttft_s=0.1,
+    latency_s=1,
+    cost_usd=0.25,
+)
+RESULT = Result(
+    schema=1,
+    model="m",
+    format="xml",
+    problem_id="p",
+    sample=0,
+    status="scored",
+    failure=None,
+    passed=2,
+    total=2,
+    score=1,
+    finished_at="2026-11-20T10:00:00.000Z",
+)
+
+
+def begun(path: Path, answered: int = 0, graded: int = 0) -> RunDirectory:
+    """Two problems with two samples each, and so many answers and verdicts."""
+    directory = RunDirectory.open(path)
+    parts = Parts(models={"m": {}}, formats={"xml": {}}, problems={"p": {}, "q": {}}, grading={})
+    directory.extend(parts, {"models": [{"name": "m"}], "problems": {"p": {}, "q": {}}}, 2)
+    keys = [SampleKey("m", "xml", problem, sample) for sample in range(2) for problem in "pq"]
+    for number, key in enumerate(keys):
+        if number < answered:
+            directory.record_completion(key, COMPLETION, "0" * 64)
+        if number < graded:
+            directory.record_result(replace(RESULT, problem_id=key.problem_id, sample=key.sample))
+    return directory
+
+
+def shown(path: Path) -> str:
+    done = CliRunner().invoke(status, [str(path)], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_a_running_directory_names_its_process_and_is_not_disturbed(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=3, graded=1)) as directory:
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        text = shown(tmp_path)
+        assert f"running, process {os.getpid()}" in text
+        assert "1 of 4 samples, 25 %" in text
+        assert "2 answered and not graded" in text
+        assert "100.0 %" in text
+        assert "next:" not in text
+        directory.record_event("rate_limited", pool="m", detail="HTTP 429")
+        assert "rate limited m: HTTP 429" in shown(tmp_path)
+        assert {path: path.read_bytes() for path in before if path.name != "events.jsonl"} == {
+            path: content for path, content in before.items() if path.name != "events.jsonl"
+        }
+
+
+@pytest.mark.parametrize(
+    ("answered", "graded", "said"),
+    [
+        (4, 4, "complete"),
+        (4, 1, "without --generate-only grades the answers"),
+        (2, 1, "once more, goes on where it stopped"),
+    ],
+)
+def test_a_directory_that_nobody_runs_says_what_to_do_next(
+    tmp_path: Path, answered: int, graded: int, said: str
+) -> None:
+    begun(tmp_path, answered, graded).close()
+    text = shown(tmp_path)
+    assert said in text
+    assert f"{7 * answered}k/{300 * answered}".replace("1200", "1k") in text
+    assert f"${0.25 * answered:.2f}" in text
+    assert f"next: astra report {tmp_path}" in text or graded < 4
+
+
+def test_a_sample_is_missing_until_it_is_answered(tmp_path: Path) -> None:
+    key = SampleKey("m", "xml", "q", 1)
+    with closing(begun(tmp_path, answered=3, graded=3)) as directory:
+        directory.record_event("provider_error", key, detail="HTTP 500")
+        assert "1 provider error" in shown(tmp_path)
+        directory.record_completion(key, COMPLETION, "0" * 64)
+        assert "1 provider error" not in shown(tmp_path)
+
+
+def test_what_was_spent_before_is_known_after_a_resume(tmp_path: Path) -> None:
+    with closing(begun(tmp_path, answered=2)) as directory:
+        directory.record_event("call_failed", pool="m", cost_usd=0.5)
+        assert directory.earlier == {}
+    with closing(RunDirectory.open(tmp_path)) as directory:
+        assert directory.earlier == {"m": Spent(input_tokens=14_000, output_tokens=600, cost_usd=1.0)}
+
+
+def test_another_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run directory"):
+        shown(tmp_path)
