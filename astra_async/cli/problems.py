@@ -9,6 +9,7 @@ import click
 
 from astra_async.cli.console import open_console
 from astra_async.cli.options import config_options
+from astra_async.integrity.twin import survey
 from astra_async.overlay import integrate
 from astra_async.problems import select
 from astra_async.problems.prepare import problem_description
@@ -50,7 +51,7 @@ async def _show(config: RunConfig, found: ProblemSet) -> int:
         console.print(f"not used: {', '.join(found.unused)}")
     for warning in found.warnings:
         console.print(f"warning: {warning}")
-    table = Table("id", "name", "main skill", "sub-skills", "tests", "files", "characters", "image")
+    table = Table("id", "name", "main skill", "sub-skills", "tests", "twin", "files", "characters", "image")
     for problem in chosen:
         if problem.id in ready:
             table.add_row(*_row(ready[problem.id]))
@@ -72,10 +73,20 @@ def _row(item: Prepared) -> tuple[str, ...]:
         problem.main_skill,
         ", ".join(problem.sub_skills),
         str(len(problem.tests) or "?"),
+        _twin(item),
         str(len(prompt.files)),
         str(len(prompt.text)),
         problem.image,
     )
+
+
+def _twin(item: Prepared) -> str:
+    """What the test files are written for, how many of their tests a twin can name, and how many not."""
+    known = survey(item.policy)
+    if not known.texts:
+        return "none"
+    unnamed = f", {len(known.left_out)} unnamed" if known.left_out else ""
+    return f"{' and '.join(known.runners) or 'by globals'} {len(known.titles)}{unnamed}"
 
 
 def _facts(item: Prepared) -> ProblemFacts:

@@ -102,6 +102,8 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         f" image {record['image_id'] or '-'}"
     )
     lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
+    if record.get("trial"):
+        lines.append(f"trial by twin: {record['trial'].replace('_', ' ')}")
     lines += [f"dropped {dropped['path']} ({dropped['reason']})" for dropped in record["dropped"]]
     lines += [f"{test['outcome']:>8}  {test['name']}" for test in sorted(record["tests"], key=_badness)]
     lines += [f"{test['outcome']:>8}  {test['name']} (extra, not counted)" for test in record["extra_tests"]]

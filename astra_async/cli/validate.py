@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,6 +49,8 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 
 async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
+    from astra_async.integrity.docket import Docket
+    from astra_async.integrity.trials import Trials
     from astra_async.testing.expected import Expectations
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
     from astra_async.testing.validation import Fitness, Validator
@@ -60,7 +63,8 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
             learned = Expectations(
                 Path(folder) / "expected.json", cache_root() / "expected", sandbox, config.limits
             )
-            validator = Validator(sandbox, learned, config.limits, repeat=repeat)
+            trials = Trials(sandbox, learned, config.limits, Docket(os.urandom(32)))
+            validator = Validator(sandbox, learned, config.limits, repeat=repeat, trials=trials)
             checks = [
                 validator.check(prepared[problem_id], image, _faulty(config, problem_id), on_trial=_say_trial)
                 for problem_id, image in images.items()
@@ -102,7 +106,8 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
     from rich.table import Table
 
     table = Table(
-        "problem", "T", "learned from", "untouched", "reference", "faulty", "seconds", "image MB", "verdict"
+        *("problem", "T", "twin", "learned from", "untouched", "reference", "faulty", "seconds"),
+        *("image MB", "verdict"),
     )
     for fitness in found:
         trials = {trial.name: trial for trial in fitness.trials}
@@ -111,6 +116,7 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
         table.add_row(
             fitness.problem_id,
             str(fitness.total or "?"),
+            "none" if fitness.twin_tests == 0 else str(fitness.twin_tests or "?"),
             fitness.learned_from,
             _passed(trials.get("untouched")),
             _passed(trials.get("reference")),

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 _JAVASCRIPT = ("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts")
 # Modules of this room, each with `rewrite` and `blurred`; a grammar is loaded when a problem needs it.
-_MODULES = {"py": "python_twin", "rb": "ruby_twin", **dict.fromkeys(_JAVASCRIPT, "javascript_twin")}
+_MODULES = {
+    "py": "python_twin",
+    "rb": "ruby_twin",
+    "java": "java_twin",
+    **dict.fromkeys(_JAVASCRIPT, "javascript_twin"),
+}
 
 
 def rewriter_of(path: str) -> Rewriter | None:

@@ -122,12 +122,16 @@ class Trials:
             )
             return found
 
-    async def base_of(self, prepared: Prepared, image: str) -> tuple[int, int]:
-        """Expected tests on which a trial may rest, and all of them, by the base's own twins."""
+    async def accusing(self, prepared: Prepared, image: str) -> int:
+        """On how many expected tests a trial may rest, shown by running the base's own twins.
+
+        Raises SandboxError, ExpectationError.
+        """
         case = await self._case(prepared, image)
+        if not case.known.texts:
+            return 0
         base = await self._base(case)
-        names = {test.name for test in case.expected}
-        return sum(may_accuse(name, case.names, base) for name in names), len(names)
+        return sum(may_accuse(name, case.names, base) for name in {test.name for test in case.expected})
 
     async def _try(self, case: _Case, accused: Accused, twins: int) -> Finding:
         left_out = len({test.name for test in case.expected}) - len(case.names)

@@ -18,7 +18,7 @@ import orjson
 from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics
 from astra_async.report.settings import read_settings
-from astra_async.types import REUSED, Failure, FinishReason, Format
+from astra_async.types import REUSED, Failure, FinishReason, Format, TrialState
 from astra_async.types.records import Disbelieved, Flaw, check_result, check_schema, read_key, read_record
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
+TRIALS: tuple[TrialState, ...] = get_args(TrialState)
 STATUSES: tuple[Status, ...] = ("scored", "no_solution")
 
 _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of _values
@@ -45,6 +46,9 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("failure", "B"),
     ("finish", "B"),
     ("timed_out", "B"),
+    ("trial", "B"),
+    ("trial_s", "d"),
+    ("trial_left_out", "I"),
     ("reused", "B"),  # the verdict is another sample's: the tests did not run
     ("exit_code", "f"),  # the optional numbers are floats: NaN means not recorded
     ("input_tokens", "d"),
@@ -76,6 +80,7 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
 _PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
 _DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 _NAN = float("nan")
+_TRIAL_NUMBERS = {state: number for number, state in enumerate(TRIALS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
 _FAILURE_NUMBERS = {failure: number for number, failure in enumerate(FAILURES)}
 _FINISH_NUMBERS = {finish: number for number, finish in enumerate(FINISHES)}
@@ -244,6 +249,9 @@ class _Reader:
             _FAILURE_NUMBERS[record["failure"]],
             _FINISH_NUMBERS[get("finish_reason") or "stop"],
             bool(get("timed_out")),
+            _TRIAL_NUMBERS.get(get("trial") or "", 0),
+            get("trial_s") or 0.0,
+            get("trial_left_out") or 0,
             (get("note") or "").startswith(REUSED),
             _number(get("exit_code")),
             _number(usage.get("input_tokens")),

@@ -29,7 +29,17 @@ _RECORD_CHARACTERS = 2_000  # of a result besides its answer
 _CHUNK_CHARACTERS = 1_000_000
 _FIELDS = (
     *("status", "failure", "passed", "total", "tests", "extra_tests", "exit_code", "timed_out", "repairs"),
-    *("dropped", "suspicions", "finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s"),
+    *(
+        "dropped",
+        "suspicions",
+        "trial",
+        "finish_reason",
+        "usage",
+        "cost_usd",
+        "cost_estimated",
+        "attempts",
+        "ttft_s",
+    ),
     *("latency_s", "test_s", "files_changed", "lines_written", "returned_model", "output_tail", "note"),
 )
 

@@ -13,6 +13,7 @@ from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.problems import problems_table
 from astra_async.report.published import published
+from astra_async.report.trials import trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -218,6 +219,7 @@ def _harness_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
             harness.missing_samples(entries, events),
             harness.flakiness(runs),
             harness.handling(entries),
+            trials(runs, entries),
             harness.event_counts(events),
         ),
     )

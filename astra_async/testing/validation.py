@@ -20,6 +20,7 @@ from astra_async.types import Unusable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations, Expected
     from astra_async.types import Failure, Limits, Sandbox, Solution, Verdict
@@ -62,13 +63,15 @@ class Trial:
 class Fitness:
     """What was found about one problem; `reasons` is empty when it is fit (or unverified).
 
-    `image_bytes` is the size of the image on disk, layers shared with other images included.
+    `image_bytes` is the size of the image on disk, layers shared with other images included. `twin_tests`
+    are those that a trial may rest on: 0 where the problem has no twin, None where nobody looked.
     """
 
     problem_id: str
     image: str = ""
     image_bytes: int | None = None
     total: int | None = None
+    twin_tests: int | None = None
     learned_from: str = ""
     trials: tuple[Trial, ...] = ()
     reasons: tuple[str, ...] = field(default=())
@@ -84,8 +87,17 @@ class Fitness:
 class Validator:
     """Tries candidates on problems in a sandbox."""
 
-    def __init__(self, sandbox: Sandbox, expectations: Expectations, limits: Limits, *, repeat: int) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        expectations: Expectations,
+        limits: Limits,
+        *,
+        repeat: int,
+        trials: Trials | None = None,
+    ) -> None:
         self._sandbox = sandbox
+        self._trials = trials
         self._expectations = expectations
         self._limits = limits
         self._repeat = repeat
@@ -117,6 +129,7 @@ class Validator:
             problem_id=problem_id,
             image=image,
             total=len(expected.tests),
+            twin_tests=await self._trials.accusing(prepared, image) if self._trials else None,
             learned_from=expected.source,
             trials=tuple(trials),
             reasons=(
