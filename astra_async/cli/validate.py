@@ -52,6 +52,7 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
     from astra_async.integrity.docket import Docket
     from astra_async.integrity.trials import Trials
     from astra_async.testing.expected import Expectations
+    from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
     from astra_async.testing.validation import Fitness, Validator
 
@@ -60,8 +61,10 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
     with TemporaryDirectory(prefix="astra-validate-") as folder:
         async with await DockerSandbox.open(run_id="validate", slots=config.sandboxes) as sandbox:
             images, unbuilt = await resolve_images(sandbox.engine, prepared, config.image, tell)
+            cache = cache_root() / "expected"
+            installed = InstalledModules(cache, sandbox, config.limits)
             learned = Expectations(
-                Path(folder) / "expected.json", cache_root() / "expected", sandbox, config.limits
+                Path(folder) / "expected.json", cache, sandbox, config.limits, installed=installed
             )
             trials = Trials(sandbox, learned, config.limits, Docket(os.urandom(32)))
             validator = Validator(sandbox, learned, config.limits, repeat=repeat, trials=trials)

@@ -18,6 +18,7 @@ from astra_async.running.reuse import EarlierVerdicts, recorded_lines
 from astra_async.running.runner import Plan, Runner
 from astra_async.running.sample import Asking, Workshop
 from astra_async.testing.expected import Expectations
+from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import TIMEOUT_REPEATED, Timeouts, Turns
 
 if TYPE_CHECKING:
@@ -214,8 +215,10 @@ def _workshop(
     *,
     recorded: Sequence[Mapping[str, Any]],
 ) -> Workshop:
+    cache = wiring.cache_root() / "expected"
+    installed = InstalledModules(cache, sandbox, config.limits)
     learned = Expectations(
-        directory.path / "expected.json", wiring.cache_root() / "expected", sandbox, config.limits
+        directory.path / "expected.json", cache, sandbox, config.limits, installed=installed
     )
     trials = None
     if config.canary != "off":

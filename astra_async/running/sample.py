@@ -181,6 +181,7 @@ async def grade_sample(
     passage = passage or _Unhindered()
     image = workshop.images[key.problem_id]
     expected = await workshop.expectations.of(prepared, image)
+    prepared = await workshop.expectations.fitted(prepared, image)
     async with AsyncExitStack() as reading:
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)

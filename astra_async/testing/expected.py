@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.problems.prepare import Prepared
+    from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.verdict import Tested
     from astra_async.types import Limits, Sandbox
 
@@ -55,11 +56,20 @@ class Expected:
 class Expectations:
     """Learns each problem's expected tests once; keeps them in `expected.json` and in the cache."""
 
-    def __init__(self, path: Path, cache: Path, sandbox: Sandbox, limits: Limits) -> None:
+    def __init__(
+        self,
+        path: Path,
+        cache: Path,
+        sandbox: Sandbox,
+        limits: Limits,
+        *,
+        installed: InstalledModules | None = None,
+    ) -> None:
         self._path = path
         self._cache = cache
         self._sandbox = sandbox
         self._limits = limits
+        self._installed = installed
         self._known: dict[str, Expected] = {}
         self._failed: dict[str, ExpectationError] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -79,6 +89,10 @@ class Expectations:
                     self._failed[problem_id] = error
                     raise
             return self._known[problem_id]
+
+    async def fitted(self, prepared: Prepared, image: str) -> Prepared:
+        """The problem with rules that know what its image holds. Raises SandboxError."""
+        return await self._installed.fitted(prepared, image) if self._installed else prepared
 
     async def untouched(self, prepared: Prepared, image: str) -> int:
         """How many tests the untouched project passes. Raises ExpectationError or SandboxError."""
@@ -138,7 +152,8 @@ class Expectations:
     async def _pristine_run(self, prepared: Prepared, image: str) -> tuple[Source, Tested]:
         """The reference's run if there is one and it reports anything, else the untouched project's."""
         if prepared.reference is not None:
-            integrated = integrate(prepared.project, prepared.reference, prepared.policy)
+            policy = (await self.fitted(prepared, image)).policy
+            integrated = integrate(prepared.project, prepared.reference, policy)
             if not isinstance(integrated, Unusable):
                 tested = await run_tests(self._sandbox, prepared, image, integrated.files, self._limits)
                 if _whole(tested):

@@ -114,6 +114,7 @@ class Validator:
         problem_id = prepared.problem.id
         try:
             expected = await self._expectations.of(prepared, image)
+            prepared = await self._expectations.fitted(prepared, image)
         except (ProjectError, SandboxError) as error:
             return Fitness(problem_id=problem_id, image=image, reasons=(str(error),))
         candidates = [Candidate(name=UNTOUCHED, solution=None)]

@@ -22,6 +22,7 @@ from astra_async.problems.prepare import Prepared, prepare
 from astra_async.running.directory import RunDirectory
 from astra_async.running.sample import Workshop, grade_sample
 from astra_async.testing.expected import Expectations
+from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Limits, Problem, Project, ProjectFile, Result, SampleKey, Solution
 from fakes import MemorySource, completion
@@ -150,7 +151,11 @@ class Courtroom:
 
     def workshop(self, *, limits: Limits = LIMITS, everybody: bool = True) -> Workshop:
         learned = Expectations(
-            self.directory.path / "expected.json", self.directory.path / "cache", self.sandbox, limits
+            self.directory.path / "expected.json",
+            self.directory.path / "cache",
+            self.sandbox,
+            limits,
+            installed=InstalledModules(self.directory.path / "cache", self.sandbox, limits),
         )
         return Workshop(
             sandbox=self.sandbox,
