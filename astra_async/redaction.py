@@ -154,6 +154,11 @@ def public_url(url: str) -> str:
     return _mask_known(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "&".join(pairs), "")))
 
 
+def public_text(text: str) -> str:
+    """What was typed as an address, and may be none: without what stands before an `@` or after a `?`."""
+    return re.sub(r"\?[^\s'\"]+", f"?{MASK}", re.sub(r"[^\s'\"/]+@", f"{MASK}@", text))
+
+
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers fit for a record: the value itself where it cannot be a secret, else the beginning of its hash.
 

@@ -99,7 +99,12 @@ async def open_run(
             plan,
             directory,
             _metrics(directory, recorded),
-            asking=Asking(pools=pools, seed=config.seed, caching=_caching(plan)),
+            asking=Asking(
+                pools=pools,
+                seed=config.seed,
+                caching=_caching(plan),
+                simulated=wiring.simulated_names(config),
+            ),
             workshop=workshop,
         )
         runner.dead.update(_without_pools(config))
@@ -132,8 +137,8 @@ async def _sandbox(config: RunConfig, directory: RunDirectory, stack: AsyncExitS
 async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> dict[str, Pool]:
     """One pool for each model; a model whose key is missing stops the program before any call."""
     from astra_async.asking.providers import open_provider
+    from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.models import cost_usd
-    from astra_async.asking.providers.session import open_session
     from astra_async.asking.throttle import Budget, Pool
 
     session = await stack.enter_async_context(open_session(os.environ))

@@ -92,11 +92,15 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What asking works with: a pool by model name; `caching` names models that reuse prompts soon."""
+    """What asking works with: a pool by model name.
+
+    `caching` names models that reuse prompts soon, `simulated` those whose server is told which sample it is.
+    """
 
     pools: Mapping[str, ModelPool]
     seed: int | None = None
     caching: frozenset[str] = frozenset()
+    simulated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +160,14 @@ async def ask(key: SampleKey, prepared: Prepared, directory: RunDirectory, askin
     """Obtain the sample's answer and record it."""
     prompt = prepared.prompts[key.format]
     started_at = now_utc()
+    named = f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}"
     completion = await asking.pools[key.model].call(
         ModelRequest(
             key=key,
             prompt=prompt.text,
             prompt_sha256=prompt.sha256,
             seed=None if asking.seed is None else asking.seed + key.sample,
-            sample_header=f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}",
+            sample_header=named if key.model in asking.simulated else None,
             cache=key.model in asking.caching,
         )
     )

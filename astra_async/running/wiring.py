@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import BUNDLED, load_config, model_part
-from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
 _DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
+_SIMULATED_SOON = "http://127.0.0.1"  # its server is not started yet
 _PULL_STARTS_S = 60.0
 _NO_MODEL = "simulated/steady"  # never called
 _VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
@@ -219,16 +220,18 @@ async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
         yield replace(config, models=models)
 
 
+def simulated_names(config: RunConfig) -> frozenset[str]:
+    """The models that are played by a simulated server."""
+    return frozenset(model.name for model in config.models if _is_simulated(model, config))
+
+
 def check_models(config: RunConfig) -> None:
-    """Refuse models that cannot be called (no key, no address) before anything else is done."""
-    from astra_async.asking.providers.models import key_for
+    """Refuse models that cannot be called (no key, no address, a setting without meaning) before all else."""
+    from astra_async.asking.providers import check_settings
 
     for model in config.models:
-        if _is_simulated(model, config):
-            continue
-        if model.provider == "openai-compatible" and not model.base_url:
-            raise ConfigError(f"{model.name} needs an address: --base-url URL, or base_url in [[models]]")
-        key_for(model, os.environ)
+        will_be_simulated = _is_simulated(model, config) and not model.base_url
+        check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, os.environ)
 
 
 def resolved_models(config: RunConfig) -> RunConfig:

@@ -10,7 +10,6 @@ to set.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import NoneType, UnionType
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from urllib.parse import urlsplit
 
 from astra_async.errors import ConfigError
+from astra_async.redaction import public_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -152,8 +152,7 @@ def shown(value: object) -> str:
     """A value as a message may repeat it: what stands before an @ or after a ? may be a secret."""
     text = value if isinstance(value, str) else repr(value)
     if "@" in text or "://" in text:
-        text = re.sub(r"[^\s'\"/]+@", "***@", text)
-        text = re.sub(r"\?[^\s'\"]+", "?***", text)
+        text = public_text(text)
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
 
 

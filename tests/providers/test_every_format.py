@@ -15,8 +15,8 @@ from recorded import RECORDED, TEXT, Recorded
 from wire_server import Reply, pieces, serving
 
 from astra_async.asking.providers import open_provider
-from astra_async.asking.providers.attempt import Attempt
 from astra_async.asking.providers.gemini import GeminiReader
+from astra_async.asking.providers.reception import Reception
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import PoolUnusable, RateLimited, TransientError, TruncatedStream
 from astra_async.types import Completion, Usage
@@ -39,12 +39,12 @@ def played(
 
 
 def read(recorded: Recorded, chunks: list[bytes]) -> Answer | None:
-    attempt = Attempt(Watch(), recorded.reader(), time.monotonic)
+    reception = Reception(settings(recorded.spec), Watch(), recorded.reader(), time.monotonic)
     splitter = SseSplitter()
     for chunk in chunks:
-        attempt.take(splitter.feed(chunk))
-    attempt.take(splitter.finish())
-    return attempt.reader.answer()
+        reception.take(splitter.feed(chunk))
+    reception.take(splitter.finish())
+    return reception.reader.answer()
 
 
 @every_format

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 from provider_calls import settings
 
-from astra_async.asking.providers.failures import Failure, classify, parse_body
+from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -20,6 +20,7 @@ from astra_async.errors import (
     RequestRejected,
     TransientError,
 )
+from astra_async.redaction import keep_secret
 from astra_async.types import FinishReason, RateLimits, RateWindow
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -384,7 +385,8 @@ def test_without_another_hint_the_reset_of_what_is_used_up_counts() -> None:
 def test_a_message_is_one_short_line_without_control_characters_or_keys() -> None:
     secret = "my-own-secret"
     body = openai(f"a\nb\x1b[31m\x00c {secret} Bearer abcdefgh1 sk-proj-aaaaaaaaaaaa " + "x" * 9000)
-    error = classify(Failure(body=body, status=500, secrets=(secret,)), settings())
+    keep_secret(secret)
+    error = classify(Failure(body=body, status=500), settings())
     line = str(error)
     assert len(line) < 500
     assert line.isprintable()

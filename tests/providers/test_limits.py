@@ -5,8 +5,13 @@ from datetime import UTC, datetime
 import pytest
 from multidict import CIMultiDict
 
-from astra_async.asking.providers.hints import duration_s, number
-from astra_async.asking.providers.limits import anthropic_limits, exhausted_reset_s, openai_limits
+from astra_async.asking.providers.rate_limits import (
+    anthropic_limits,
+    duration_s,
+    exhausted_reset_s,
+    number,
+    openai_limits,
+)
 from astra_async.types import RateLimits, RateWindow
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)

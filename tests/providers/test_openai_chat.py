@@ -11,6 +11,7 @@ from wire_server import Reply, serving, sse
 from astra_async.asking.providers import open_provider
 from astra_async.asking.providers.answer import AnswerTooLong, Transcript
 from astra_async.asking.providers.openai_chat import OpenAIChat
+from astra_async.asking.providers.request_fields import encode
 from astra_async.errors import (
     ConfigError,
     Overloaded,
@@ -265,8 +266,8 @@ def test_an_endless_answer_ends() -> None:
 def test_servers_get_the_field_names_that_they_know(
     base_url: str, sent: dict[str, int], absent: set[str]
 ) -> None:
-    wire = OpenAIChat(settings(base_url=base_url, max_tokens=9), "key", official=False)
-    body = orjson.loads(wire.call(request(seed=7, cache=True)).body)
+    wire = OpenAIChat(settings(base_url=base_url, max_tokens=9), "key", environ={})
+    body = orjson.loads(encode(wire.body(request(seed=7, cache=True))))
     assert sent.items() <= body.items()
     assert not absent & body.keys()
     assert "prompt_cache_key" not in body
@@ -282,10 +283,18 @@ def test_silence_after_the_finish_reason_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("end", ["clean", "cut"])
-@pytest.mark.parametrize("stream", [sse(chunk({"content": "x"})), sse(chunk({"content": "x"}), "[DONE]")])
-def test_a_stream_without_finish_reason_is_truncated_whatever_text_came(end: str, stream: bytes) -> None:
+def test_a_stream_without_finish_reason_and_done_is_truncated_whatever_text_came(end: str) -> None:
     with pytest.raises(TruncatedStream):
-        answered(stream, end=end)
+        answered(sse(chunk({"content": "x"})), end=end)
+
+
+@pytest.mark.parametrize("end", ["clean", "cut"])
+def test_text_and_done_without_finish_reason_is_an_answer_that_says_so(end: str) -> None:
+    completion = answered(sse(chunk({"content": "x"}), "[DONE]"), end=end)
+    assert (completion.text, completion.finish_reason) == ("x", "stop")
+    assert completion.repairs == ("no_finish_reason",)
+    with pytest.raises(TruncatedStream):
+        answered(sse(chunk({}), "[DONE]"), end=end)
 
 
 def test_a_connection_cut_before_any_text_is_transient() -> None:

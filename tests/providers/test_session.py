@@ -16,8 +16,7 @@ from wire_server import Reply, serving, sse
 from yarl import URL
 
 from astra_async.asking.providers import open_provider
-from astra_async.asking.providers.addresses import address, proxy_for
-from astra_async.asking.providers.session import open_session
+from astra_async.asking.providers.connection import address, open_session, proxy_for
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
 
 if TYPE_CHECKING:

@@ -58,11 +58,11 @@ def open_provider(
 
     Args:
         settings: as `models.resolve` returned them, so that max_tokens is what the record says.
-        session: shared by all models (`session.open_session`); without it the provider opens its own.
+        session: shared by all models (`connection.open_session`); without it the provider opens its own.
         environ: where keys, proxies and certificates are named.
 
     Raises:
-        ConfigError: a key is missing, or an address cannot be used.
+        ConfigError: as `check_settings`.
     """
     from astra_async.asking.providers.models import resolve
 
@@ -71,8 +71,8 @@ def open_provider(
         from astra_async.asking.providers.bedrock import BedrockProvider
 
         return BedrockProvider(settings, environ=environ)
+    from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.exchange import HttpProvider
-    from astra_async.asking.providers.session import open_session
 
     wire = _wire_format(settings, environ)
     return HttpProvider(
@@ -84,6 +84,26 @@ def open_provider(
     )
 
 
+def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse what cannot be asked before anything else is done: no key or address, an unfit setting.
+
+    Raises:
+        ConfigError: names the model, the setting and the remedy.
+    """
+    from astra_async.asking.providers.models import resolve
+    from astra_async.asking.providers.request_fields import extra_body, extra_headers
+
+    settings = resolve(settings)
+    if settings.provider == "bedrock":
+        from astra_async.asking.providers.bedrock import BedrockProvider
+
+        BedrockProvider(settings, environ=environ)
+    else:
+        _wire_format(settings, environ)
+        extra_headers(settings, environ)
+        extra_body(settings, environ)
+
+
 def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
     from astra_async.asking.providers.models import key_for
 
@@ -92,7 +112,7 @@ def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFor
         case "openai-responses":
             from astra_async.asking.providers.openai_responses import OpenAIResponses
 
-            return OpenAIResponses(settings, key)
+            return OpenAIResponses(settings, key, environ=environ)
         case "anthropic":
             from astra_async.asking.providers.anthropic import Anthropic
 
@@ -109,5 +129,7 @@ def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFor
             from astra_async.asking.providers.openai_chat import OpenAIChat
 
             if settings.provider != "openai" and settings.base_url is None:
-                raise ConfigError(f"{settings.name} needs base_url, the address of its server")
-            return OpenAIChat(settings, key, official=settings.provider == "openai")
+                raise ConfigError(
+                    f"{settings.name} needs an address: --base-url URL, or base_url in [[models]]"
+                )
+            return OpenAIChat(settings, key, environ=environ)

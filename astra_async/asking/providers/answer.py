@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _MOST_TOKENS = 10**12
 MAX_CHARACTERS = 32 * 1024 * 1024
 
+# Repairs, by the names that records know them by.
+INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
+NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and nobody said why
+
 Json = dict[str, Any]
 
 
@@ -29,19 +33,19 @@ class StreamFault(Exception):  # noqa: N818 - names what was seen
         self.body = body
 
 
-class AnswerTooLong(ValueError):  # noqa: N818 - names what was seen
+class AnswerTooLong(Exception):  # noqa: N818 - names what was seen
     """More text than any model's limit allows: the server does not keep max_tokens."""
 
 
-class Unreadable(ValueError):  # noqa: N818 - names what was seen
-    """An event is not JSON, or not an object.
+class Unreadable(Exception):  # noqa: N818 - names what was seen
+    """An event is not JSON, not an object, or has a shape that its reader does not know.
 
     Attributes:
         excerpt: how it begins; kept out of the message, for a server may echo a key.
     """
 
-    def __init__(self, what: str, data: bytes) -> None:
-        super().__init__(f"an event of {len(data)} bytes is {what}")
+    def __init__(self, what: str, data: bytes = b"") -> None:
+        super().__init__(f"an event of {len(data)} bytes is {what}" if data else what)
         self.excerpt = data[:80].decode("utf-8", "replace")
 
 
@@ -108,29 +112,32 @@ class Reader(Protocol):
         ...
 
 
-def decode_event(data: bytes) -> Json | None:
-    """One event's JSON object; None for `[DONE]`. A list of one object, as Gemini sends errors, is opened.
+def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
+    """The JSON objects of one event, and what had to be mended; None stands for `[DONE]`.
 
+    One object, or a list of them: Gemini sends errors so, and whole answers where no events were asked for.
     orjson refuses escapes of lone surrogates and text that is not UTF-8; the standard library then
     reads what is there, because a paid answer must not be lost to an encoder.
 
     Raises:
         Unreadable: not JSON, nested too deeply, or no object.
     """
+    repairs: tuple[str, ...] = ()
     try:
         event = orjson.loads(data)
     except orjson.JSONDecodeError:
         if data.strip() == b"[DONE]":
-            return None
+            return [None], ()
+        text = data.decode("utf-8", "replace")
+        repairs = (INVALID_UTF8,) if text.count("\ufffd") > data.count(b"\xef\xbf\xbd") else ()
         try:
-            event = json.loads(data.decode("utf-8", "replace"))
+            event = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise Unreadable("not JSON", data) from error
-    if isinstance(event, list) and len(event) == 1:
-        event = event[0]
-    if not isinstance(event, dict):
+    events = event if isinstance(event, list) else [event]
+    if not events or not all(isinstance(each, dict) for each in events):
         raise Unreadable("not a JSON object", data)
-    return event
+    return events, repairs
 
 
 def mend(text: str) -> tuple[str, tuple[str, ...]]:
@@ -148,6 +155,12 @@ def mend(text: str) -> tuple[str, tuple[str, ...]]:
 def count(value: object) -> int | None:
     """A token count as providers should send it: a whole number that can be one; anything else is None."""
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
+
+
+def first_choice(choices: Any) -> Json | None:
+    """The choice or candidate that was asked for: others have an `index` above 0."""
+    found: Json | None = next((choice for choice in choices or () if not choice.get("index")), None)
+    return found
 
 
 def label(value: object) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from astra_async.asking.providers.addresses import address, without_version
 from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count, label
-from astra_async.asking.providers.exchange import Call
-from astra_async.asking.providers.limits import anthropic_limits
-from astra_async.asking.providers.openai_chat import encode
+from astra_async.asking.providers.connection import address, below, without_version
+from astra_async.asking.providers.rate_limits import anthropic_limits
+from astra_async.asking.providers.request_fields import refuse
+from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
 DEFAULT_API_VERSION = "2023-06-01"
+_LEAST_BUDGET = 1024
 
 _FINISH: dict[str, FinishReason] = {
     "max_tokens": "length",
@@ -32,39 +33,49 @@ _FINISH: dict[str, FinishReason] = {
 
 
 class Anthropic:
-    """The wire format of `anthropic/...`."""
+    """The wire format of `anthropic/...`.
+
+    Raises:
+        ConfigError: the address cannot be used, or a setting has no meaning here.
+    """
 
     charges_max_tokens = False
     cached_input_is_exempt = True
 
     def __init__(self, settings: ModelSettings, key: str | None) -> None:
         base = address(settings.base_url or BASE_URL, where=f"base_url of {settings.name}")
-        self.url = without_version(base) / "v1/messages"
-        self.secrets: tuple[str, ...] = (key,) if key else ()
-        self._settings = settings
-        self._headers = {
-            "Content-Type": "application/json",
-            "anthropic-version": settings.api_version or DEFAULT_API_VERSION,
-        }
+        refuse(
+            settings,
+            max_tokens_field="it is max_tokens: unset it",
+            organization="a key of Anthropic's belongs to a workspace: unset it",
+            project="a key of Anthropic's belongs to a workspace: unset it",
+        )
+        self.url = below(without_version(base), "v1/messages")
+        self.headers = {"anthropic-version": settings.api_version or DEFAULT_API_VERSION}
         if key:
-            self._headers["x-api-key"] = key
+            self.headers["x-api-key"] = key
+        self._settings = settings
+        self._thinking = claude_thinking(settings)
 
-    def call(self, request: ModelRequest) -> Call:
+    def body(self, request: ModelRequest) -> Json:
         """The request for one streamed answer; the marker asks to cache everything up to the prompt's end."""
         settings = self._settings
         block: Json = {"type": "text", "text": request.prompt}
         if request.cache:
             block["cache_control"] = {"type": "ephemeral"}
-        fields: Json = {
+        return {
             "model": settings.model,
             "max_tokens": settings.max_tokens,
-            "temperature": settings.temperature,
+            "system": settings.system_prompt,
             "messages": [{"role": "user", "content": [block]}],
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "top_k": settings.top_k,
+            "stop_sequences": list(settings.stop) or None,
+            "service_tier": settings.service_tier,
+            **self._thinking,
             "stream": True,
         }
-        if settings.reasoning_effort is not None:
-            fields["output_config"] = {"effort": settings.reasoning_effort}
-        return Call(url=self.url, headers=self._headers, body=encode(fields))
 
     def reader(self) -> MessageReader:
         """A fresh reader for one answer."""
@@ -75,8 +86,38 @@ class Anthropic:
         return anthropic_limits(headers, datetime.now(UTC))
 
 
+def claude_thinking(settings: ModelSettings) -> Json:
+    """How a Claude model is told to think, here and at Bedrock: `thinking`, and effort beside it.
+
+    `adaptive` is for Claude 4.6 and later, a budget for models before 4.7; without either it is the model's
+    own default, which is not to think for most.
+
+    Raises:
+        ConfigError: a budget beside `thinking`, under 1,024 tokens, or not under max_tokens.
+    """
+    fields: Json = {}
+    budget = settings.thinking_budget
+    if settings.thinking is not None and budget is not None:
+        raise ConfigError(f"{settings.name}: thinking and thinking_budget exclude each other: unset one")
+    if budget is not None:
+        if budget < _LEAST_BUDGET or budget >= (settings.max_tokens or budget + 1):
+            raise ConfigError(
+                f"{settings.name}: thinking_budget = {budget}: {_LEAST_BUDGET} is the least, and max_tokens"
+                f" ({settings.max_tokens}) has to be larger, for it holds thinking and answer"
+            )
+        fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    elif settings.thinking is not None:
+        fields["thinking"] = {"type": "disabled" if settings.thinking == "off" else settings.thinking}
+    if settings.reasoning_effort is not None:
+        fields["output_config"] = {"effort": settings.reasoning_effort}
+    return fields
+
+
 class MessageReader:
-    """Events of one message -> an Answer. `message_stop` is the end; unknown events say nothing."""
+    """Events of one message -> an Answer. `message_stop` is the end; unknown events say nothing.
+
+    A whole message, from a server that does not stream, is read as well.
+    """
 
     __slots__ = ("_model", "_stop", "_usage", "done", "transcript")
 
@@ -104,6 +145,8 @@ class MessageReader:
             self._count(event.get("usage"))
         elif kind == "message_stop":
             self.done = True
+        elif kind == "message":
+            self._whole(event)
         elif kind == "error" or event.get("error"):
             raise StreamFault(event)
 
@@ -131,12 +174,20 @@ class MessageReader:
             finish = "context_exceeded"
         return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self._model)
 
+    def _whole(self, message: Json) -> None:
+        self._model = label(message.get("model"))
+        self._count(message.get("usage"))
+        for block in message["content"]:
+            self._delta(block)
+        self._stop = message["stop_reason"]
+        self.done = True
+
     def _delta(self, delta: Json) -> None:
         """A piece of a block, or a block as it starts; all but text is thinking."""
         text = delta.get("text")
         if text and delta.get("type") in {"text_delta", "text"}:
             self.transcript.add(text)
-        elif delta.get("type") == "thinking_delta":
+        elif delta.get("type") in {"thinking_delta", "thinking"}:
             self.transcript.begun = True
 
     def _count(self, usage: Json | None) -> None:

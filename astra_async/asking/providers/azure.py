@@ -1,7 +1,7 @@
 """Azure OpenAI: chat completions of a deployment, with Azure's address, key header and filters.
 
 A prompt that Azure filters comes back as HTTP 400 `content_filter`: a result. Reset headers are whole
-seconds, negative limits mean none (`limits`). Its newer `/openai/v1` interface is that of
+seconds, negative limits mean none (`rate_limits`). Its newer `/openai/v1` interface is that of
 `openai-compatible` with `api_key_env = "AZURE_OPENAI_API_KEY"`.
 """
 
@@ -10,15 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from astra_async.asking.providers.addresses import address
-from astra_async.asking.providers.exchange import Call
-from astra_async.asking.providers.limits import openai_limits
-from astra_async.asking.providers.openai_chat import ChatReader, chat_fields, encode
+from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.openai_chat import ChatReader, chat_fields, refuse_thinking
+from astra_async.asking.providers.rate_limits import openai_limits
+from astra_async.asking.providers.request_fields import refuse
 from astra_async.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from astra_async.asking.providers.answer import Json
     from astra_async.types import ModelRequest, ModelSettings, RateLimits
 
 DEFAULT_API_VERSION = "2024-10-21"  # the last stable version of the deployments interface
@@ -31,7 +32,7 @@ class Azure:
     OPENAI_API_VERSION, else DEFAULT_API_VERSION.
 
     Raises:
-        ConfigError: no address is given.
+        ConfigError: no address is given, or a setting has no meaning here.
     """
 
     charges_max_tokens = True
@@ -42,21 +43,25 @@ class Azure:
         if not endpoint:
             raise ConfigError(f"{settings.name} needs endpoint in [[models]], or AZURE_OPENAI_ENDPOINT")
         base = address(endpoint, where=f"endpoint of {settings.name}")
+        refuse_thinking(settings)
+        refuse(
+            settings,
+            top_k="OpenAI has no such parameter: unset it",
+            organization="Azure knows resources and deployments: unset it",
+            project="Azure knows resources and deployments: unset it",
+        )
         version = settings.api_version or environ.get("OPENAI_API_VERSION") or DEFAULT_API_VERSION
         path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
-        self.url = base.joinpath(path, encoded=True).with_query({"api-version": version})
-        self.secrets: tuple[str, ...] = (key,) if key else ()
+        self.url = below(base, path, **{"api-version": version})
+        self.headers = {"api-key": key} if key else {}
         self._settings = settings
-        self._headers = {"Content-Type": "application/json"}
-        if key:
-            self._headers["api-key"] = key
 
-    def call(self, request: ModelRequest) -> Call:
+    def body(self, request: ModelRequest) -> Json:
         """The request for one streamed answer; the deployment names the model."""
         fields = chat_fields(self._settings, request, {"include_usage": True})
-        fields["max_completion_tokens"] = self._settings.max_tokens
+        fields[self._settings.max_tokens_field or "max_completion_tokens"] = self._settings.max_tokens
         fields["seed"] = request.seed
-        return Call(url=self.url, headers=self._headers, body=encode(fields))
+        return fields
 
     def reader(self) -> ChatReader:
         """A fresh reader for one answer."""

@@ -1,35 +1,47 @@
 """Amazon Bedrock's Converse interface through aioboto3: ConverseStream, or Converse for models without it.
 
 The AWS library signs, finds credentials and decodes the event stream; it is told to try once, to leave
-silence to `patience`, and to keep as many connections as the pool may have calls in flight.
-Bedrock announces no limits and gives no hint how long to wait.
+silence to `Patience`, and to keep as many connections as the pool may have calls in flight. Fields and
+headers that it does not know are laid over the request before it is signed. Bedrock announces no limits and
+gives no hint how long to wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
+from contextvars import ContextVar
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from astra_async.asking.providers.addresses import address, is_local
-from astra_async.asking.providers.answer import AnswerTooLong, Json, StreamFault
-from astra_async.asking.providers.attempt import Attempt
+import orjson
+
+from astra_async.asking.providers.answer import Unreadable
+from astra_async.asking.providers.anthropic import claude_thinking
+from astra_async.asking.providers.connection import address, certificate_bundle, is_local
 from astra_async.asking.providers.converse import ConverseReader
-from astra_async.asking.providers.exchange import CONNECT_TIMEOUT_S, WHOLE_ATTEMPT_FACTOR
-from astra_async.asking.providers.failures import Failure, classify
-from astra_async.asking.providers.patience import Patience
-from astra_async.asking.providers.session import certificate_bundle
-from astra_async.errors import ConfigError, PoolUnusable, ProviderError, TransientError, TruncatedStream
-from astra_async.redaction import one_line
+from astra_async.asking.providers.error_meaning import Failure
+from astra_async.asking.providers.reception import (
+    BROKEN,
+    CONNECT_TIMEOUT_S,
+    WHOLE_ATTEMPT_FACTOR,
+    Cut,
+    Patience,
+    Reception,
+)
+from astra_async.asking.providers.request_fields import extra_body, extra_headers, laid_over, refuse
+from astra_async.errors import PoolUnusable, ProviderError, TruncatedStream
+from astra_async.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from astra_async.asking.providers.answer import Json
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
 _CACHING = ("anthropic.claude", "amazon.nova")  # other models reject a cache point
+_sample_header: ContextVar[str | None] = ContextVar("sample_header", default=None)
 
 
 class BedrockProvider:
@@ -60,10 +72,12 @@ class BedrockProvider:
         self._clock = clock
         endpoint = settings.endpoint or settings.base_url
         self._endpoint = address(endpoint, where=f"endpoint of {settings.name}") if endpoint else None
-        self._extra = _model_fields(settings)
-        self._secrets = tuple(
-            environ[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN") if environ.get(name)
-        )
+        self._model_fields = _model_fields(settings)
+        self._headers = extra_headers(settings, environ)
+        self._body = extra_body(settings, environ)
+        if settings.service_tier is not None:  # unknown to the pinned library
+            self._body = laid_over({"serviceTier": {"type": settings.service_tier}}, self._body)
+        keep_secrets_of(environ)
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._opened: Any = None
@@ -75,88 +89,82 @@ class BedrockProvider:
         Raises:
             ProviderError: as HttpProvider.complete.
         """
-        attempt = Attempt(watch, ConverseReader(), self._clock)
-        silence_s = self._settings.timeout_s
-        patience = Patience(silence_s=silence_s, whole_s=WHOLE_ATTEMPT_FACTOR * silence_s)
+        reception = Reception(self._settings, watch, ConverseReader(), self._clock)
+        patience = Patience(silence_s=self._settings.timeout_s)
+        _sample_header.set(request.sample_header)
         try:
-            return await self._converse(self._arguments(request), attempt, patience)
-        except StreamFault as fault:
-            return self._verdict(Failure(body=fault.body, secrets=self._secrets), attempt, fault)
-        except AnswerTooLong as error:
-            attempt.tell()  # what is thrown away is paid for
-            self._fail(TruncatedStream, str(error), attempt, error)
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
+            with _library():
+                client = await self._client()
+            async with patience:
+                await self._receive(client, self._arguments(request), reception, patience)
+        except Cut as cut:
+            return _cut(cut, reception, patience)
+        except BROKEN as error:
+            return reception.broken(error)
         except TimeoutError as error:
-            text = "no end in time" if patience.is_over else "no byte in time"
-            kind = TruncatedStream if attempt.streaming else TransientError
-            self._fail(kind, f"{text} (timeout_s in [[models]])", attempt, error)
+            if not patience.is_lost:
+                raise
+            return reception.broken(error, patience.said())
+        whole = reception.whole()
+        if whole is None:
+            raise reception.problem(TruncatedStream, "the stream ended without its stop reason")
+        return whole
 
     async def close(self) -> None:
         """Close the client's connections."""
         self._opened = None
         await self._stack.aclose()
 
-    async def _converse(self, arguments: Json, attempt: Attempt, patience: Patience) -> Completion:
-        import aiohttp
-        from botocore.eventstream import ParserError
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            client = await self._client()
-            async with patience:
-                await self._receive(client, arguments, attempt, patience)
-        except ClientError as error:  # also an exception inside the event stream
-            return self._verdict(_failure(error, self._secrets), attempt, error)
-        except BotoCoreError as error:
-            self._fail(*_trouble(error), attempt, error)
-        except ParserError as error:
-            self._fail(TransientError, f"the event stream is broken ({error})", attempt, error)
-        except TimeoutError:
-            raise  # silence, told by `complete`: it is an OSError and a ClientError as well
-        except (aiohttp.ClientError, OSError) as error:
-            kind = TruncatedStream if attempt.streaming else TransientError
-            self._fail(kind, f"the connection failed ({type(error).__name__}: {error})", attempt, error)
-        answer = attempt.reader.answer()
-        if answer is None:
-            self._fail(TruncatedStream, "the stream ended without its stop reason", attempt)
-        return attempt.completion(answer, self._clock())
-
-    async def _receive(self, client: Any, arguments: Json, attempt: Attempt, patience: Patience) -> None:
-        from botocore.exceptions import ClientError
-
+    async def _receive(self, client: Any, arguments: Json, reception: Reception, patience: Patience) -> None:
         if self._streams:
             try:
-                response = await client.converse_stream(**arguments)
-            except ClientError as error:
-                if not _cannot_stream(error):
+                with _library():
+                    response = await client.converse_stream(**arguments)
+            except Cut as cut:
+                if not _cannot_stream(cut.__cause__):
                     raise
                 self._streams = False
             else:
-                return await _read_stream(response["stream"], attempt, patience)
-        attempt.reader.feed(await client.converse(**arguments))
-        attempt.tell()
-        return None
+                return await _read_stream(response["stream"], reception, patience)
+        with _library():
+            response = await client.converse(**arguments)
+        return reception.feed(response)
 
     def _arguments(self, request: ModelRequest) -> Json:
         settings = self._settings
         content: list[Json] = [{"text": request.prompt}]
         if request.cache and any(family in settings.model for family in _CACHING):
             content.append({"cachePoint": {"type": "default"}})
-        limits: Json = {"maxTokens": settings.max_tokens}
-        if settings.temperature is not None:
-            limits["temperature"] = settings.temperature
-        arguments: Json = {
-            "modelId": settings.model,
-            "messages": [{"role": "user", "content": content}],
-            "inferenceConfig": limits,
+        limits = {
+            "maxTokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "topP": settings.top_p,
+            "stopSequences": list(settings.stop) or None,
         }
-        return {**arguments, "additionalModelRequestFields": self._extra} if self._extra else arguments
+        arguments = {
+            "modelId": settings.model,
+            "system": [{"text": settings.system_prompt}] if settings.system_prompt else None,
+            "messages": [{"role": "user", "content": content}],
+            "inferenceConfig": {name: value for name, value in limits.items() if value is not None},
+            "additionalModelRequestFields": self._model_fields or None,
+        }
+        return {name: value for name, value in arguments.items() if value is not None}
+
+    def _lay_over(self, params: Json, **_: Any) -> None:
+        """The library's `before-call`: the request is complete, and not yet signed."""
+        if self._body:
+            params["body"] = orjson.dumps(laid_over(orjson.loads(params["body"]), self._body))
+        params["headers"].update(self._headers)
+        sample = _sample_header.get()
+        if sample is not None:
+            params["headers"]["x-astra-sample"] = sample
 
     async def _client(self) -> Any:
         async with self._opening:
             if self._opened is None:
-                self._opened = await self._stack.enter_async_context(await self._new_client())
+                client = await self._stack.enter_async_context(await self._new_client())
+                client.meta.events.register("before-call.bedrock-runtime", self._lay_over)
+                self._opened = client
         return self._opened
 
     async def _new_client(self) -> Any:
@@ -190,32 +198,58 @@ class BedrockProvider:
             verify=certificate_bundle(self._environ),
         )
 
-    def _verdict(self, failure: Failure, attempt: Attempt, cause: Exception) -> Completion:
-        meant = classify(failure, self._settings)
-        if isinstance(meant, ProviderError):
-            meant.usage = attempt.billed()
-            raise meant from cause
-        return attempt.stopped(meant, self._settings.model)
 
-    def _fail(
-        self, kind: type[ProviderError], text: str, attempt: Attempt, cause: Exception | None = None
-    ) -> NoReturn:
-        line = one_line(f"{self._settings.name}: {text}", self._secrets)
-        raise kind(line, usage=attempt.billed()) from cause
+@contextmanager
+def _library() -> Iterator[None]:
+    """Around the library's calls, and nothing else: what a callback of ours raises is none of its errors."""
+    import aiohttp
+    from botocore.exceptions import BotoCoreError, ClientError
 
-
-async def _read_stream(stream: Any, attempt: Attempt, patience: Patience) -> None:
-    """Feed the attempt to the stream's end; the connection is closed when the end was not reached."""
     try:
-        async for event in stream:
+        yield
+    except (ClientError, BotoCoreError, aiohttp.ClientError, OSError) as error:
+        raise Cut from error
+
+
+async def _read_stream(stream: Any, reception: Reception, patience: Patience) -> None:
+    """Feed the reception to the stream's end; the connection is closed when the end was not reached."""
+    try:
+        events = aiter(stream)
+        while (event := await _next_event(events)) is not None:
             patience.heard()
-            attempt.reader.feed(event)
-            attempt.tell()
+            reception.feed(event)
     finally:
         stream.close()
 
 
-def _failure(error: Any, secrets: tuple[str, ...]) -> Failure:
+async def _next_event(events: Any) -> Json | None:
+    """The next event; None at the end. The library's parser raises whatever odd bytes or members make it."""
+    try:
+        with _library():
+            event: Json | None = await anext(events, None)
+    except Cut:
+        raise
+    except Exception as error:
+        raise Unreadable(f"the event stream cannot be read ({type(error).__name__}: {error})") from error
+    return event
+
+
+def _cut(cut: Cut, reception: Reception, patience: Patience) -> Completion:
+    """What the library's error means, also one within the event stream."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    error = cut.__cause__
+    if isinstance(error, ClientError):
+        return reception.whole() or reception.refused(_failure(error), error)
+    if isinstance(error, BotoCoreError):
+        kind, text = _trouble(error)
+        return reception.broken(cut, text, kind)
+    if isinstance(error, TimeoutError):
+        return reception.broken(cut, patience.said())
+    return reception.broken(cut, f"the connection failed ({type(error).__name__}: {error})")
+
+
+def _failure(error: Any) -> Failure:
     """A botocore ClientError as the classifier reads it; in the event stream names begin in lower case."""
     told = error.response.get("Error", {})
     meta = error.response.get("ResponseMetadata", {})
@@ -226,11 +260,10 @@ def _failure(error: Any, secrets: tuple[str, ...]) -> Failure:
         body=body,
         status=status if status != HTTPStatus.OK else None,  # an exception inside the stream
         headers=meta.get("HTTPHeaders") or {},
-        secrets=secrets,
     )
 
 
-def _trouble(error: Exception) -> tuple[type[ProviderError], str]:
+def _trouble(error: Exception) -> tuple[type[ProviderError] | None, str]:
     """Trouble below Bedrock: what the user must mend ends the pool, all else may pass."""
     from botocore import exceptions as known
 
@@ -244,28 +277,55 @@ def _trouble(error: Exception) -> tuple[type[ProviderError], str]:
         known.ProfileNotFound,
         known.NoRegionError,
         known.SSLError,
-        known.ParamValidationError,
         known.UnknownServiceError,
     )
     told = f"{type(error).__name__}: {error}"
     if isinstance(error, lasting):
         return PoolUnusable, f"check AWS_REGION, AWS_PROFILE and the AWS credentials ({told})"
-    return TransientError, told
+    if isinstance(error, known.ParamValidationError):
+        return PoolUnusable, f"the AWS library refuses the request: check the model's settings ({told})"
+    return None, told
 
 
 def _cannot_stream(error: Any) -> bool:
-    told = error.response.get("Error", {})
+    told = getattr(error, "response", {}).get("Error", {})
     message = str(told.get("Message") or "").lower()
     return told.get("Code") == "ValidationException" and "stream" in message and "support" in message
 
 
 def _model_fields(settings: ModelSettings) -> Json:
-    """`reasoning_effort` under the name that the model's own maker gives it."""
-    effort, model = settings.reasoning_effort, settings.model
-    if effort is None:
-        return {}
+    """Thinking, effort and top_k under the names that the model's own maker gives them.
+
+    Raises:
+        ConfigError: the maker's names are not known.
+    """
+    model = settings.model
+    refuse(
+        settings,
+        max_tokens_field="it is maxTokens: unset it",
+        organization="AWS_PROFILE chooses the account: unset it",
+        project="AWS_PROFILE chooses the account: unset it",
+    )
+    unknown = "write the maker's own fields as extra_body.additionalModelRequestFields"
     if "anthropic." in model:
-        return {"output_config": {"effort": effort}}
+        top_k = {} if settings.top_k is None else {"top_k": settings.top_k}
+        return {**claude_thinking(settings), **top_k}
+    if "amazon.nova" in model:
+        refuse(settings, thinking_budget="Nova thinks by reasoning_effort: unset it")
+        return _nova_fields(settings)
+    refuse(settings, thinking=unknown, thinking_budget=unknown, top_k=unknown)
     if "openai." in model:
-        return {"reasoning_effort": effort}
-    raise ConfigError(f"{settings.name}: reasoning_effort is not known for this Bedrock model: unset it")
+        return {} if settings.reasoning_effort is None else {"reasoning_effort": settings.reasoning_effort}
+    refuse(settings, reasoning_effort=unknown)
+    return {}
+
+
+def _nova_fields(settings: ModelSettings) -> Json:
+    """Amazon Nova (2 and later reason): `reasoningConfig`, and `topK` in a place of its own."""
+    fields: Json = {} if settings.top_k is None else {"inferenceConfig": {"topK": settings.top_k}}
+    if settings.thinking == "off":
+        fields["reasoningConfig"] = {"type": "disabled"}
+    elif settings.thinking or settings.reasoning_effort:
+        effort = {"maxReasoningEffort": settings.reasoning_effort} if settings.reasoning_effort else {}
+        fields["reasoningConfig"] = {"type": "enabled", **effort}
+    return fields

@@ -6,8 +6,10 @@ are flat, Gemini wraps in a list of one, some send a bare sentence; codes stand 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.asking.providers.answer import label
 
@@ -61,8 +63,49 @@ _STATUS_OF_CODE = {
     "AccessDeniedException": 403,
 }
 
-
 _ERROR_STATUS = range(300, 600)
+
+_OVERFLOW_CODES = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
+)
+
+# In the sentences below <p> is the prompt's tokens, <a> all tokens asked for, <w> the window, <r> what
+# some versions of vLLM call the window: what max_tokens leaves of it, or the window itself.
+_SENTENCES = (
+    # OpenAI, vLLM, DeepSeek, SGLang
+    r"maximum context length \w\w <w>.{0,60}?requested (?:a total of )?<a> tokens.{0,9}?\W<p> (?:in|tokens)",
+    r"maximum context length \w\w <w>.{0,120}?(?:resulted in|contains|least|passed) <p> (?:input )?tokens",
+    r"maximum context length \w\w <r>.{0,60}?request has <p> input tokens",
+    r"maximum context length \w\w <w>.{0,60}?requested <a> ",
+    # Anthropic
+    r"prompt is too long: <p> tokens > <w>",
+    r"exceed context limit: <p> \+ \d{1,9} > <w>",
+    # Gemini
+    r"input token count \(?<p>\)? exceeds the maximum number of tokens allowed \(?<w>",
+    # SGLang, Mistral, xAI, llama.cpp
+    r"input \(<p> tokens\) is longer than the model's context length \(<w>",
+    r"[Pp]rompt contains <p> tokens.{0,80}?too large for model with <w>",
+    r"maximum prompt length is <w> but the request contains <p>",
+    r"request \(<p> tokens\) exceeds the available context size \(<w>",
+    # TGI and Together, Cohere, Fireworks, LM Studio
+    r"`inputs` must have less than <w> tokens\. Given: <p>",
+    r"`inputs` tokens \+ `max_new_tokens` must be <= <w>\. Given: <p> `inputs`",
+    r"tokens in the prompt cannot exceed <w>.{0,40}received <p>",
+    r"prompt is too long: <p>, model maximum context length: <w>",
+    r"keep the first <p> tokens when.{0,60}context length of only <w> tokens",
+)
+_NUMBER = {f"<{name}>": rf"(?P<{name}>\d[\d,]{{0,11}})" for name in "pawr"}
+_PROMPT_ALONE = (  # no numbers, but the sentence speaks of the input only (Bedrock, Gemini, Anthropic)
+    "prompt is too long",
+    "input is too long for requested model",
+    "input length exceeds context window",
+    "input token count exceeds the maximum",
+    "exceeds the available context size",  # llama.cpp
+    "your input exceeds the context window",
+    "prompt exceeds max length",
+    "please reduce the length of the prompt",
+    "reduce the length of the messages",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +133,8 @@ class ErrorBody:
         error = {"message": error} if isinstance(error, str) else error
         error = error if isinstance(error, dict) else {}
         names = [error.get("code"), error.get("type"), error.get("status"), *_inner_codes(error)]
-        codes = [label(name) for name in names if isinstance(name, str) and name not in {"", "error"}]
+        names += [body.get("error_type"), body.get("type")] if isinstance(body, dict) else []
+        codes = [label(name) for name in names if isinstance(name, str) and _is_code(name)]
         message = error.get("message") or error.get("detail") or error.get("Message") or ""
         return cls(
             message=message if isinstance(message, str) else str(message)[:1000],
@@ -102,6 +146,34 @@ class ErrorBody:
             daily=_daily_quota(error.get("details")),
             flagged=_moderated(error.get("metadata")),
         )
+
+
+def overflow(
+    codes: frozenset[str], message: str, *, max_tokens: int | None
+) -> Literal["prompt", "max_tokens"] | None:
+    """`prompt`: too long by itself; `max_tokens`: only together with max_tokens; None: something else.
+
+    Args:
+        codes: every code and type in the error.
+        message: the error's sentence.
+        max_tokens: what the request asked for, to be taken off where only the sum is told.
+    """
+    message = message[:2000]
+    found = next((found for shape in _shapes() if (found := shape.search(message))), None)
+    if found:
+        numbers = {name: int(text.replace(",", "")) for name, text in found.groupdict().items()}
+        prompt = numbers["p"] if "p" in numbers else numbers["a"] - (max_tokens or 0)
+        window = numbers["w"] if "w" in numbers else numbers["r"] + (max_tokens or 0)
+        return "prompt" if prompt >= window else "max_tokens"
+    lower = message.lower()
+    if codes & _OVERFLOW_CODES or any(sentence in lower for sentence in _PROMPT_ALONE):
+        return "prompt"
+    return "max_tokens" if "max_tokens" in lower and "exceed context limit" in lower else None
+
+
+def _is_code(name: str) -> bool:
+    """A number repeats the status, and `error` says that there is one."""
+    return name not in {"", "error"} and not name.isdigit()
 
 
 def _inner_codes(error: Mapping[str, Any]) -> list[Any]:
@@ -139,3 +211,14 @@ def _daily_quota(details: Any) -> bool:
 def _moderated(metadata: Any) -> bool:
     """OpenRouter: 403 with the reasons for which the input was flagged."""
     return isinstance(metadata, dict) and ("flagged_input" in metadata or bool(metadata.get("reasons")))
+
+
+@cache
+def _shapes() -> tuple[re.Pattern[str], ...]:
+    shapes = []
+    for sentence in _SENTENCES:
+        shape = sentence
+        for mark, group in _NUMBER.items():
+            shape = shape.replace(mark, group)
+        shapes.append(re.compile(shape))
+    return tuple(shapes)

@@ -1,52 +1,39 @@
-"""One attempt over HTTP: send, stream, time, translate. The wire formats plug in; nothing is repeated here.
+"""One attempt over HTTP: send, stream, translate what goes wrong. Nothing is repeated here.
 
 Time-outs: `timeout_s` is the longest silence, from the request to the first byte and between any two
 bytes; a whole attempt may last six times that, so that a stream that trickles for ever ends as well (see
-`patience`).
+`Patience`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import aiohttp
+from multidict import CIMultiDict
 
-from astra_async.asking.providers.addresses import proxy_for
-from astra_async.asking.providers.answer import AnswerTooLong, StreamFault, Unreadable
-from astra_async.asking.providers.attempt import Attempt
-from astra_async.asking.providers.failures import Failure, classify, parse_body
-from astra_async.asking.providers.patience import Patience
-from astra_async.asking.providers.sse import EventTooLarge, SseSplitter
-from astra_async.errors import PoolUnusable, ProviderError, RequestRejected, TransientError, TruncatedStream
-from astra_async.redaction import one_line
+from astra_async.asking.providers.answer import Unreadable
+from astra_async.asking.providers.connection import proxy_for
+from astra_async.asking.providers.error_meaning import Failure, parse_body
+from astra_async.asking.providers.reception import BROKEN, CONNECT_TIMEOUT_S, Cut, Patience, Reception
+from astra_async.asking.providers.request_fields import encode, extra_body, extra_headers, laid_over
+from astra_async.asking.providers.sse import SseSplitter
+from astra_async.errors import PoolUnusable, TransientError, TruncatedStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from yarl import URL
 
-    from astra_async.asking.providers.answer import Reader
+    from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings, RateLimits
 
-CONNECT_TIMEOUT_S = 30.0
-WHOLE_ATTEMPT_FACTOR = 6.0
 _MAX_ERROR_BYTES = 2**20
 _DRAIN_S = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """What one request looks like on the wire."""
-
-    url: URL
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class WireFormat(Protocol):
@@ -55,10 +42,10 @@ class WireFormat(Protocol):
     charges_max_tokens: bool
     cached_input_is_exempt: bool
     url: URL
-    secrets: tuple[str, ...]
+    headers: dict[str, str]
 
-    def call(self, request: ModelRequest) -> Call:
-        """The request for one answer, streamed."""
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one answer, streamed; fields that are None are left out."""
         ...
 
     def reader(self) -> Reader:
@@ -76,6 +63,9 @@ class HttpProvider:
     Args:
         owns_session: close the session with the provider (nobody else uses it).
         clock: monotonic seconds.
+
+    Raises:
+        ConfigError: `extra_headers` or `extra_body` cannot be sent.
     """
 
     def __init__(
@@ -97,6 +87,9 @@ class HttpProvider:
         self._clock = clock
         self._proxy = proxy_for(wire.url, environ)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=None)
+        self._headers = CIMultiDict({"Content-Type": "application/json", **wire.headers})
+        self._headers.update(extra_headers(settings, environ))
+        self._extra_body = extra_body(settings, environ)
 
     async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
         """Stream one answer to its terminal marker; `ttft_s` is the first content, reasoning included.
@@ -104,118 +97,120 @@ class HttpProvider:
         Raises:
             ProviderError: the branch says what the pool should do; the message is masked and one line.
         """
-        call = self._wire.call(request)
-        attempt = Attempt(watch, self._wire.reader(), self._clock)
-        silence_s = self._settings.timeout_s
-        patience = Patience(silence_s=silence_s, whole_s=WHOLE_ATTEMPT_FACTOR * silence_s)
+        reception = Reception(self._settings, watch, self._wire.reader(), self._clock)
+        patience = Patience(silence_s=self._settings.timeout_s)
         try:
-            async with patience, self._send(call) as response:
-                patience.listen_to(response.content)
-                return await self._receive(response, attempt, patience)
-        except StreamFault as fault:
-            return self._verdict(Failure(body=fault.body, secrets=self._wire.secrets), attempt, fault)
-        except Unreadable as error:
-            self._fail(TransientError, f"{error}: {error.excerpt}", attempt, error)
-        except (EventTooLarge, AnswerTooLong) as error:
-            attempt.tell()  # what is thrown away is paid for
-            self._fail(TruncatedStream, str(error), attempt, error)
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            # The one place where a foreign event of a wrong shape ends up: readers index freely.
-            self._fail(TransientError, f"an event has an unknown shape ({error!r})", attempt, error)
+            async with patience:
+                return await self._exchange(request, reception, patience)
+        except Cut as cut:
+            return self._cut(cut, reception, patience)
+        except BROKEN as error:
+            return reception.broken(error)
         except TimeoutError as error:
-            kind = TruncatedStream if attempt.streaming else TransientError
-            self._fail(kind, self._silence(patience), attempt, error)
-        except aiohttp.ClientError as error:
-            self._fail(*_transport(error, streaming=attempt.streaming), attempt, error)
-        except OSError as error:
-            self._fail(TransientError, f"the connection failed ({error!r})", attempt, error)
+            if not patience.is_lost:
+                raise
+            return reception.broken(error, patience.said())
 
     async def close(self) -> None:
         """Close the session, if it is this provider's own."""
         if self._owns_session:
             await self._session.close()
 
-    def _send(self, call: Call) -> Any:
-        return self._session.post(
-            call.url,
-            data=call.body,
-            headers=call.headers,
+    async def _exchange(self, request: ModelRequest, reception: Reception, patience: Patience) -> Completion:
+        with _transport():
+            response = await self._send(request)
+        try:
+            patience.listen_to(response.content)
+            return await self._receive(response, reception, patience)
+        finally:
+            response.release()
+
+    async def _send(self, request: ModelRequest) -> aiohttp.ClientResponse:
+        headers = self._headers
+        if request.sample_header is not None:
+            headers = CIMultiDict(headers, **{"x-astra-sample": request.sample_header})
+        return await self._session.post(
+            self._wire.url,
+            data=encode(laid_over(self._wire.body(request), self._extra_body)),
+            headers=headers,
             timeout=self._timeout,
             proxy=self._proxy,
             allow_redirects=False,  # a redirect would carry the key to wherever it points
         )
 
     async def _receive(
-        self, response: aiohttp.ClientResponse, attempt: Attempt, patience: Patience
+        self, response: aiohttp.ClientResponse, reception: Reception, patience: Patience
     ) -> Completion:
         limits = self._wire.limits(response.headers)
         if limits is not None:
-            attempt.watch.limits(limits)
+            reception.watch.limits(limits)
         if response.status != HTTPStatus.OK:
-            return await self._refused(response, limits, attempt)
+            body = parse_body(await _read_some(response))
+            return reception.refused(
+                Failure(status=response.status, headers=response.headers, body=body, limits=limits)
+            )
         if response.content_type == "text/html":
-            self._fail(PoolUnusable, f"{self._wire.url} is a web page: check base_url", attempt)
-        await _read_stream(response.content, attempt, patience)
-        finished_s = self._clock()
-        answer = attempt.reader.answer()
-        if answer is None:
-            seen = attempt.reader.transcript.characters
-            self._fail(
-                TruncatedStream, f"the stream ended without its end mark after {seen} characters", attempt
+            raise reception.problem(PoolUnusable, f"{self._wire.url} is a web page: check base_url")
+        await _read_stream(response.content, reception, patience)
+        whole = reception.whole()
+        if whole is None:
+            seen = reception.reader.transcript.characters
+            raise reception.problem(
+                TruncatedStream, f"the stream ended without its end mark after {seen} characters"
             )
         await _drain(response.content)
-        return attempt.completion(answer, finished_s)
+        return whole
 
-    async def _refused(
-        self, response: aiohttp.ClientResponse, limits: RateLimits | None, attempt: Attempt
-    ) -> Completion:
-        try:
-            body = parse_body(await _read_some(response))
-        except (aiohttp.ClientError, TimeoutError) as error:
-            body = f"(its body could not be read: {type(error).__name__})"
-        failure = Failure(
-            status=response.status,
-            headers=response.headers,
-            body=body,
-            limits=limits,
-            secrets=self._wire.secrets,
-        )
-        return self._verdict(failure, attempt, None)
-
-    def _verdict(self, failure: Failure, attempt: Attempt, cause: Exception | None) -> Completion:
-        meant = classify(failure, self._settings, now=datetime.now(UTC))
-        if isinstance(meant, ProviderError):
-            meant.usage = attempt.billed()
-            raise meant from cause
-        return attempt.stopped(meant, self._settings.model)
-
-    def _silence(self, patience: Patience) -> str:
-        if patience.is_over:
-            return f"no end after {patience.whole_s:.0f} s, six times timeout_s in [[models]]"
-        return f"no byte for {self._settings.timeout_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
-
-    def _fail(
-        self, kind: type[ProviderError], text: str, attempt: Attempt, cause: Exception | None = None
-    ) -> NoReturn:
-        line = one_line(f"{self._settings.name}: {text}", self._wire.secrets)
-        raise kind(line, usage=attempt.billed()) from cause
+    def _cut(self, cut: Cut, reception: Reception, patience: Patience) -> Completion:
+        """The connection broke; an untrusted certificate and a proxy's refusal do not get better."""
+        error = cut.__cause__
+        if isinstance(error, TimeoutError):
+            return reception.broken(cut, patience.said())
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            text = f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
+            return reception.broken(cut, text, PoolUnusable)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
+            return reception.broken(cut, f"the proxy answered {error.status} {error.message}", kind)
+        if isinstance(error, aiohttp.InvalidURL):
+            return reception.broken(cut, f"the address cannot be used ({error})", PoolUnusable)
+        if reception.streaming:
+            return reception.broken(cut, "the connection was cut in mid-stream")
+        return reception.broken(cut, f"the connection failed ({type(error).__name__}: {error})")
 
 
-async def _read_stream(content: aiohttp.StreamReader, attempt: Attempt, patience: Patience) -> None:
-    """Feed the attempt until its reader is done or the stream ends."""
+@contextmanager
+def _transport() -> Iterator[None]:
+    """Around what touches the network, and nothing else: what a callback raises is no lost connection."""
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:
+        raise Cut from error
+
+
+async def _read_stream(content: aiohttp.StreamReader, reception: Reception, patience: Patience) -> None:
+    """Feed the reception until its reader is done or the stream ends."""
     splitter = SseSplitter()
     try:
-        while chunk := await content.readany():
+        while chunk := await _read(content):
             patience.heard()
-            attempt.take(splitter.feed(chunk))
-            if attempt.reader.done:
+            reception.take(splitter.feed(chunk))
+            if reception.reader.done:
                 return
-    except aiohttp.ClientError:
-        # The connection broke or fell silent; an answer whose end mark had arrived is whole and paid for.
-        if attempt.reader.answer() is None:
-            raise
+    except Cut:
+        _flush(splitter, reception)
+        raise
+    _flush(splitter, reception)
+
+
+def _flush(splitter: SseSplitter, reception: Reception) -> None:
     with suppress(Unreadable):  # half an event at the end: the stream was cut there
-        attempt.take(splitter.finish())
+        reception.take(splitter.finish())
+
+
+async def _read(content: aiohttp.StreamReader) -> bytes:
+    with _transport():
+        return await content.readany()
 
 
 async def _drain(content: aiohttp.StreamReader) -> None:
@@ -229,24 +224,14 @@ async def _drain(content: aiohttp.StreamReader) -> None:
 
 
 async def _read_some(response: aiohttp.ClientResponse) -> bytes:
-    """An error's body, cut where it is longer than any real one."""
+    """An error's body, cut where it is longer than any real one, or where the connection is."""
     pieces: list[bytes] = []
     size = 0
-    while size < _MAX_ERROR_BYTES and (piece := await response.content.readany()):
-        pieces.append(piece)
-        size += len(piece)
+    try:
+        while size < _MAX_ERROR_BYTES and (piece := await response.content.readany()):
+            pieces.append(piece)
+            size += len(piece)
+    except aiohttp.ClientError as error:
+        if not pieces:
+            return f"(its body could not be read: {type(error).__name__})".encode()
     return b"".join(pieces)[:_MAX_ERROR_BYTES]
-
-
-def _transport(error: aiohttp.ClientError, *, streaming: bool) -> tuple[type[ProviderError], str]:
-    """What trouble below HTTP means; an untrusted certificate and a proxy's refusal do not get better."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return PoolUnusable, f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
-        return kind, f"the proxy answered {error.status} {error.message}"
-    if isinstance(error, aiohttp.InvalidURL):
-        return RequestRejected, f"the address cannot be used ({error})"
-    if streaming:
-        return TruncatedStream, "the connection was cut in mid-stream"
-    return TransientError, f"the connection failed ({type(error).__name__}: {error})"

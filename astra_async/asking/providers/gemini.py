@@ -9,10 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from astra_async.asking.providers.addresses import address, without_version
-from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count, label
-from astra_async.asking.providers.exchange import Call
-from astra_async.asking.providers.openai_chat import encode
+from astra_async.asking.providers.answer import (
+    Answer,
+    Json,
+    StreamFault,
+    Transcript,
+    count,
+    first_choice,
+    label,
+)
+from astra_async.asking.providers.connection import address, below, without_version
+from astra_async.asking.providers.request_fields import refuse
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
@@ -38,36 +45,48 @@ _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
 
 class Gemini:
-    """The wire format of `gemini/...`; prompts are cached by the server without a marker."""
+    """The wire format of `gemini/...`; prompts are cached by the server without a marker.
+
+    Raises:
+        ConfigError: the address or the name cannot be used, or a setting has no meaning here.
+    """
 
     charges_max_tokens = False
     cached_input_is_exempt = False
 
     def __init__(self, settings: ModelSettings, key: str | None) -> None:
         base = address(settings.base_url or BASE_URL, where=f"base_url of {settings.name}")
+        refuse(
+            settings,
+            max_tokens_field="it is maxOutputTokens: unset it",
+            organization="a key of Gemini's belongs to a project: unset it",
+            project="a key of Gemini's belongs to a project: unset it",
+        )
         path = f"v1beta/{_resource(settings)}:streamGenerateContent"
-        self.url = without_version(base).joinpath(path, encoded=True).with_query(alt="sse")
-        self.secrets: tuple[str, ...] = (key,) if key else ()
+        self.url = below(without_version(base), path, alt="sse")
+        self.headers = {"x-goog-api-key": key} if key else {}
         self._settings = settings
-        self._headers = {"Content-Type": "application/json"}
-        if key:
-            self._headers["x-goog-api-key"] = key
+        self._thinking = _thinking(settings)
 
-    def call(self, request: ModelRequest) -> Call:
+    def body(self, request: ModelRequest) -> Json:
         """The request for one streamed answer."""
         settings = self._settings
-        config: Json = {"maxOutputTokens": settings.max_tokens}
-        if settings.temperature is not None:
-            config["temperature"] = settings.temperature
-        if request.seed is not None:
-            config["seed"] = request.seed & _LARGEST_SEED
-        if settings.reasoning_effort is not None:
-            config["thinkingConfig"] = _thinking(settings.reasoning_effort)
-        fields: Json = {
-            "contents": [{"role": "user", "parts": [{"text": request.prompt}]}],
-            "generationConfig": config,
+        config = {
+            "maxOutputTokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "topP": settings.top_p,
+            "topK": settings.top_k,
+            "stopSequences": list(settings.stop) or None,
+            "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
+            "thinkingConfig": self._thinking,
         }
-        return Call(url=self.url, headers=self._headers, body=encode(fields))
+        system = settings.system_prompt
+        return {
+            "systemInstruction": {"parts": [{"text": system}]} if system else None,
+            "contents": [{"role": "user", "parts": [{"text": request.prompt}]}],
+            "generationConfig": {name: value for name, value in config.items() if value is not None},
+            "serviceTier": settings.service_tier,
+        }
 
     def reader(self) -> GeminiReader:
         """A fresh reader for one answer."""
@@ -99,7 +118,7 @@ class GeminiReader:
             raise StreamFault(event)
         candidates = event.get("candidates")
         if candidates:
-            self._candidate(candidates[0])
+            self._candidate(first_choice(candidates) or {})
         elif (event.get("promptFeedback") or {}).get("blockReason"):
             self._blocked = True
         self._usage = event.get("usageMetadata") or self._usage
@@ -140,11 +159,23 @@ class GeminiReader:
             self._finish = finish
 
 
-def _thinking(effort: str) -> Json:
-    """A number is a budget of tokens (Gemini 2.5), a word a level (Gemini 3 and later)."""
-    if effort.lstrip("-").isdigit():
-        return {"thinkingBudget": int(effort)}
-    return {"thinkingLevel": effort.upper()}
+def _thinking(settings: ModelSettings) -> Json | None:
+    """A level for Gemini 3 and later, a budget of tokens for 2.5: 0 is off, -1 leaves it to the model.
+
+    Raises:
+        ConfigError: more than one of them is set.
+    """
+    named = ("reasoning_effort", "thinking_budget", "thinking")
+    given = [name for name in named if getattr(settings, name) is not None]
+    if len(given) > 1:
+        raise ConfigError(f"{settings.name}: {' and '.join(given)} exclude each other: unset one")
+    effort = settings.reasoning_effort
+    if effort is not None and not effort.lstrip("-").isdigit():
+        return {"thinkingLevel": effort.upper()}
+    if settings.thinking is not None:
+        return {"thinkingBudget": 0 if settings.thinking == "off" else -1}
+    budget = settings.thinking_budget if effort is None else int(effort)
+    return None if budget is None else {"thinkingBudget": budget}
 
 
 def _resource(settings: ModelSettings) -> str:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from yarl import URL
-
-from astra_async.asking.providers.addresses import is_local
+from astra_async.asking.providers.connection import address, is_local
 from astra_async.errors import ConfigError
+from astra_async.redaction import keep_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from yarl import URL
 
     from astra_async.types import ModelSettings, Usage
 
@@ -76,8 +77,9 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
         if key:
             if not (key.isascii() and key.isprintable()):
                 raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
+            keep_secret(key)
             return key
-    local = settings.base_url is not None and is_local(URL(settings.base_url))
+    local = bool(settings.base_url) and is_local(_base(settings))
     if settings.api_key_env is None and (settings.provider == "openai-compatible" or local):
         return None
     raise ConfigError(f"{settings.name} needs an API key: set {names[0]} in the environment")
@@ -100,20 +102,28 @@ def resolve(settings: ModelSettings) -> ModelSettings:
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
     """US dollars for one call, or None when a price or a count is unknown.
 
-    Own prices count when `price_input` and `price_output` are both set; cached input then costs
-    `price_cached_input`, or `price_input` without it.
+    Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
+    then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     if settings.price_input is not None and settings.price_output is not None:
-        cached_price = settings.price_cached_input
-        cached_price = settings.price_input if cached_price is None else cached_price
-        cached = min(usage.cached_tokens or 0, usage.input_tokens)
-        fresh = usage.input_tokens - cached
-        return (
-            fresh * settings.price_input + cached * cached_price + usage.output_tokens * settings.price_output
-        ) / 1e6
+        return _own_price(settings, usage, settings.price_input, settings.price_output)
     return _listed_price(settings, usage)
+
+
+def _own_price(settings: ModelSettings, usage: Usage, input_usd: float, output_usd: float) -> float:
+    read_usd, written_usd = settings.price_cached_input, settings.price_cache_write
+    total = usage.input_tokens or 0
+    read = min(usage.cached_tokens or 0, total)
+    written = min(usage.cache_write_tokens or 0, total - read)
+    parts = (
+        (total - read - written, input_usd),
+        (read, input_usd if read_usd is None else read_usd),
+        (written, input_usd if written_usd is None else written_usd),
+        (usage.output_tokens or 0, output_usd),
+    )
+    return sum(tokens * usd for tokens, usd in parts) / 1e6
 
 
 def _listed_price(settings: ModelSettings, usage: Usage) -> float | None:
@@ -150,7 +160,7 @@ def _context_window(settings: ModelSettings) -> int | None:
 
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:
     provider = _PRICE_PROVIDERS.get(settings.provider)
-    if provider is None and (settings.base_url is None or is_local(URL(settings.base_url))):
+    if provider is None and (settings.base_url is None or is_local(_base(settings))):
         return None
     return _lookup(settings.model, provider, None if provider else settings.base_url)
 
@@ -164,6 +174,10 @@ def _lookup(model: str, provider: str | None, base_url: str | None) -> tuple[Any
         return get_snapshot().find_provider_model(model, None, provider, base_url)
     except LookupError:
         return None
+
+
+def _base(settings: ModelSettings) -> URL:
+    return address(settings.base_url or "", where=f"base_url of {settings.name}")
 
 
 def _longest_output(model: str) -> int | None:

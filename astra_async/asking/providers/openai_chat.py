@@ -8,26 +8,36 @@ as a list of parts, a whole answer where a stream was asked for. An answer has e
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from astra_async.asking.providers.addresses import address
-from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count, label
-from astra_async.asking.providers.exchange import Call
-from astra_async.asking.providers.limits import openai_limits
+from astra_async.asking.providers.answer import (
+    NO_FINISH_REASON,
+    Answer,
+    Json,
+    StreamFault,
+    Transcript,
+    count,
+    first_choice,
+    label,
+)
+from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.rate_limits import openai_limits
+from astra_async.asking.providers.request_fields import refuse
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from yarl import URL
-
-    from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import FinishReason, MaxTokensField, ModelRequest, ModelSettings, RateLimits
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-# Behind these addresses are OpenAI's own models, of which the newer ones refuse `max_tokens`.
-_OPENAI_HOSTS = ("api.openai.com", ".openai.azure.com", ".services.ai.azure.com")
+# Behind these addresses `max_tokens` is refused by newer models, or out of date.
+_NEWER_HOSTS = (
+    *("api.openai.com", ".openai.azure.com", ".services.ai.azure.com"),
+    *("api.groq.com", "api.x.ai", "api.cerebras.ai"),
+)
+_NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
 _FINISH: dict[str, FinishReason] = {
     "stop": "stop",
@@ -46,29 +56,32 @@ class OpenAIChat:
     """The wire format of OpenAI itself (`openai/...`) and of compatible servers.
 
     Args:
-        settings: of one model; what is None there is left out of the request.
+        settings: of one model; what is not set there is left out of the request.
         key: for `Authorization: Bearer`, or None for no header.
-        official: OpenAI's own server: newer field names, cache keys, max_tokens charged at admission.
+        environ: OpenAI's own server takes OPENAI_ORG_ID and OPENAI_PROJECT_ID from it.
+
+    Raises:
+        ConfigError: the address cannot be used, or a setting has no meaning here.
     """
 
     cached_input_is_exempt = False
 
-    def __init__(self, settings: ModelSettings, key: str | None, *, official: bool) -> None:
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        self._official = settings.provider == "openai"
         base = address(settings.base_url or OPENAI_BASE_URL, where=f"base_url of {settings.name}")
-        self.charges_max_tokens = official
-        self.url: URL = base / "chat/completions"
-        self.secrets: tuple[str, ...] = (key,) if key else ()
-        self._settings = settings
-        self._official = official
         host = base.host or ""
-        self._newer_names = official or host.endswith(_OPENAI_HOSTS)
         self._mistral = host.endswith(".mistral.ai")
         self._daily_requests = host.endswith(".groq.com")
-        self._headers = {"Content-Type": "application/json"}
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
+        self._settings = settings
+        self._max_tokens_field = settings.max_tokens_field or _max_tokens_field(settings, host)
+        refuse_thinking(settings)
+        if self._official:
+            refuse(settings, top_k="OpenAI has no such parameter: unset it")
+        self.charges_max_tokens = self._official
+        self.url = below(base, "chat/completions")
+        self.headers = openai_headers(settings, key, environ)
 
-    def call(self, request: ModelRequest) -> Call:
+    def body(self, request: ModelRequest) -> Json:
         """The request for one streamed answer."""
         options: Json | None = {"include_usage": True}
         if self._official:
@@ -78,14 +91,11 @@ class OpenAIChat:
             options = None  # it refuses the field, and sends usage without being asked
         fields = chat_fields(self._settings, request, options)
         fields["model"] = self._settings.model
-        fields["max_completion_tokens" if self._newer_names else "max_tokens"] = self._settings.max_tokens
+        fields[self._max_tokens_field] = self._settings.max_tokens
         fields["random_seed" if self._mistral else "seed"] = request.seed
         if self._official and request.cache:
             fields["prompt_cache_key"] = request.prompt_sha256[:64]
-        headers = self._headers
-        if request.sample_header is not None:
-            headers = {**headers, "x-astra-sample": request.sample_header}
-        return Call(url=self.url, headers=headers, body=encode(fields))
+        return fields
 
     def reader(self) -> ChatReader:
         """A fresh reader for one answer."""
@@ -96,23 +106,55 @@ class OpenAIChat:
         return openai_limits(headers, daily_requests=self._daily_requests)
 
 
+def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Who asks: the key, and at OpenAI the organization and project, from settings or its own variables."""
+    official = settings.provider in {"openai", "openai-responses"} and settings.base_url is None
+    organization = settings.organization or (environ.get("OPENAI_ORG_ID") if official else None)
+    project = settings.project or (environ.get("OPENAI_PROJECT_ID") if official else None)
+    named = {
+        "Authorization": f"Bearer {key}" if key else None,
+        "OpenAI-Organization": organization,
+        "OpenAI-Project": project,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
 def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | None) -> Json:
-    """The fields that all servers of this format share; only what the user set."""
-    fields: Json = {
-        "messages": [{"role": "user", "content": request.prompt}],
+    """The fields that all servers of this format share; None where the user set nothing."""
+    system = [{"role": "system", "content": settings.system_prompt}] if settings.system_prompt else []
+    return {
+        "messages": [*system, {"role": "user", "content": request.prompt}],
         "stream": True,
         "stream_options": options,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "top_k": settings.top_k,
+        "stop": list(settings.stop) or None,
+        "reasoning_effort": settings.reasoning_effort,
+        "service_tier": settings.service_tier,
     }
-    if settings.temperature is not None:
-        fields["temperature"] = settings.temperature
-    if settings.reasoning_effort is not None:
-        fields["reasoning_effort"] = settings.reasoning_effort
-    return fields
 
 
-def encode(fields: Json) -> bytes:
-    """A JSON body without the fields that are None."""
-    return orjson.dumps({name: value for name, value in fields.items() if value is not None})
+def refuse_thinking(settings: ModelSettings) -> None:
+    """OpenAI's models think by effort; every compatible server has a field of its own for it.
+
+    Raises:
+        ConfigError: `thinking` or `thinking_budget` is set.
+    """
+    remedy = "set reasoning_effort instead"
+    if settings.provider == "openai-compatible":
+        remedy += ", or the server's own field in extra_body"
+    refuse(settings, thinking=remedy, thinking_budget=remedy)
+
+
+def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
+    """OpenAI's newer models refuse `max_tokens`, whoever passes it on; other servers may know no other."""
+    newer = (
+        settings.provider == "openai"
+        or host.endswith(_NEWER_HOSTS)
+        or _NEWER_MODELS.match(settings.model.rpartition("/")[2])
+    )
+    return "max_completion_tokens" if newer else "max_tokens"
 
 
 class ChatReader:
@@ -135,7 +177,7 @@ class ChatReader:
             return
         choices = event.get("choices")
         if choices and "error" not in event:
-            self._choice(choices[0])
+            self._choice(first_choice(choices) or {})
         else:
             self._other(event)
         usage = event.get("usage")
@@ -151,17 +193,23 @@ class ChatReader:
     def answer(self) -> Answer | None:
         """The answer, once its finish_reason has arrived.
 
-        Some gateways never send one: then usage and `[DONE]` after some text count as an orderly end.
+        Some gateways never send one: then `[DONE]` after some text is an orderly end, and the record says so.
         """
         text = self.transcript.text()
-        if self._finish is None and not (self.done and self._usage and text):
+        if self._finish is None and not (self.done and text):
             return None
         finish = _FINISH.get(self._finish or "", "stop")
         if self._refusal.begun:
             finish, text = "refusal", text or self._refusal.text()
         elif self._finish == "model_length" and not text:
             finish = "context_exceeded"
-        return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self._model)
+        return Answer(
+            text=text,
+            finish_reason=finish,
+            usage=self.usage(),
+            returned_model=self._model,
+            repairs=() if self._finish else (NO_FINISH_REASON,),
+        )
 
     def _choice(self, choice: Json) -> None:
         delta = choice.get("delta") or choice.get("message")
@@ -190,7 +238,7 @@ class ChatReader:
         if event.get("error") or event.get("object") == "error":
             raise StreamFault(event)
         if event.get("choices"):  # `"error": null` beside them
-            self._choice(event["choices"][0])
+            self._choice(first_choice(event["choices"]) or {})
         groq = event.get("x_groq")
         if groq and groq.get("usage"):
             self._usage = groq["usage"]

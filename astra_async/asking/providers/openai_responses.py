@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astra_async.asking.providers.addresses import address
 from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count, label
-from astra_async.asking.providers.exchange import Call
-from astra_async.asking.providers.limits import openai_limits
-from astra_async.asking.providers.openai_chat import OPENAI_BASE_URL, encode
+from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.openai_chat import OPENAI_BASE_URL, openai_headers, refuse_thinking
+from astra_async.asking.providers.rate_limits import openai_limits
+from astra_async.asking.providers.request_fields import refuse
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -25,29 +25,35 @@ _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.fa
 
 
 class OpenAIResponses:
-    """The wire format of `openai-responses/...`."""
+    """The wire format of `openai-responses/...`.
+
+    Raises:
+        ConfigError: the address cannot be used, or a setting has no meaning here.
+    """
 
     charges_max_tokens = True
     cached_input_is_exempt = False
 
-    def __init__(self, settings: ModelSettings, key: str | None) -> None:
-        self.url = (
-            address(settings.base_url or OPENAI_BASE_URL, where=f"base_url of {settings.name}") / "responses"
-        )
-        self.secrets: tuple[str, ...] = (key,) if key else ()
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        refuse_thinking(settings)
+        nothing = "the Responses interface has no such parameter: unset it, or use openai/..."
+        refuse(settings, top_k=nothing, stop=nothing, max_tokens_field="it is max_output_tokens: unset it")
+        base = address(settings.base_url or OPENAI_BASE_URL, where=f"base_url of {settings.name}")
+        self.url = below(base, "responses")
+        self.headers = openai_headers(settings, key, environ)
         self._settings = settings
-        self._headers = {"Content-Type": "application/json"}
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
 
-    def call(self, request: ModelRequest) -> Call:
+    def body(self, request: ModelRequest) -> Json:
         """The request for one streamed answer."""
         settings = self._settings
         fields: Json = {
             "model": settings.model,
             "input": request.prompt,
             "max_output_tokens": settings.max_tokens,
+            "instructions": settings.system_prompt,
             "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "service_tier": settings.service_tier,
             "store": False,
             "stream": True,
             "stream_options": {"include_obfuscation": False},
@@ -56,7 +62,7 @@ class OpenAIResponses:
             fields["reasoning"] = {"effort": settings.reasoning_effort}
         if request.cache:
             fields["prompt_cache_key"] = request.prompt_sha256[:64]
-        return Call(url=self.url, headers=self._headers, body=encode(fields))
+        return fields
 
     def reader(self) -> ResponsesReader:
         """A fresh reader for one answer."""
@@ -100,9 +106,11 @@ class ResponsesReader:
         usage = self._response.get("usage")
         if not isinstance(usage, dict):
             return Usage()
+        inputs = usage.get("input_tokens_details") or {}
         return Usage(
             input_tokens=count(usage.get("input_tokens")),
-            cached_tokens=count((usage.get("input_tokens_details") or {}).get("cached_tokens")),
+            cached_tokens=count(inputs.get("cached_tokens")),
+            cache_write_tokens=count(inputs.get("cache_write_tokens")),
             output_tokens=count(usage.get("output_tokens")),
             reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("reasoning_tokens")),
         )

@@ -1,5 +1,8 @@
 """One place that says what a provider's error means: which ProviderError, or which result.
 
+Where a 429 is handled: its meaning here (`classify`), how long to wait in `rate_limits`, what its body
+says in `error_body`; what follows for the call and its pool is the throttle's (`Judge`).
+
 Tables: OpenAI's error codes, Anthropic's error types, google.rpc codes with their details, Bedrock's
 exception names; each falls back to the HTTP status. A content filter that blocked the prompt and a prompt
 longer than the context window are the model's results (a FinishReason), everything else is raised.
@@ -9,15 +12,14 @@ Never decided by text alone where a code exists; sentences are read only for wha
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from astra_async.asking.providers.error_body import ErrorBody
-from astra_async.asking.providers.hints import body_hint_s, header_hint_s
-from astra_async.asking.providers.limits import exhausted_reset_s
-from astra_async.asking.providers.overflow import overflow
+from astra_async.asking.providers.error_body import ErrorBody, overflow
+from astra_async.asking.providers.rate_limits import body_hint_s, exhausted_reset_s, header_hint_s
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -27,6 +29,7 @@ from astra_async.errors import (
     TransientError,
 )
 from astra_async.redaction import one_line
+from astra_async.types import MaxTokensField
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,30 +93,46 @@ _POOL_SENTENCES = (  # sent without a code of their own
 _FILTER_CODES = frozenset({"content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation"})
 _OVERLOAD_CODES = frozenset({"server_is_overloaded", "overloaded_error", "engine_overloaded_error"})
 
+# A 4xx of these says that this one prompt is at fault: other prompts may be answered.
+_PROMPT_CODES = frozenset(
+    {"invalid_prompt", "string_above_max_length", "request_too_large", "moderation_blocked"}
+)
+_PROMPT_PARAMETERS = ("messages", "input", "contents", "prompt", "content")
+
 # How our settings are called in the bodies that providers quote.
 _PARAMETERS = {
     "temperature": ("temperature",),
+    "top_p": ("top_p", "topP"),
+    "top_k": ("top_k", "topK"),
+    "stop": ("stop", "stop_sequences", "stopSequences"),
+    "service_tier": ("service_tier", "serviceTier"),
+    "thinking": ("thinking", "thinking.type", "thinking.type.enabled", "thinking.type.disabled",
+                 "thinking.type.adaptive", "adaptive thinking"),
+    "thinking_budget": ("budget_tokens", "thinking.type.enabled", "thinking.budget_tokens",
+                        "thinking.enabled.budget_tokens",
+                        "thinkingBudget", "thinking_budget"),
     "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens",
                    "maxTokens"),
-    "reasoning_effort": ("reasoning_effort", "reasoning.effort", "output_config", "effort", "thinkingConfig",
-                         "thinking_config", "thinking_level", "thinking_budget"),
+    "reasoning_effort": ("reasoning_effort", "reasoning.effort", "output_config", "output_config.effort",
+                         "effort", "effort parameter", "reasoning", "thinkingConfig", "thinking_config",
+                         "thinkingLevel", "thinking_level", "reasoningConfig"),
     "seed": ("random_seed", "seed"),
+    "system_prompt": ("system", "instructions", "systemInstruction", "system_instruction"),
 }  # fmt: skip
+_NUMBERS = re.compile(r"\b[0-9a-f]{8}[-0-9a-f]{9,}|\b\w*\d[\w-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """An error as it arrived. `status` is None when it came in mid-stream, after HTTP 200.
 
-    `body` is decoded JSON where it was JSON, else text; `secrets` are masked in every message;
-    `streamed` says that a part of the answer had arrived.
+    `body` is decoded JSON where it was JSON, else text.
     """
 
     body: Any
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
     limits: RateLimits | None = None
-    secrets: tuple[str, ...] = ()
 
 
 def classify(
@@ -124,18 +143,26 @@ def classify(
     if said.codes & _FILTER_CODES or said.flagged:
         return "content_filter"
     status = failure.status or said.status
-    over = (
-        overflow(said.codes, said.message, max_tokens=settings.max_tokens)
-        if status in {400, 413, 422}
-        else None
-    )
+    over = overflow(said.codes, said.message or _text(failure), max_tokens=settings.max_tokens)
+    over = over if status in _STATUS_OF_OVERFLOW else None
     if over == "prompt":
         return "context_exceeded"
-    hint_s = _hint_s(failure, said, now or datetime.now(UTC))
-    kind = _kind(said, status, failure.headers)
-    remedy = _remedy(kind, said, status, settings) if over is None else _LOWER_MAX_TOKENS
+    kind = "request" if over else _kind(said, status, failure.headers)
+    remedy = _LOWER_MAX_TOKENS if over else _remedy(kind, said, status, settings)
     line = _line(settings, said, status, remedy, failure)
-    return _error(kind, line, status=status, code=said.code, hint_s=hint_s)
+    error = _error(kind, line, status=status, code=said.code)
+    if isinstance(error, RateLimited | Overloaded):
+        error.hint_s = _hint_s(failure, said, now or datetime.now(UTC))
+    error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message or _text(failure))
+    error.meets_all = kind == "pool" or (
+        kind == "request" and not over and not _is_of_the_prompt(said, status)
+    )
+    return error
+
+
+def likeness(kind: str, text: str) -> str:
+    """What errors that say the same have in common: the words, without numbers and names of requests."""
+    return f"{kind}: {_NUMBERS.sub('#', one_line(text))}"
 
 
 def parse_body(body: bytes) -> Any:
@@ -147,7 +174,9 @@ def parse_body(body: bytes) -> Any:
         return text
 
 
-_STATUS_OF_OVERFLOW = frozenset({400, 413, 422, 500})  # 500: llama.cpp and older servers
+# 500 and 502: llama.cpp, older servers, and gateways in front of either.
+_STATUS_OF_OVERFLOW = frozenset({400, 413, 422, 500, 502})
+_API_VERSION = re.compile(r"api[- _]versions?", re.IGNORECASE)
 _LOWER_MAX_TOKENS = (
     "prompt and max_tokens together pass the context window: set a lower max_tokens in [[models]]"
 )
@@ -201,30 +230,56 @@ def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
     return next((hint for hint in hints if hint is not None), None)
 
 
+def _is_of_the_prompt(said: ErrorBody, status: int) -> bool:
+    """Whether the error speaks of what was asked, and not of how: other prompts may be answered."""
+    return (
+        status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        or bool(said.codes & _PROMPT_CODES)
+        or "request too large" in said.message[:2000].lower()
+        or said.param.partition("[")[0].partition(".")[0] in _PROMPT_PARAMETERS
+    )
+
+
 def _remedy(kind: Kind, said: ErrorBody, status: int, settings: ModelSettings) -> str:
     if kind == "pool":
         return _pool_remedy(said, status)
     if kind != "request":
         return ""
-    for ours, theirs in _PARAMETERS.items():
-        named = said.param in theirs or any(f in said.message[:2000] for t in theirs for f in _quoted(t))
-        if named:
-            return _parameter_remedy(ours, settings)
+    message = said.message[:2000]
+    if settings.provider == "azure" and _API_VERSION.search(message):
+        return "set api_version in [[models]] to one that the message names"
+    named = [
+        ours
+        for ours, theirs in _PARAMETERS.items()
+        if said.param in theirs or any(_quotes(message, name) for name in theirs)
+    ]
+    if named:  # of several the one that the user has set
+        ours = next((name for name in named if getattr(settings, name, None) not in (None, ())), named[0])
+        return _parameter_remedy(ours, settings, message)
     return "check base_url and the model's name" if status == HTTPStatus.NOT_FOUND else ""
 
 
-def _quoted(name: str) -> tuple[str, ...]:
-    """How error messages name a parameter; a bare word would match prose (`the effort failed`)."""
-    return (f"`{name}`", f"'{name}'", f'"{name}"', f"{name}:", f".{name}", f"{name} is ")
+def _quotes(message: str, name: str) -> bool:
+    """Whether a message names a parameter; a bare word would match prose (`the effort failed`)."""
+    if " " in name:
+        return name in message
+    return bool(re.search(rf"[`'\".]{re.escape(name)}(?!\w)|(?<!\w){re.escape(name)}(?::| is )", message))
 
 
-def _parameter_remedy(name: str, settings: ModelSettings) -> str:
+def _parameter_remedy(name: str, settings: ModelSettings, message: str) -> str:
     model = settings.model
     if name == "seed":
         return f"{model} rejects `seed`: run without --seed"
     if name == "max_tokens":
+        wanted = next(
+            (field for field in get_args(MaxTokensField) if f"se '{field}' instead" in message), None
+        )
+        if wanted and settings.max_tokens_field != wanted:
+            return f'set max_tokens_field = "{wanted}" in [[models]]'
         return f"{model} rejects max_tokens = {settings.max_tokens}: set another one in [[models]]"
-    return f"{model} rejects `{name}`: unset it in [[models]]"
+    if getattr(settings, name) in (None, ()):
+        return f"{model} rejects its value of `{name}`: set another one in [[models]]"
+    return f"{model} rejects `{name}`: unset it in [[models]], or set another value"
 
 
 def _pool_remedy(said: ErrorBody, status: int) -> str:
@@ -248,16 +303,20 @@ def _pool_remedy(said: ErrorBody, status: int) -> str:
 def _line(settings: ModelSettings, said: ErrorBody, status: int, remedy: str, failure: Failure) -> str:
     name = f" {said.code}" if said.code else ""
     where = f"HTTP {status}{name}" if failure.status else f"error in mid-stream{name or f' {status}'}"
-    text = said.message or (failure.body if isinstance(failure.body, str) else "")
-    text = one_line(text, failure.secrets)
-    parts = [part for part in (remedy, text) if part]
-    return one_line(f"{settings.name}: {where}", failure.secrets) + (": " + ": ".join(parts) if parts else "")
+    text = one_line(said.message or _text(failure)).removeprefix(f"{settings.name}: ")
+    return ": ".join(part for part in (settings.name, one_line(where), remedy, text) if part)
 
 
-def _error(kind: Kind, line: str, *, status: int, code: str | None, hint_s: float | None) -> ProviderError:
-    if kind == "rate":
-        return RateLimited(line, hint_s=hint_s, status=status, code=code)
-    if kind == "overload":
-        return Overloaded(line, hint_s=hint_s, status=status, code=code)
-    raised = {"transient": TransientError, "request": RequestRejected, "pool": PoolUnusable}[kind]
-    return raised(line, status=status, code=code)
+def _text(failure: Failure) -> str:
+    return failure.body if isinstance(failure.body, str) else ""
+
+
+def _error(kind: Kind, line: str, *, status: int, code: str | None) -> ProviderError:
+    classes: dict[Kind, type[ProviderError]] = {
+        "rate": RateLimited,
+        "overload": Overloaded,
+        "transient": TransientError,
+        "request": RequestRejected,
+        "pool": PoolUnusable,
+    }
+    return classes[kind](line, status=status, code=code)

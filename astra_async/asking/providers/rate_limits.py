@@ -1,0 +1,187 @@
+"""What a provider says of its limits: announced in headers, or how long to wait, in headers and bodies.
+
+OpenAI and its relatives: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, the reset as a Go duration,
+at Azure as whole seconds. Anthropic: `anthropic-ratelimit-...`, the reset in RFC 3339. Windows of
+a minute only.
+
+Order of the hints (the throttle's rule 8): `retry-after-ms`, `retry-after` in seconds or as an HTTP date
+(RFC 9110, section 10.2.3), `RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from astra_async.types import RateLimits, RateWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# A per-minute window never needs longer to refill; one that does is per hour or per day.
+_LONGEST_RESET_S = 90.0
+_UNITS_S = {
+    "h": 3600.0,
+    "m": 60.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ns": 1e-9,
+    "d": 86400.0,
+}
+_PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?)(ms|us|µs|μs|ns|d|h|m|s)")
+_LONGEST_DURATION = 64
+_SENTENCE = re.compile(
+    r"(?:try again|retry)[ a-z]{0,30}? (?:in |after |for )?"
+    r"((?:\d{1,12}(?:\.\d{1,12})?(?:ms|h|m|s))+|\d{1,12}(?:\.\d{1,12})?)"
+    r" ?(milliseconds?|seconds?|minutes?|hours?)?",
+    re.IGNORECASE,
+)
+_WORDS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+
+
+def openai_limits(headers: Mapping[str, str], *, daily_requests: bool = False) -> RateLimits | None:
+    """Limits in OpenAI's headers, or None where there are none.
+
+    Args:
+        headers: of a response; names compare without case.
+        daily_requests: the request headers count per day (Groq): leave them out.
+    """
+    requests = None if daily_requests else _openai_window(headers, "requests")
+    tokens = _openai_window(headers, "tokens")
+    return RateLimits(requests=requests, tokens=tokens) if requests or tokens else None
+
+
+def anthropic_limits(headers: Mapping[str, str], now: datetime) -> RateLimits | None:
+    """Limits in Anthropic's headers, or None.
+
+    `tokens` repeats the most restrictive of the others, so it is used only where they are missing.
+    """
+    now = server_time(headers, now)
+    requests = _anthropic_window(headers, "requests", now)
+    inputs = _anthropic_window(headers, "input-tokens", now)
+    outputs = _anthropic_window(headers, "output-tokens", now)
+    tokens = None if inputs or outputs else _anthropic_window(headers, "tokens", now)
+    if not (requests or inputs or outputs or tokens):
+        return None
+    return RateLimits(requests=requests, input_tokens=inputs, output_tokens=outputs, tokens=tokens)
+
+
+def exhausted_reset_s(limits: RateLimits | None) -> float | None:
+    """Seconds until the dimension that is used up is open again; None when none is."""
+    if limits is None:
+        return None
+    windows = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens)
+    resets = [w.reset_s for w in windows if w and w.remaining == 0 and w.reset_s is not None]
+    return max(resets, default=None)
+
+
+def number(text: str | None) -> float | None:
+    """A finite number that is not negative, or None."""
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+def duration_s(text: str | None) -> float | None:
+    """Seconds in a Go duration (`20ms`, `6m0s`, `1h2m3s`), or in a bare number of seconds (Azure)."""
+    if text is None or len(text) > _LONGEST_DURATION:
+        return None
+    text = text.strip().replace("\u00b5", "u").replace("\u03bc", "u")  # Go writes microseconds with a mu
+    parts = _PART.findall(text)
+    if parts and "".join(n + unit for n, unit in parts) == text:
+        return sum(float(n) * _UNITS_S[unit] for n, unit in parts)
+    return number(text)
+
+
+def header_hint_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds to wait as `retry-after-ms` or `retry-after` say; None where they say nothing.
+
+    A date is compared with the response's own `Date`; `now` serves where it has none.
+    """
+    milliseconds = number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    after = headers.get("retry-after")
+    seconds = duration_s(after)
+    return seconds if seconds is not None or after is None else _until_date(after, server_time(headers, now))
+
+
+def server_time(headers: Mapping[str, str], now: datetime) -> datetime:
+    """The provider's own clock, where the response names it: ours may be wrong, or be set meanwhile."""
+    date = headers.get("Date")
+    if date is None:
+        return now
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return now
+    return moment.replace(tzinfo=UTC)
+
+
+def body_hint_s(details: Any, message: str) -> float | None:
+    """Seconds to wait as a google.rpc.RetryInfo among `details`, or else the message, says."""
+    for detail in details if isinstance(details, list) else []:
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str) and (seconds := duration_s(delay)) is not None:
+            return seconds
+    found = _SENTENCE.search(message[:2000])
+    if not found:
+        return None
+    amount, word = found.groups()
+    scale = _WORDS_S[word.lower().rstrip("s")] if word else 1.0
+    seconds = duration_s(amount)
+    return seconds * scale if seconds is not None else None
+
+
+def _openai_window(headers: Mapping[str, str], dimension: str) -> RateWindow | None:
+    limit = headers.get(f"x-ratelimit-limit-{dimension}")
+    remaining = headers.get(f"x-ratelimit-remaining-{dimension}")
+    if limit is None and remaining is None:
+        return None
+    return _window(limit, remaining, duration_s(headers.get(f"x-ratelimit-reset-{dimension}")))
+
+
+def _anthropic_window(headers: Mapping[str, str], dimension: str, now: datetime) -> RateWindow | None:
+    limit = headers.get(f"anthropic-ratelimit-{dimension}-limit")
+    remaining = headers.get(f"anthropic-ratelimit-{dimension}-remaining")
+    if limit is None and remaining is None:
+        return None
+    return _window(limit, remaining, _until(headers.get(f"anthropic-ratelimit-{dimension}-reset"), now))
+
+
+def _window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:
+    """A window, or None when it says nothing: negative limits (Azure) and longer windows are ignored."""
+    most, left = number(limit), number(remaining)
+    if most is not None and most <= 0:
+        most = None
+    if reset_s is not None and reset_s > _LONGEST_RESET_S:
+        return None
+    return RateWindow(limit=most, remaining=left, reset_s=reset_s) if most or left is not None else None
+
+
+def _until(moment: str | None, now: datetime) -> float | None:
+    if moment is None:
+        return None
+    try:
+        reset = datetime.fromisoformat(moment.strip())
+    except ValueError:
+        return None
+    return max(0.0, (reset.replace(tzinfo=reset.tzinfo or UTC) - now).total_seconds())
+
+
+def _until_date(text: str, now: datetime) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())

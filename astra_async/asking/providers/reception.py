@@ -1,0 +1,263 @@
+"""One answer on its way: what has come of it, what it comes to, how long it may be silent and may last.
+
+Rules. An answer whose end was told is whole and paid for, whatever follows it: an error, a cut, silence. What
+a provider's events make a reader raise ends this attempt and no more; what the watch raises is no event's
+fault and passes through untouched.
+
+A process that stood still (stopped and continued, its machine suspended or overwhelmed) finds its timers
+over before it has read what came meanwhile: an answer that is there, and paid for, would be thrown away. So a
+timer that comes late concludes nothing; it looks again a little later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Self
+
+import aiohttp
+
+from astra_async.asking.providers.answer import AnswerTooLong, StreamFault, Unreadable, decode_events, mend
+from astra_async.asking.providers.error_meaning import Failure, classify, likeness
+from astra_async.asking.providers.sse import EventTooLarge
+from astra_async.errors import ProviderError, TransientError, TruncatedStream
+from astra_async.redaction import one_line
+from astra_async.types import Completion, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from astra_async.asking.providers.answer import Answer, Json, Reader
+    from astra_async.asking.providers.sse import Event
+    from astra_async.types import CallWatch, FinishReason, ModelSettings
+
+CONNECT_TIMEOUT_S = 30.0
+WHOLE_ATTEMPT_FACTOR = 6.0
+_LATE_S = 1.0
+_SECOND_LOOK_S = 5.0
+_UNKNOWN = Usage()
+
+
+class Cut(Exception):  # noqa: N818 - names what was seen
+    """The transport failed, with the error that is this one's cause."""
+
+
+BROKEN = (Cut, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
+
+
+class Reception:
+    """The reader, the watch and the times of one attempt; `clock` gives monotonic seconds."""
+
+    __slots__ = ("_clock", "_first_s", "_repairs", "_settings", "_started_s", "_told", "reader", "watch")
+
+    def __init__(
+        self, settings: ModelSettings, watch: CallWatch, reader: Reader, clock: Callable[[], float]
+    ) -> None:
+        self.watch = watch
+        self.reader = reader
+        self._settings = settings
+        self._clock = clock
+        self._started_s = clock()
+        self._first_s: float | None = None
+        self._told = 0
+        self._repairs: dict[str, None] = {}
+
+    @property
+    def streaming(self) -> bool:
+        """Whether content has arrived: from then on tokens are billed."""
+        return self._first_s is not None
+
+    def take(self, events: list[Event]) -> None:
+        """Feed one chunk's events to the reader, then tell the watch once for all of them.
+
+        Raises:
+            StreamFault, Unreadable, AnswerTooLong: see `feed`.
+        """
+        try:
+            for _, data in events:
+                if data and not self.reader.done:
+                    decoded, repairs = decode_events(data)
+                    self._repairs |= dict.fromkeys(repairs)
+                    for event in decoded:
+                        self._feed(event)
+        finally:
+            self.tell()  # what came before an error was heard, and is paid for
+
+    def feed(self, event: Json) -> None:
+        """Take one event that somebody else has decoded.
+
+        Raises:
+            StreamFault, AnswerTooLong: as the reader says.
+            Unreadable: it has a shape that the reader does not know.
+        """
+        try:
+            self._feed(event)
+        finally:
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell the watch what the reader has got since the last time."""
+        transcript = self.reader.transcript
+        if transcript.begun and self._first_s is None:
+            self._first_s = self._clock()
+            self.watch.first_token()
+        if transcript.characters > self._told:
+            told, self._told = self._told, transcript.characters
+            self.watch.streamed(self._told - told)
+
+    def whole(self) -> Completion | None:
+        """The answer with its times, once its end was told; what cannot be encoded is mended and named."""
+        answer = self.reader.answer()
+        return None if answer is None else self._completion(answer)
+
+    def broken(self, error: Exception, text: str = "", kind: type[ProviderError] | None = None) -> Completion:
+        """What an attempt comes to that broke off: its answer where that is whole, a result, or an error.
+
+        `kind` and `text` say what a cut means; without them it is the connection's, and once text had come a
+        TruncatedStream.
+
+        Raises:
+            ProviderError: with the tokens that were announced before.
+        """
+        whole = None if isinstance(error, AnswerTooLong | EventTooLarge) else self.whole()
+        if whole is not None:
+            return whole
+        if isinstance(error, StreamFault):
+            return self.refused(Failure(body=error.body), error)
+        if isinstance(error, AnswerTooLong | EventTooLarge):
+            raise self.problem(TruncatedStream, str(error)) from error
+        if isinstance(error, Unreadable):
+            raise self.problem(TransientError, f"{error}: {error.excerpt}") from error
+        raise self.problem(kind or self.cut_kind, text) from error
+
+    @property
+    def cut_kind(self) -> type[ProviderError]:
+        """What a lost connection means: once content has come, the whole attempt is paid for."""
+        return TruncatedStream if self.streaming else TransientError
+
+    def refused(self, failure: Failure, cause: Exception | None = None) -> Completion:
+        """A result that came as an error: what had arrived, under the reason that the provider gave.
+
+        Raises:
+            ProviderError: the error is no result.
+        """
+        meant = classify(failure, self._settings)
+        if isinstance(meant, ProviderError):
+            meant.usage = self._billed()
+            raise meant from cause
+        return self._stopped(meant)
+
+    def problem(self, kind: type[ProviderError], text: str) -> ProviderError:
+        """An error of ours about this attempt: one line that names the model."""
+        error = kind(f"{self._settings.name}: {one_line(text)}", usage=self._billed())
+        error.likeness = likeness(kind.__name__, text)
+        return error
+
+    def _feed(self, event: Json | None) -> None:
+        try:
+            self.reader.feed(event)
+        except (AttributeError, TypeError, KeyError, IndexError, RecursionError) as error:
+            # Readers index freely: a foreign event of a wrong shape ends up here, and nothing else does.
+            raise Unreadable(f"an event has an unknown shape ({error!r})") from error
+
+    def _billed(self) -> Usage | None:
+        """Tokens of an attempt that failed, where the provider had announced some."""
+        try:
+            usage = self.reader.usage()
+        except (AttributeError, TypeError, KeyError):  # the odd event was the one that counts
+            return None
+        return None if usage == _UNKNOWN else usage
+
+    def _stopped(self, reason: FinishReason) -> Completion:
+        from astra_async.asking.providers.answer import Answer
+
+        text = self.reader.transcript.text()
+        usage = self._billed() or _UNKNOWN
+        return self._completion(
+            Answer(text=text, finish_reason=reason, usage=usage, returned_model=self._settings.model)
+        )
+
+    def _completion(self, answer: Answer) -> Completion:
+        text, repairs = mend(answer.text)
+        return Completion(
+            text=text,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            returned_model=answer.returned_model,
+            ttft_s=None if self._first_s is None else self._first_s - self._started_s,
+            latency_s=self._clock() - self._started_s,
+            repairs=(*answer.repairs, *self._repairs, *repairs),
+        )
+
+
+class Patience(AbstractAsyncContextManager["Patience"]):
+    """Bounds the block within; it raises TimeoutError there, or in the stream that it listens to.
+
+    Attributes:
+        whole_s: seconds that the block may last.
+        is_over: the block lasted longer than that.
+        is_lost: it ended the block, for that reason or for silence.
+    """
+
+    def __init__(self, *, silence_s: float, whole_s: float | None = None) -> None:
+        self.whole_s = WHOLE_ATTEMPT_FACTOR * silence_s if whole_s is None else whole_s
+        self.is_over = self.is_lost = False
+        self._silence_s = silence_s
+        self._loop = asyncio.get_running_loop()
+        self._began = self._heard_at = self._looks_at = 0.0
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+        self._content: aiohttp.StreamReader | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._timeout.__aenter__()
+        self._began = self._heard_at = self._loop.time()
+        self._look_at(self._due())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def listen_to(self, content: aiohttp.StreamReader) -> None:
+        """From now on silence ends this stream, whose reader may have all that it needs."""
+        self._content = content
+        self.heard()
+
+    def heard(self) -> None:
+        """A byte has come."""
+        self._heard_at = self._loop.time()
+
+    def said(self) -> str:
+        """Why it was lost."""
+        if self.is_over:
+            return f"no end after {self.whole_s:.0f} s, six times timeout_s in [[models]]"
+        return f"no byte for {self._silence_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
+
+    def _due(self) -> float:
+        return min(self._heard_at + self._silence_s, self._began + self.whole_s)
+
+    def _look_at(self, moment: float) -> None:
+        self._looks_at = moment
+        self._timer = self._loop.call_at(moment, self._look)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if now - self._looks_at > _LATE_S:
+            self._look_at(now + _SECOND_LOOK_S)
+        elif now < self._due():
+            self._look_at(self._due())
+        else:
+            self._conclude(now)
+
+    def _conclude(self, now: float) -> None:
+        self.is_lost = True
+        self.is_over = now >= self._began + self.whole_s
+        if self._content is None or self.is_over:
+            self._timeout.reschedule(now)
+        else:
+            self._content.set_exception(aiohttp.SocketTimeoutError("no byte came"))

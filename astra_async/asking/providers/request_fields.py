@@ -1,0 +1,115 @@
+"""What of a model's settings goes into a request whatever its wire format: what is open, and what is refused.
+
+`${VARIABLE}` in a header's value or in a text of `extra_body` stands for a variable of the environment, so
+that a secret need not stand in a file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.errors import ConfigError
+from astra_async.redaction import keep_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.asking.providers.answer import Json
+    from astra_async.types import ModelSettings
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
+# What the program itself decides: another prompt, another model, several answers, or none in a stream.
+_OURS = frozenset(
+    {
+        *("model", "modelId", "messages", "input", "contents", "prompt", "stream"),
+        *("n", "best_of", "candidateCount", "candidate_count"),
+    }
+)
+_SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+
+
+def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[str, str]:
+    """The headers of the user's own, variables replaced.
+
+    Raises:
+        ConfigError: a name or a value that HTTP cannot carry, a variable that is not set.
+    """
+    headers: dict[str, str] = {}
+    for name, value in settings.extra_headers.items():
+        where = f"{settings.name}: extra_headers: {name}"
+        if not _HEADER_NAME.fullmatch(name) or name.lower() in _SENT_BY_THE_CLIENT:
+            raise ConfigError(f"{where}: no header that can be set")
+        headers[name] = _replaced(value, environ, where)
+        if not headers[name].isprintable():
+            raise ConfigError(f"{where}: its value holds what no header can carry, such as a line break")
+    return headers
+
+
+def extra_body(settings: ModelSettings, environ: Mapping[str, str]) -> Json:
+    """The fields of the user's own, variables replaced.
+
+    Raises:
+        ConfigError: a field that the program sets itself, a variable that is not set, a date.
+    """
+    where = f"{settings.name}: extra_body"
+    taken = [name for name in settings.extra_body if name in _OURS]
+    generation = settings.extra_body.get("generationConfig")
+    taken += [name for name in generation if name in _OURS] if isinstance(generation, dict) else []
+    if taken:
+        raise ConfigError(f"{where}: {taken[0]} cannot be set: it is part of what is measured")
+    body: Json = _expanded(dict(settings.extra_body), environ, where)
+    try:
+        orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    except TypeError as error:
+        raise ConfigError(f"{where}: {error}; write it as text") from error
+    return body
+
+
+def laid_over(body: Json, extra: Mapping[str, Any]) -> Json:
+    """The body with `extra` over it: tables are merged key by key, all else is replaced."""
+    merged = dict(body)
+    for name, value in extra.items():
+        below = merged.get(name)
+        merged[name] = (
+            laid_over(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        )
+    return merged
+
+
+def encode(fields: Json) -> bytes:
+    """A JSON body without the fields that are None."""
+    return orjson.dumps({name: value for name, value in fields.items() if value is not None})
+
+
+def refuse(settings: ModelSettings, **remedies: str) -> None:
+    """Refuse settings that have no meaning in a wire format: each by its name, with what to do instead.
+
+    Raises:
+        ConfigError: one of them is set.
+    """
+    for name, remedy in remedies.items():
+        if getattr(settings, name) not in (None, (), {}):
+            raise ConfigError(f"{settings.name}: {name} has no meaning for this model: {remedy}")
+
+
+def _expanded(value: Any, environ: Mapping[str, str], where: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _expanded(inner, environ, f"{where}: {name}") for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_expanded(inner, environ, where) for inner in value]
+    return _replaced(value, environ, where) if isinstance(value, str) else value
+
+
+def _replaced(text: str, environ: Mapping[str, str], where: str) -> str:
+    def replacement(found: re.Match[str]) -> str:
+        value = environ.get(found[1], "").strip()
+        if not value:
+            raise ConfigError(f"{where}: the variable {found[1]} is not set in the environment")
+        keep_secret(value)
+        return value
+
+    return _VARIABLE.sub(replacement, text)
