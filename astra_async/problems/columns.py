@@ -11,76 +11,123 @@ from astra_async.errors import ProblemsError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Field -> names by which a column is known, best first, after `fold`. The first of each is the
-# field's own name in INTERFACE terms ("Problems CSV"); a file may have several that fit.
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question"),
-    "problem_statement": (
-        "problemstatement",
-        "statement",
-        "questionstatement",
-        "problemdescription",
-        "questiondescription",
-        "description",
-        "questiontext",
-        "problem",
-        "instructions",
-        "body",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """What a field holds, and the names by which its column is known, best first, after `fold`."""
+
+    help: str
+    names: tuple[str, ...]
+
+
+# The first name of each is the field's own; a file may have several that fit.
+COLUMNS: Mapping[str, Column] = {
+    "id": Column(
+        help="Names the problem, once; up to 200 characters on one line.",
+        names=("id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question"),
     ),
-    "project": (
-        "project",
-        "projecturl",
-        "projectzip",
-        "projectpath",
-        "projectlocation",
-        "projectfolder",
-        "projectfiles",
-        "projectfile",
-        "projects3key",
-        "s3url",
-        "s3uri",
-        "s3path",
-        "s3key",
-        "s3location",
-        "zipurl",
-        "zipfile",
-        "zip",
-        "archive",
-        "source",
-        "sourceurl",
+    "problem_statement": Column(
+        help="What the model is asked to do, as it is.",
+        names=(
+            "problemstatement",
+            "statement",
+            "questionstatement",
+            "problemdescription",
+            "questiondescription",
+            "description",
+            "questiontext",
+            "problem",
+            "instructions",
+            "body",
+        ),
     ),
-    "name": ("name", "title", "questionname", "questiontitle", "problemname", "problemtitle"),
-    "main_skill": ("mainskill", "primaryskill", "skill", "maintopic"),
-    "sub_skills": ("subskills", "subskill", "skills", "secondaryskills", "topics", "tags"),
-    "family": ("family", "subtype", "stack", "framework", "technology"),
-    "test_command": ("testcommand", "testcmd", "command", "scoringcommand", "runtests"),
-    "result_files": (
-        "resultfiles",
-        "resultfile",
-        "reportfiles",
-        "reportfile",
-        "testreports",
-        "testreport",
-        "outputfiles",
-        "outputfile",
-        "scoringfiles",
-        "reports",
-        "report",
+    "project": Column(
+        help="Folder, archive (.zip), https:// or s3:// address; relative to the CSV, or to --projects.",
+        names=(
+            "project",
+            "projecturl",
+            "projectzip",
+            "projectpath",
+            "projectlocation",
+            "projectfolder",
+            "projectfiles",
+            "projectfile",
+            "projects3key",
+            "s3url",
+            "s3uri",
+            "s3path",
+            "s3key",
+            "s3location",
+            "zipurl",
+            "zipfile",
+            "zip",
+            "archive",
+            "source",
+            "sourceurl",
+        ),
     ),
-    "tests": ("tests", "testcases", "testcase", "testnames", "expectedtests", "unittests"),
-    "image": ("image", "dockerimage", "containerimage", "docker"),
-    "timeout_s": ("timeouts", "timeout", "timeoutseconds", "timeoutsec", "timelimit", "timelimits"),
-    "readonly_paths": ("readonlypaths", "readonlypath", "readonlyfiles", "readonly"),
-    "hidden_paths": ("hiddenpaths", "hiddenfilespaths", "hiddenfilepaths", "hiddenfiles"),
-    "reference": (
-        "reference",
-        "referencesolution",
-        "referencepath",
-        "referenceurl",
-        "solution",
-        "solutionpath",
+    "name": Column(
+        help="Title in tables; the id if empty.",
+        names=("name", "title", "questionname", "questiontitle", "problemname", "problemtitle"),
+    ),
+    "main_skill": Column(
+        help="Skill that the problem is counted under.",
+        names=("mainskill", "primaryskill", "skill", "maintopic"),
+    ),
+    "sub_skills": Column(
+        help="List of further skills.",
+        names=("subskills", "subskill", "skills", "secondaryskills", "topics", "tags"),
+    ),
+    "family": Column(
+        help="Group of problems alike, such as react or django.",
+        names=("family", "subtype", "stack", "framework", "technology"),
+    ),
+    "test_command": Column(
+        help="Command that runs the tests, by bash, in the project's folder.",
+        names=("testcommand", "testcmd", "command", "scoringcommand", "runtests"),
+    ),
+    "result_files": Column(
+        help="List of test reports (paths, globs) of the command; its output is read as TAP if empty.",
+        names=(
+            "resultfiles",
+            "resultfile",
+            "reportfiles",
+            "reportfile",
+            "testreports",
+            "testreport",
+            "outputfiles",
+            "outputfile",
+            "scoringfiles",
+            "reports",
+            "report",
+        ),
+    ),
+    "tests": Column(
+        help="Tests that count: names, or JSON objects {name, file, type, weight}; learned if empty.",
+        names=("tests", "testcases", "testcase", "testnames", "expectedtests", "unittests"),
+    ),
+    "image": Column(
+        help="Docker image that the tests run in; --image if empty, else one is built from the project.",
+        names=("image", "dockerimage", "containerimage", "docker"),
+    ),
+    "timeout_s": Column(
+        help="Seconds that the tests may take, instead of timeout_s in [sandbox].",
+        names=("timeouts", "timeout", "timeoutseconds", "timeoutsec", "timelimit", "timelimits"),
+    ),
+    "readonly_paths": Column(
+        help="List of paths and patterns that an answer may not change.",
+        names=("readonlypaths", "readonlypath", "readonlyfiles", "readonly"),
+    ),
+    "hidden_paths": Column(
+        help="List of paths and patterns that the prompt does not show and an answer may not change.",
+        names=("hiddenpaths", "hiddenfilespaths", "hiddenfilepaths", "hiddenfiles"),
+    ),
+    "reference": Column(
+        help="Correct solution: folder, archive, or JSON file {path: content}; shown to no model.",
+        names=("reference", "referencesolution", "referencepath", "referenceurl", "solution", "solutionpath"),
     ),
 }
+ALIASES: Mapping[str, tuple[str, ...]] = {field: column.names for field, column in COLUMNS.items()}
 
 REQUIRED = ("id", "problem_statement", "project")
 

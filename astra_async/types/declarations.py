@@ -184,8 +184,8 @@ def _phrase(hint: Any) -> str:
         inner = _phrase(get_args(bare)[0])
         return f"a list, each {inner}" if get_origin(get_args(bare)[0]) is Literal else "a list of texts"
     if get_origin(bare) in (dict, Mapping) or bare in (dict, Mapping):
-        inner = _phrase(get_args(bare)[1]) if get_args(bare) else "a value"
-        return f"a table of keys, each {inner},"
+        inner = _phrase(get_args(bare)[1]) if get_args(bare) else ""
+        return f"a table of keys ({inner} for each)" if inner not in ("", "a value") else "a table of keys"
     return _NOUNS.get(bare, "a value") + _range(_metadata(hint))
 
 

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Writes the tables of docs/formats.md and the commented TOML example from what the code declares.
+
+.venv/bin/python scripts/docs.py            rewrites what changed
+.venv/bin/python scripts/docs.py --check    writes nothing; exit 1 and the names if something would change
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from astra_async.answers import REPAIRS
+from astra_async.config import OTHER_VARIABLES, flag_of, options, tables, variable_of
+from astra_async.metrics import ProblemRow
+from astra_async.problems.columns import COLUMNS, REQUIRED
+from astra_async.report.labels import CLASSES
+from astra_async.types import Declared, declared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "formats.md"
+EXAMPLE = ROOT / "docs" / "example.toml"
+_BLOCK = re.compile(r"(<!-- begin ([\w-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+
+
+def main() -> int:
+    """Write or check; returns the exit code."""
+    wanted = {PAGE: page(PAGE.read_text(encoding="utf-8")), EXAMPLE: example()}
+    changed = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    if "--check" in sys.argv[1:]:
+        for path in changed:
+            print(f"{path.relative_to(ROOT)} is not what the code says: run .venv/bin/python scripts/docs.py")
+        return 1 if changed else 0
+    for path in changed:
+        path.write_text(wanted[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+def page(text: str) -> str:
+    """The page with every block between its marks made anew; an unknown name is a KeyError."""
+    return _BLOCK.sub(lambda found: found[1] + BLOCKS[found[2]]() + found[3], text)
+
+
+def columns() -> str:
+    """Fields of the problems CSV, and the names by which their columns are known."""
+    rows = [
+        (f"`{name}`" + (" (required)" if name in REQUIRED else ""), column.help, _code(column.names))
+        for name, column in COLUMNS.items()
+    ]
+    return _table(("field", "what", "column names, without case, spaces, dashes and underscores"), rows)
+
+
+def _rule(item: Declared) -> str:
+    return item.rule.removesuffix(" that is not empty")
+
+
+def option_table() -> str:
+    """Options of a run with flag, variable and TOML key."""
+
+    def names(name: str) -> tuple[str, ...]:
+        return f"`{flag_of(name)}`", f"`{variable_of(name)}`", f"`{name}`"
+
+    rows = [(*names(name), _rule(item), _default(item), item.about.help) for name, item in options().items()]
+    return _table(("flag", "variable", "TOML key", "value", "default", "what"), rows)
+
+
+def table_of(name: str) -> Callable[[], str]:
+    """The keys of one TOML table."""
+
+    def made() -> str:
+        rows = [
+            (f"`{item.name}`", _rule(item), _default(item), item.about.help)
+            for item in declared(tables()[name])
+        ]
+        return _table(("key", "value", "default", "what"), rows)
+
+    return made
+
+
+def variables() -> str:
+    """Variables that are no option's."""
+    return _table(("variable", "what"), [(f"`{name}`", text) for name, text in OTHER_VARIABLES.items()])
+
+
+def repairs() -> str:
+    """What is mended in an answer, by the name in the record."""
+    return _table(("repair", "what was mended"), [(f"`{name}`", text) for name, text in REPAIRS.items()])
+
+
+def labels() -> str:
+    """The classes of labels.csv."""
+    return _table(("label", "the paper's class"), [(f"`{name}`", text) for name, text in CLASSES.items()])
+
+
+def problems_csv() -> str:
+    """The columns of problems.csv, in their order."""
+    rows = [(f"`{item.name}`", PROBLEMS_CSV[item.name]) for item in fields(ProblemRow)]
+    return _table(("column", "what"), rows)
+
+
+PROBLEMS_CSV: Mapping[str, str] = {
+    "model": "",
+    "format": "",
+    "problem_id": "the three names of a row",
+    "planned": "K",
+    "valid": "samples with a final line",
+    "perfect": "samples that passed all tests",
+    "total": "T",
+    "tests_passed": "sum over the valid samples",
+    "mean_tests_passed": "the mean of it",
+    "mean_score": "mean of passed / total, from 0 to 1",
+    "pass_at_1": "share of perfect samples, from 0 to 1",
+    "sd": "of the scores over the samples, ddof = 0; empty for one sample",
+}
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "columns": columns,
+    "options": option_table,
+    "variables": variables,
+    "repairs": repairs,
+    "labels": labels,
+    "problems-csv": problems_csv,
+    **{name: table_of(name) for name in tables()},
+}
+
+# The values that the example sets; everything else stands in it as a comment with its default.
+_SET: Mapping[str, Mapping[str, str]] = {
+    "": {"problems": '"bundled"', "samples": "4", "budget_usd": "20.0"},
+    "models": {"spec": '"simulated/steady"', "name": '"steady"', "max_in_flight": "64"},
+    "sandbox": {"timeout_s": "300.0"},
+}
+_SHOWN: Mapping[str, str] = {
+    "model": '["openai/gpt-4o"]',
+    "out": '"runs/october"',
+    "column": '["project=Project Zip"]',
+    "only": '["product-api"]',
+    "stop": '["END"]',
+    "leave_out": '["*.lock"]',
+    "extra_headers": '{ "x-team" = "${TEAM}" }',
+    "extra_body": '{ user = "benchmark" }',
+    "denied": '{ weak = "key" }',
+    "endpoint": '"https://my.openai.azure.com"',
+    "base_url": '"http://localhost:8000/v1"',
+    "endpoint_url": '"http://localhost:9000"',
+}
+
+
+def example() -> str:
+    """A TOML file with every key, its meaning as a comment."""
+    parts = [
+        "# Every setting of a run. `astra run --config example.toml --out DIR` works as it stands, with a",
+        "# simulated model; flags and ASTRA_ variables outrank what stands here. Lines with `#` show a",
+        "# default or an example. Written by scripts/docs.py from what the code declares.",
+        "",
+        *_keys("", options().values()),
+    ]
+    for name, table in tables().items():
+        head = "[[models]]" if name == "models" else f"[{name}]"
+        note = ["# One such table for each model."] if name == "models" else []
+        parts += ["", *note, head, *_keys(name, declared(table))]
+    return "\n".join(parts) + "\n"
+
+
+def _keys(table: str, items: Iterable[Declared]) -> list[str]:
+    lines = []
+    for item in items:
+        lines.append(f"# {item.about.help} ({_rule(item)})")
+        set_here = _SET.get(table, {}).get(item.name)
+        lines.append(f"{item.name} = {set_here}" if set_here else f"#{item.name} = {_toml(item)}")
+    return lines
+
+
+def _toml(item: Declared) -> str:
+    if item.name in _SHOWN:
+        return _SHOWN[item.name]
+    value = item.default
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{each}"' for each in value) + "]"
+    if value is None:
+        kind = item.plain
+        return (
+            f'"{item.choices[0]}"'
+            if item.choices
+            else "1"
+            if kind is int
+            else "1.0"
+            if kind is float
+            else '"..."'
+        )
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _default(item: Declared) -> str:
+    value = item.default
+    if value in (None, "", ()) or isinstance(value, Mapping):
+        return ""
+    if item.choices and item.several:
+        return "all"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
