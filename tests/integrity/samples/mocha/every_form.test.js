@@ -3,6 +3,10 @@ const chai = require('chai'); chai.should();
 const assertion = require('assert');
 const { it: check } = require('mocha');
 const specify2 = it;
+const request = require('supertest');
+const express = require('express');
+const app = express();
+app.get('/', (question, answer) => answer.status(200).json({ a: 1 }));
 describe('m', function () {
   this.timeout(2000);
   before(() => {});
@@ -14,6 +18,10 @@ describe('m', function () {
   it('done', (done) => { setTimeout(done, 1); });
   it('done error first', function (cb) { setTimeout(() => cb(), 1); });
   it('skips itself', function () { this.skip(); });
+  it('supertest', async () => { await request(app).get('/').expect(200, { a: 1 }); });
+  it('supertest promise', () => request(app).get('/').expect(200));
+  it('supertest done', (done) => { request(app).get('/').expect(200).end(done); });
+  it('returned', () => { return request(app).get('/').then((r) => { expect(r.status).to.equal(200); }); });
   it('pending');
   check('alias', async () => { expect(await 1).to.equal(1); });
   specify2('other', () => {}); specify('spec', () => {});

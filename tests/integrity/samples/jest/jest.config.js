@@ -1,0 +1,6 @@
+module.exports = {
+  projects: [
+    { displayName: 'js', testMatch: ['**/*.test.js'] },
+    { displayName: 'ts', testMatch: ['**/*.test.ts'], transform: { '\\.ts$': ['ts-jest', { tsconfig: 'tsconfig.json' }] } },
+  ],
+};
