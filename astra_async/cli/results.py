@@ -9,9 +9,13 @@ import click
 
 from astra_async.cli.console import open_console, say
 from astra_async.cli.json_file import json_option, takes_standard_output, write_json
+from astra_async.errors import UsageError
+from astra_async.types.records import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from astra_async.report.compare import Side
 
 _RUN = click.Path(path_type=Path, file_okay=False, exists=True)
 
@@ -21,22 +25,40 @@ _RUN = click.Path(path_type=Path, file_okay=False, exists=True)
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Default: report/ in the first."
 )
-def report(directories: tuple[Path, ...], *, out: Path | None) -> None:
-    """Write tables, plots and one HTML page from one or several run directories."""
-    write_and_print(directories, out or directories[0] / "report", full=True)
+@click.option("--all", "everything", is_flag=True, help="Print every table, not the leaderboard only.")
+def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool) -> None:
+    """Write tables, plots and one HTML page from one or several run directories; print what they show."""
+    write_and_print(directories, out or directories[0] / "report", everything=everything)
 
 
 @click.command()
-@click.argument("before", type=_RUN)
-@click.argument("after", type=_RUN)
+@click.argument("directories", type=_RUN, nargs=-1, required=True, metavar="A [B]")
+@click.option(
+    "--models", nargs=2, metavar="A B", help="Compare these two models: of one run, or one of each run."
+)
 @json_option("Where the tables go with all digits")
-def compare(before: Path, after: Path, *, json_path: Path | None) -> None:
-    """Compare two runs of the same problems, paired: what got better, what got worse, which is real."""
+def compare(directories: tuple[Path, ...], *, models: tuple[str, str] | None, json_path: Path | None) -> None:
+    """Compare two runs of the same problems, or two models of one: what is better, and what of it is real."""
     from astra_async.report import compare_runs, print_comparison, tables_for_programs
 
+    before, after = _sides(directories, models)
     found = compare_runs(before, after)
     write_json(json_path, {"a": str(before), "b": str(after), **tables_for_programs(found)})
     print_comparison(found, open_console(stderr=takes_standard_output(json_path)))
+
+
+def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple[Side, Side]:
+    from astra_async.report.compare import Side
+
+    if len(directories) > 2:  # noqa: PLR2004 - a pair
+        raise UsageError(f"{len(directories)} directories: give two runs, or one and --models A B")
+    if len(directories) == 1 and models is None:
+        raise UsageError(
+            f"{directories[0]} alone: name another run, or two of its models with --models A B"
+            f" (it has {', '.join(_models(directories[0])) or 'none'})"
+        )
+    one, other = models or (None, None)
+    return Side(directory=directories[0], model=one), Side(directory=directories[-1], model=other)
 
 
 @click.command()
@@ -53,12 +75,22 @@ def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
     print_plan(found, open_console(stderr=takes_standard_output(json_path)))
 
 
-def write_and_print(directories: Sequence[Path], out: Path, *, full: bool = False) -> None:
-    """Write the report and print its leaderboard (or all tables), the page's path last."""
+def _models(directory: Path) -> list[str]:
+    try:
+        return [model["name"] for model in read_run(directory / "run.json").get("models", [])]
+    except FileNotFoundError as error:
+        raise UsageError(f"{directory}: no run.json there; name a run directory") from error
+
+
+def write_and_print(directories: Sequence[Path], out: Path, *, everything: bool = False) -> None:
+    """Write the report and print its conclusions and leaderboard (or all tables), the page's path last."""
     from astra_async.report import build_report, print_leaderboard, print_report
     from astra_async.report.write import write_built
 
     console = open_console()
     built = build_report(directories)
-    (print_report if full else print_leaderboard)(built, console)
-    say(write_built(built, out).index)
+    (print_report if everything else print_leaderboard)(built, console)
+    index = write_built(built, out).index
+    if not everything:
+        say(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
+    say(index)
