@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from astra_async.overlay.paths import above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 _RUNNER, _BUILD = "runner_configuration", "build_configuration"
 _EXT = r"\.(?:[cm]?[jt]sx?|json[c5]?|ya?ml|toml|coffee)"
@@ -207,12 +207,13 @@ class Tools:
 
     names: frozenset[str]
     places: frozenset[str]
+    tests: frozenset[str]
     above_tests: frozenset[str]
     commands: str
     development: frozenset[str]
 
     @classmethod
-    def of(cls, command: str, texts: Mapping[str, str], tests: Iterable[str]) -> Tools:
+    def of(cls, command: str, texts: Mapping[str, str], tests: Collection[str]) -> Tools:
         """From the test command and the text of the pristine files."""
         commands = "\n".join(_commands(command, texts))
         manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
@@ -220,6 +221,7 @@ class Tools:
         return cls(
             names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
             places=frozenset(places),
+            tests=frozenset(tests),
             above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
             commands=commands,
             development=frozenset(_development(manifests)),

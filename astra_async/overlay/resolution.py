@@ -101,7 +101,7 @@ class Lookups:
             texts=texts,
             folders=frozenset(folder for path in texts for folder in above(path)),
             protected=protected,
-            roots=_roots(texts, protected, tools),
+            roots=_roots(texts, tools),
             uses_mocks="jest" in tools or "vitest" in tools,
             statement=frozenset(re.findall(r"\w+", statement)),
             suffixes={place: frozenset(found) for place, found in suffixes.items()},
@@ -301,10 +301,10 @@ class Lookups:
 # --- roots ----------------------------------------------------------------------------------------------
 
 
-def _roots(texts: Mapping[str, str], protected: frozenset[str], tools: Tools) -> Roots:
+def _roots(texts: Mapping[str, str], tools: Tools) -> Roots:
     folders = {folder for path in texts for folder in above(path)} | {""}
     return Roots(
-        python=frozenset(_python_roots(texts, protected, tools, folders)),
+        python=frozenset(_python_roots(texts, tools, folders)),
         node=frozenset(_node_roots(texts, tools, folders)),
         ruby=frozenset(_ruby_roots(texts, tools, folders)),
         rails=any(
@@ -314,9 +314,7 @@ def _roots(texts: Mapping[str, str], protected: frozenset[str], tools: Tools) ->
     )
 
 
-def _python_roots(
-    texts: Mapping[str, str], protected: frozenset[str], tools: Tools, folders: set[str]
-) -> Iterator[str]:
+def _python_roots(texts: Mapping[str, str], tools: Tools, folders: set[str]) -> Iterator[str]:
     """The root, src, folders of manage.py and of loose tests, and what commands, code and settings name."""
     yield from ("", "src")
     for path in _PYTHON_PLACE.findall(tools.commands):
@@ -326,7 +324,7 @@ def _python_roots(
                 yield place
     for path, text in texts.items():
         folder, _, name = path.rpartition("/")
-        is_loose = path in protected and name.endswith(".py") and f"{folder}/__init__.py" not in texts
+        is_loose = path in tools.tests and name.endswith(".py") and f"{folder}/__init__.py" not in texts
         if is_loose or name in {"manage.py", "setup.py", "conftest.py", "pytest.ini"}:
             yield folder
         if name.endswith(".py") and "sys.path" in text:
