@@ -4,19 +4,23 @@ Each server answers after 2 s and rejects what is above its limit with 429 and `
 is 28 s. Three ways of counting (a bucket, windows of whole seconds, any second) times three ways of
 knowing: nothing, the headers of the responses, the settings. The scenarios begin one after the other and
 run beside each other, each with a server and a pool of its own, over the provider that real runs use.
-A busy machine shows in the strict windows: 20 ms of jitter are one rejection. Then: CPU of admission.
+A busy machine shows in the strict windows: 20 ms of jitter are one rejection. Then: CPU of admission, and
+limits of many other shapes that nobody announces, in virtual time (see tests/throttle/shapes.py).
 
-    scripts/bench/run throttle [--calls 130] [--latency 2.0] [--apart 1.3]
+    scripts/bench/run throttle [--calls 130] [--latency 2.0] [--apart 1.3] [--seeds 8] [--only-shapes]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import orjson
@@ -26,6 +30,9 @@ from aiohttp import web
 from astra_async.asking.providers import open_provider
 from astra_async.asking.throttle import Pool
 from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, SampleKey, Usage
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "throttle"))
+from shapes import HARD, SCENARIOS, play
 
 if TYPE_CHECKING:
     from astra_async.types import CallWatch
@@ -100,9 +107,23 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=130)
     parser.add_argument("--latency", type=float, default=2.0)
     parser.add_argument("--apart", type=float, default=1.3, help="seconds between two beginnings")
+    parser.add_argument("--seeds", type=int, default=8, help="runs of each shape")
+    parser.add_argument("--only-shapes", action="store_true")
     options = parser.parse_args()
-    uvloop.run(limited_runs(options))
-    uvloop.run(admission())
+    if not options.only_shapes:
+        uvloop.run(limited_runs(options))
+        uvloop.run(admission())
+    shapes(range(options.seeds))
+
+
+def shapes(seeds: range) -> None:
+    """Medians and worst of all seeds: time as a part of the ideal, rejections as a part of the answers."""
+    print(f"\n{'limit, not announced':42} {'of ideal':>9} {'worst':>6} {'rejected':>9} {'worst':>6}")
+    for name, scenario in {**SCENARIOS, **HARD}.items():
+        played = [play(scenario, seed) for seed in seeds]
+        took = [each.took_s / scenario.ideal_s for each in played]
+        rejected = [each.rejected / scenario.count for each in played]
+        print(f"{name:42} {median(took):9.2f} {max(took):6.2f} {median(rejected):9.1%} {max(rejected):6.1%}")
 
 
 async def limited_runs(options: argparse.Namespace) -> None:

@@ -319,30 +319,106 @@ def test_a_fault_in_the_provider_itself_frees_the_slot() -> None:
     run(main)
 
 
-def test_a_provider_that_answers_nobody_is_given_up_after_ten_calls_over_three_prompts() -> None:
-    async def main(loop: VirtualLoop) -> None:
-        provider = Script(*(TransientError("connection refused") for _ in range(10_000)), latency_s=0.01)
+def ask_all(provider: Script, count: int, prompts: int) -> tuple[list[object], list[PoolEvent], float]:
+    """Outcomes of calls over so many prompts, what the pool told, and the seconds it took."""
+
+    async def main(loop: VirtualLoop) -> tuple[list[object], list[PoolEvent], float]:
         events: list[PoolEvent] = []
         pool = pool_of(provider, loop, events)
-        outcomes = await asyncio.gather(
-            *(pool.call(request(i, f"p{i % 5}")) for i in range(500)), return_exceptions=True
-        )
-        assert sum(isinstance(o, PoolUnusable) for o in outcomes) >= 480
-        assert events[-1].kind == "pool_failed"
-        assert "connection refused" in events[-1].detail
+        calls = (pool.call(request(i, f"p{i % prompts}")) for i in range(count))
+        outcomes: list[object] = list(await asyncio.gather(*calls, return_exceptions=True))
+        return outcomes, events, loop.time() - 1000
 
-    run(main)
+    return run(main)
 
 
-def test_one_prompt_that_breaks_a_server_does_not_end_the_pool() -> None:
-    async def main(loop: VirtualLoop) -> None:
-        provider = Script(*(TransientError("500") for _ in range(32 * 6)), latency_s=0.01)
-        pool = pool_of(provider, loop)
-        outcomes = await asyncio.gather(*(pool.call(request(i)) for i in range(32)), return_exceptions=True)
-        assert not any(isinstance(o, PoolUnusable) for o in outcomes)
-        assert pool.state.dead is None
+def test_a_provider_that_answers_nobody_costs_thirty_requests_and_four_minutes() -> None:
+    provider = Script(*(TransientError("connection refused") for _ in range(10_000)), latency_s=0.01)
+    outcomes, events, took_s = ask_all(provider, 500, 5)
+    assert sum(isinstance(o, PoolUnusable) for o in outcomes) >= 480
+    assert events[-1].kind == "pool_failed"
+    assert "connection refused" in events[-1].detail
+    assert len(provider.sent) <= 30
+    assert 180 < took_s < 400
 
-    run(main)
+
+def test_an_outage_of_two_minutes_loses_no_call_and_costs_few_requests() -> None:
+    class Away(Script):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            self.sent.append((asyncio.get_running_loop().time(), request.key.sample))
+            await asyncio.sleep(0.5)
+            if 1003 < asyncio.get_running_loop().time() < 1123:
+                raise TransientError("502: bad gateway", status=502)
+            return answer()
+
+    provider = Away()
+    outcomes, _, _ = ask_all(provider, 300, 5)
+    assert sum(isinstance(o, TransientError) for o in outcomes) <= 3
+    assert sum(1010 < at < 1123 for at, _ in provider.sent) <= 12
+
+
+def test_one_prompt_that_breaks_a_server_does_not_end_the_pool_and_is_soon_tried_once_only() -> None:
+    provider = Script(*(TransientError("500") for _ in range(64 * 6)), latency_s=0.01)
+    outcomes, events, _ = ask_all(provider, 64, 1)
+    assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+    assert not any(e.kind == "pool_failed" for e in events)
+    assert len(provider.sent) <= 60 + 64
+
+
+def refused(message: str, *, meets_all: bool = False, likeness: str = "") -> RequestRejected:
+    error = RequestRejected(message, status=400)
+    error.meets_all, error.likeness = meets_all, likeness
+    return error
+
+
+def test_a_refusal_that_meets_every_request_ends_the_pool_after_ten() -> None:
+    provider = Script(
+        *(refused(f"400: no such parameter (request {i})", likeness="400 no such") for i in range(500)),
+        latency_s=0.05,
+    )
+    outcomes, events, _ = ask_all(provider, 256, 5)
+    assert len(provider.sent) <= 10 + 8  # those in flight when the tenth came back
+    assert isinstance(outcomes[-1], PoolUnusable)
+    assert "every request is refused alike: 400: no such parameter" in next(
+        e.detail for e in events if e.kind == "pool_failed"
+    )
+
+
+def test_with_one_prompt_only_an_error_that_says_so_itself_ends_the_pool() -> None:
+    alone = Script(*(refused("400: this prompt", likeness="x") for _ in range(64)))
+    outcomes, _, _ = ask_all(alone, 64, 1)
+    assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+    assert len(alone.sent) == 64
+    everybody = Script(*(refused("400: api-version", meets_all=True, likeness="x") for _ in range(64)))
+    outcomes, _, _ = ask_all(everybody, 64, 1)
+    assert isinstance(outcomes[-1], PoolUnusable)
+    assert len(everybody.sent) <= 18
+
+
+def test_refusals_of_several_kinds_or_between_answers_end_nothing() -> None:
+    mixed = [refused(f"400: {i}", likeness=str(i % 4)) for i in range(40)]
+    outcomes, _, _ = ask_all(Script(*mixed), 40, 5)
+    assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+    between = [refused("400", likeness="x") if i % 8 else answer() for i in range(80)]
+    outcomes, _, _ = ask_all(Script(*between), 80, 5)
+    assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+
+
+@pytest.mark.parametrize("error", [RateLimited, Overloaded, TransientError])
+def test_an_error_after_billed_text_is_paid_for_twice_at_the_most(error: type[ProviderError]) -> None:
+    class Breaks(Script):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            self.sent.append((asyncio.get_running_loop().time(), request.key.sample))
+            watch.first_token()
+            watch.streamed(400)
+            await asyncio.sleep(0.1)
+            raise error("in mid-stream")
+
+    provider = Breaks()
+    outcomes, _, _ = ask_all(provider, 6, 6)
+    assert len(provider.sent) == 12
+    assert all(isinstance(o, ProviderError) and o.attempts == 2 for o in outcomes)
+    assert all(isinstance(o, ProviderError) and o.cost_usd for o in outcomes)
 
 
 def test_the_state_counts_what_happened() -> None:

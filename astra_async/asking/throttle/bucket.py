@@ -34,10 +34,11 @@ class Spacing:
     negative, and lowers it by itself; an amount of any size passes in the end and is paid for after.
     """
 
-    __slots__ = ("_at", "_level", "_per_second")
+    __slots__ = ("_at", "_credit_s", "_level", "_per_second")
 
-    def __init__(self, per_second: float, now: float) -> None:
+    def __init__(self, per_second: float, now: float, *, credit_s: float = LATENESS_S) -> None:
         self._per_second = per_second
+        self._credit_s = credit_s
         self._level = 0.0
         self._at = now
 
@@ -54,7 +55,7 @@ class Spacing:
     def level(self, now: float) -> float:
         """Units in hand; negative is what was sent ahead of the rate."""
         if now > self._at:
-            full = LATENESS_S * self._per_second
+            full = self._credit_s * self._per_second
             if self._level < full:
                 self._level = min(full, self._level + (now - self._at) * self._per_second)
             self._at = now

@@ -1,7 +1,8 @@
 """When the next request may be sent: every rule that holds requests back, in one place without asyncio.
 
-Order of the checks: the shared pause (8), the concurrency limit (6), the opening (9), the spread of a
-round (6), the learned rate (17), the buckets (2, 5). The first that is not open gives the reason.
+Order of the checks: the shared pause (8), our concurrency limit and the provider's ceiling (6), the opening
+(9), the spread of a round (6), the learned pace (17), the buckets (2, 5). The first that is not open gives
+the reason.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from astra_async.asking.throttle.attempt import Attempt
 from astra_async.asking.throttle.bucket import Bucket, announced_bucket
-from astra_async.asking.throttle.concurrency import RATE_CUT, Concurrency, Smoothing
+from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
-from astra_async.asking.throttle.pacing import PARKED_S, Opening, Pause
-from astra_async.asking.throttle.sendrate import SendRate
+from astra_async.asking.throttle.pace import Pace
+from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Pause
 from astra_async.errors import ConfigError, RateLimited
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 SILENCE_S = 2.5
-MOST_IN_SILENCE = 64  # beyond it only a provider that says something is asked for more
+MOST_IN_SILENCE = 256  # beyond it only a provider that says something is asked for more
 
 
 class Emit(Protocol):
@@ -61,17 +62,20 @@ class Gate:
         )
         self._buckets = _configured(settings, now)
         self._concurrency = Concurrency(settings.max_in_flight)
+        self._ceiling = Ceiling()
+        self._excused = False
         self._smoothing = Smoothing()
         self._opening = Opening(now)
         if self._buckets:
             self._opening.alive()  # there is nothing to wait for: the limits are known
         self._pause = Pause(rng)
-        self._send_rate = SendRate()
+        self._pace = Pace()
         self._emit = emit
         self._silent: deque[Attempt] = deque()
         self._epoch = 0
         self._sends = 0
         self._paused = False
+        self._outage = False
 
     # --- admission ----------------------------------------------------------------------------------
 
@@ -80,25 +84,31 @@ class Gate:
         if self._pause.until > now:
             return self._pause.until, "pause"
         self._believe_silence(now)
+        if self._outage and self.in_flight:
+            return math.inf, "outage"
         if self._concurrency.full(self.in_flight):
             return self._silent_at(), "concurrency"
-        if (at := self._opening.ready_at(now)) > now:
-            return at, "opening"
-        if (at := self._smoothing.ready_at(now)) > now:
-            return at, "opening"
-        if (at := self._send_rate.ready_at(now)) > now:
-            return at, "send rate"
+        holds = (
+            (self._ceiling.ready_at(self.in_flight, now), "concurrency"),
+            (self._opening.ready_at(now), "opening"),
+            (self._smoothing.ready_at(now), "opening"),
+            (self._pace.ready_at(now), "send rate"),
+        )
+        for at, reason in holds:
+            if at > now:
+                return at, reason
         return self._bucket_hold(request, now, warm=warm) if self._buckets else (now, "")
 
     def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
         """Take a slot and the reservations; the request is sent now."""
         self._sends += 1
-        attempt = Attempt(listener, request, self._sends, self._epoch, now)
         self.in_flight += 1
+        attempt = Attempt(listener, request, self._sends, self._epoch, now, self.in_flight)
+        self._ceiling.sent(attempt)
         self._silent.append(attempt)
         self._opening.sent()
         self._smoothing.sent(now)
-        self._send_rate.sent(attempt.number, now)
+        self._pace.sent(attempt.number, now)
         if self._buckets:
             demand = self.estimator.demand(request, warm=warm)
             attempt.holds = [
@@ -118,17 +128,23 @@ class Gate:
             return
         self._paused = False
         self._emit("resumed", None, self._pause.reason)
-        if self._send_rate.measuring:
-            lesson = self._send_rate.reopened(self._pause.told_until, announced=bool(self._buckets))
+        if self._excused:
+            # Nothing is cut and no pace learned: the ceiling has been lowered where the signal came.
+            self._pace.excused(self._pause.told_until)
+            return
+        if self._pace.measuring:
+            lesson = self._pace.reopened(self._pause.told_until, announced=bool(self._buckets))
             if lesson == "noise":
                 return
             if lesson == "nothing":
                 self._concurrency.cut(RATE_CUT)
                 self._report_cut()
-        if self._send_rate.per_second is None:
+            if lesson == "pace":
+                self._concurrency.leave_it_to_the_pace()
+        if self._pace.per_second is None:
             self._opening.reopen(now)
         else:
-            self._emit("paced", None, f"{self._send_rate.per_second:.3g} requests/s")
+            self._emit("paced", None, f"{self._pace.per_second:.3g} requests/s")
 
     # --- what a request brings back -----------------------------------------------------------------
 
@@ -150,6 +166,8 @@ class Gate:
         if attempt.accepted:
             return
         attempt.accepted = True
+        self._outage = False
+        self._ceiling.let_in(attempt, now)
         self._opening.alive()
         self._pause.answered(self._epoch - attempt.epoch)
         if attempt.epoch == self._epoch and not attempt.counted:
@@ -159,6 +177,7 @@ class Gate:
 
     def answered(self) -> None:
         """The provider has refused a request for what it is: it is there."""
+        self._outage = False
         self._opening.alive()
 
     def succeeded(self) -> None:
@@ -167,14 +186,18 @@ class Gate:
 
     def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
         """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
+        self._outage = False
         self._opening.alive()
-        self._send_rate.rejected(attempt.number)
-        if fresh := attempt.epoch == self._epoch:
+        self._pace.rejected(attempt.number)
+        fresh = attempt.epoch == self._epoch
+        explained = self._ceiling.rejected(attempt, now, begins_burst=fresh, of_a_try=self._pace.trying)
+        if fresh:
+            self._excused = explained
             self._epoch += 1
             self._pause.begin_episode()
-            self._send_rate.signal(error.hint_s, attempt.sent_at)
+            self._pace.signal(error.hint_s, attempt.sent_at)
         if fresh or error.hint_s is not None:
-            self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
+            self._stop_for(self._pause.length_s(error.hint_s, self._backoff_unit_s()), str(error), now)
 
     def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
@@ -187,6 +210,14 @@ class Gate:
         if burst or error.hint_s:
             self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
 
+    def outage(self, probes: int, reason: str, now: float) -> None:
+        """Nobody is answered: from now on one request goes at a time, after pauses that double (rule 10).
+
+        Invariant: it ends with the first sign that the provider takes requests, whatever it says to them.
+        """
+        self._outage = True
+        self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
+
     def failed(self) -> None:
         """Transport or a 5xx (rule 7)."""
         if self._concurrency.ended(well=False):
@@ -197,6 +228,7 @@ class Gate:
     def release(self, attempt: Attempt) -> None:
         """A slot is free again."""
         self.in_flight -= 1
+        self._ceiling.ended(attempt)
         attempt.counted = True
 
     def settle(self, attempt: Attempt, used: Demand | None, now: float) -> None:
@@ -208,7 +240,7 @@ class Gate:
     def unsend(self, attempt: Attempt, now: float) -> None:
         """The slot was given but never used."""
         self.release(attempt)
-        self._send_rate.unsent(attempt.number)
+        self._pace.unsent(attempt.number)
         for hold in attempt.holds:
             hold.bucket.cancel(hold, now)
 
@@ -222,7 +254,7 @@ class Gate:
     @property
     def send_rate(self) -> float | None:
         """Requests per second as learned from rejections, or None."""
-        return self._send_rate.per_second
+        return self._pace.per_second
 
     def paused_for_s(self, now: float) -> float:
         """Seconds until the pause ends, 0 without one."""
@@ -247,6 +279,8 @@ class Gate:
         """
         while self._silent and (self._silent[0].counted or self._silent_at() <= now):
             attempt = self._silent.popleft()
+            if not attempt.counted:
+                self._ceiling.let_in(attempt, now)
             if not attempt.counted and attempt.epoch == self._epoch and self.limit < MOST_IN_SILENCE:
                 attempt.counted = True
                 self._opening.alive()
@@ -276,10 +310,15 @@ class Gate:
         self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float
     ) -> Bucket | None:
         amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
-        bucket = announced_bucket(dimension, window, now, self._send_rate.recent(now), amount)
+        bucket = announced_bucket(dimension, window, now, self._pace.recent(now), amount)
         if bucket is not None:
             self._buckets[dimension] = bucket
         return bucket
+
+    def _backoff_unit_s(self) -> float:
+        """Where nobody says how long to wait: a second, or some sends' worth of a known pace."""
+        rate = self._pace.per_second
+        return 1.0 if rate is None else min(1.0, max(0.25, 4 / rate))
 
     def _report_cut(self) -> None:
         self._emit("cut", None, f"at most {self.limit} in flight")

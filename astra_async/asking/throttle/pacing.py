@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 PARKED_S = 600.0
 LONGEST_BACKOFF_S = 60.0
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
-_EPISODES_BEFORE_DOUBT = 8
+_EPISODES_BEFORE_DOUBT = 2
 
 _FIRST_SENDS = 4
 _OPEN_AFTER_S = 10
@@ -37,14 +37,14 @@ class Pause:
         self._rng = rng
         self._episodes = 0
 
-    def length_s(self, hint_s: float | None) -> float:
+    def length_s(self, hint_s: float | None, unit_s: float = 1.0) -> float:
         """How long to pause after a signal: the hint, else full jitter that doubles with each episode.
 
-        After eight episodes without an answer in between a hint alone is no longer believed: some
-        servers say `retry-after: 0` for ever.
+        `unit_s` scales the jitter. After two episodes without an answer in between a hint alone is no longer
+        believed: some servers say `retry-after: 0` or `1` until a window of a minute ends.
         """
         if hint_s is None or not math.isfinite(hint_s):
-            return backoff_s(self._episodes, self._rng)
+            return unit_s * backoff_s(self._episodes, self._rng)
         doubt = self._episodes - _EPISODES_BEFORE_DOUBT
         return max(0.0, hint_s, backoff_s(doubt, self._rng) if doubt > 0 else 0.0)
 

@@ -1,0 +1,139 @@
+"""A limit of requests in flight that the provider enforces, told from a limit of the rate."""
+
+from typing import cast
+
+from limited_provider import request
+
+from astra_async.asking.throttle.attempt import Attempt, Listener
+from astra_async.asking.throttle.concurrency import Ceiling
+
+NOBODY = cast("Listener", None)
+
+
+class Requests:
+    def __init__(self) -> None:
+        self.ceiling = Ceiling()
+        self.now = 0.0
+        self.number = 0
+        self.in_flight: list[Attempt] = []
+
+    def send(self) -> Attempt:
+        self.number += 1
+        attempt = Attempt(NOBODY, request(), self.number, 0, self.now, len(self.in_flight) + 1)
+        self.in_flight.append(attempt)
+        self.ceiling.sent(attempt)
+        return attempt
+
+    def let_in(self) -> Attempt:
+        attempt = self.send()
+        self.ceiling.let_in(attempt, self.now)
+        return attempt
+
+    def reject(self, *, of_a_try: bool = False) -> bool:
+        attempt = self.send()
+        self.in_flight.remove(attempt)
+        return self.ceiling.rejected(attempt, self.now, begins_burst=True, of_a_try=of_a_try)
+
+    def end(self) -> None:
+        self.ceiling.ended(self.in_flight.pop(0))
+
+    def after(self, seconds: float) -> "Requests":
+        self.now += seconds
+        return self
+
+
+def with_ceiling(limit: int = 4) -> Requests:
+    each = Requests()
+    for _ in range(limit):
+        each.let_in()
+    each.reject()
+    assert each.after(2).reject()
+    assert each.ceiling.limit == limit
+    return each
+
+
+def test_two_bursts_that_never_contradict_it_make_a_ceiling() -> None:
+    with_ceiling(4)
+
+
+def test_one_burst_does_not() -> None:
+    each = Requests()
+    for _ in range(4):
+        each.let_in()
+    assert not each.reject()
+    assert each.ceiling.limit is None
+
+
+def test_two_bursts_within_a_second_do_not() -> None:
+    each = Requests()
+    for _ in range(4):
+        each.let_in()
+    each.reject()
+    assert not each.after(0.5).reject()
+
+
+def test_a_request_that_found_as_many_in_flight_and_was_let_in_contradicts() -> None:
+    each = Requests()
+    for _ in range(4):
+        each.let_in()
+    each.reject()
+    each.after(2).let_in()
+    assert not each.reject()
+    assert each.ceiling.limit is None
+
+
+def test_a_request_that_was_not_rejected_for_half_a_second_was_let_in() -> None:
+    each = Requests()
+    for _ in range(4):
+        each.send()
+    each.after(0.6).reject()
+    assert each.after(2).reject()
+    assert each.ceiling.limit == 4
+
+
+def test_signals_that_a_higher_rate_explains_do_not_count() -> None:
+    each = Requests()
+    for _ in range(4):
+        each.let_in()
+    each.reject(of_a_try=True)
+    assert not each.after(2).reject(of_a_try=True)
+
+
+def test_under_a_ceiling_one_more_is_tried_after_a_while_and_more_rarely_when_it_fails() -> None:
+    each = with_ceiling(4)
+    ceiling = each.ceiling
+    assert ceiling.ready_at(3, each.now) == each.now
+    assert ceiling.ready_at(4, each.now) == each.now + 5
+    assert ceiling.ready_at(5, each.now + 100) == float("inf")
+    each.after(5).reject()
+    assert ceiling.limit == 4
+    assert ceiling.ready_at(4, each.now) == each.now + 10
+
+
+def test_tries_that_are_let_in_raise_the_ceiling_and_end_it() -> None:
+    each = with_ceiling(4)
+    limits: list[int | None] = []
+    while each.ceiling.limit is not None:
+        while len(each.in_flight) < each.ceiling.limit:
+            each.let_in()
+        each.after(5).let_in()
+        limits.append(each.ceiling.limit)
+    assert limits[:3] == [6, 8, 11]
+    assert len(limits) == 4
+
+
+def test_somebody_else_who_takes_a_share_lowers_it() -> None:
+    each = with_ceiling(4)
+    for _ in range(5):
+        each.end()
+        each.let_in()
+    each.end()
+    each.reject()
+    assert each.ceiling.limit == 3
+
+
+def test_rejections_with_as_few_again_and_again_are_no_ceiling() -> None:
+    each = with_ceiling(4)
+    each.end()
+    each.reject()
+    assert each.ceiling.limit is None

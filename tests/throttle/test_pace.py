@@ -1,0 +1,185 @@
+"""Rule 17 one signal at a time."""
+
+from itertools import pairwise
+
+import pytest
+
+from astra_async.asking.throttle.pace import Pace
+
+
+class Sends:
+    """Sends as fast as the pace allows, or at given moments."""
+
+    def __init__(self) -> None:
+        self.pace = Pace()
+        self.now = 0.0
+        self.number = 0
+
+    def send(self, at: float | None = None) -> int:
+        self.now = max(self.now, self.pace.ready_at(self.now)) if at is None else at
+        self.number += 1
+        self.pace.sent(self.number, self.now)
+        return self.number
+
+    def clean(self, count: int) -> None:
+        for _ in range(count):
+            while (at := self.pace.ready_at(self.now)) > self.now:
+                self.now = at
+            self.send(self.now)
+
+    def signal(self, *, hint_s: float | None = None, pause_s: float = 1.0, announced: bool = False) -> str:
+        self.pace.rejected(self.send(self.now))
+        self.pace.signal(hint_s, self.now)
+        self.now += pause_s
+        return self.pace.reopened(self.now, announced=announced)
+
+
+def learned(sends: int = 10, apart_s: float = 0.1) -> Sends:
+    """A pace learned from so many sends; the pause ends a second after the last one."""
+    each = Sends()
+    for number in range(sends):
+        each.send(number * apart_s)
+    assert each.signal() == "pace"
+    return each
+
+
+def test_the_first_signal_teaches_what_was_let_in_until_the_reopening() -> None:
+    assert learned().pace.per_second == pytest.approx(10 / 1.9)
+
+
+def test_an_idle_time_before_does_not_blur_the_measure() -> None:
+    each = Sends()
+    each.send(0.0)
+    for number in range(10):
+        each.send(50 + number * 0.1)
+    each.signal()
+    assert each.pace.per_second == pytest.approx(10 / 1.9)
+
+
+def test_a_short_hint_says_how_long_the_window_is() -> None:
+    each = Sends()
+    for number in range(5):
+        each.send(10 + number * 0.01)
+    each.signal(hint_s=1.0)
+    assert each.pace.per_second == pytest.approx(5.0)
+
+
+def test_a_single_rejection_after_a_single_send_teaches_nothing() -> None:
+    each = Sends()
+    each.send(0.0)
+    assert each.signal() == "noise"
+    assert each.pace.per_second is None
+
+
+def test_nothing_let_in_teaches_nothing() -> None:
+    assert Sends().signal() == "nothing"
+
+
+def test_knocking_in_vain_lowers_the_rate_to_what_the_whole_cycle_let_in() -> None:
+    each = Sends()
+    for number in range(20):  # a window of 20 in 15 seconds, used up in four
+        each.send(number * 0.2)
+    each.signal(pause_s=1.0)
+    each.signal(pause_s=3.0)
+    each.signal(pause_s=6.4)
+    each.signal(pause_s=0.8)
+    assert each.pace.per_second == pytest.approx(20 / 15, rel=0.1)
+
+
+def test_sends_are_spaced_by_the_rate_and_the_first_one_gets_no_credit() -> None:
+    each = learned()
+    at = [each.now]
+    for _ in range(5):
+        each.send()
+        at.append(each.now)
+    rate = each.pace.per_second
+    assert rate is not None
+    assert [later - earlier for earlier, later in pairwise(at[1:])] == pytest.approx([1 / (0.985 * rate)] * 4)
+
+
+def test_a_rate_that_holds_is_raised_by_a_fifth_and_then_twice_as_much() -> None:
+    each = learned()
+    first = each.pace.per_second
+    assert first is not None
+    each.clean(120)
+    assert each.pace.per_second is not None
+    assert each.pace.per_second > 1.2 * first * 1.2
+
+
+def test_sends_that_did_not_wait_for_the_rate_raise_nothing() -> None:
+    each = learned()
+    before = each.pace.per_second
+    for number in range(50):
+        each.send(each.now + 5 + number)
+    assert each.pace.per_second == before
+
+
+def test_a_raise_that_fails_is_taken_back_and_what_lies_between_is_tried_next() -> None:
+    each = learned()
+    first = each.pace.per_second
+    assert first is not None
+    each.clean(60)
+    assert each.pace.trying
+    each.signal()
+    if each.pace.trying:  # the first one may be a stray
+        each.signal()
+    assert each.pace.per_second == pytest.approx(first)
+    assert not each.pace.trying
+
+
+def test_what_a_failed_raise_cost_is_waited_out_eightfold() -> None:
+    each = learned()
+    first = each.pace.per_second
+    each.clean(60)
+    each.signal(pause_s=12.0)
+    if each.pace.trying:
+        each.signal(pause_s=12.0)
+    since = each.now
+    while each.pace.per_second == first and each.now < since + 200:
+        each.clean(1)
+    assert each.now - since >= 90
+
+
+def test_a_signal_at_a_rate_that_held_lowers_it_by_seven_percent_or_to_what_was_let_in() -> None:
+    each = learned()
+    first = each.pace.per_second
+    assert first is not None
+    each.clean(12)
+    each.signal()
+    assert each.pace.per_second == pytest.approx(0.93 * first, rel=0.01)
+    each.clean(2)
+    each.signal(pause_s=5.0)
+    assert each.pace.per_second == pytest.approx(0.93 * first / 2, rel=0.02)
+
+
+def test_announced_limits_are_doubted_after_two_signals_within_twenty_sends() -> None:
+    each = Sends()
+    for number in range(10):
+        each.send(number * 0.1)
+    assert each.signal(announced=True) == "noise"
+    for number in range(3):
+        each.send(each.now + number * 0.1)
+    assert each.signal(announced=True) == "pace"
+
+
+def test_signals_that_are_as_frequent_at_half_the_rate_are_strays() -> None:
+    each = learned(sends=10, apart_s=0.01)
+    high = each.pace.per_second
+    assert high is not None
+    lessons = []
+    for _ in range(40):
+        each.clean(15)
+        lessons.append(each.signal())
+    assert "noise" in lessons
+    assert each.pace.per_second is not None
+    assert max(high, each.pace.per_second) >= high
+
+
+def test_what_explains_a_signal_otherwise_leaves_the_pace_as_it_is() -> None:
+    each = learned()
+    before = each.pace.per_second
+    each.pace.rejected(each.send())
+    each.pace.signal(None, each.now)
+    each.pace.excused(each.now + 1)
+    assert each.pace.per_second == before
+    assert not each.pace.measuring
