@@ -1,6 +1,6 @@
 """The command line: one file for each group of commands, loaded only when it is asked for.
 
-Exit codes (INTERFACE.md): 0 complete, 1 finished with samples missing or a failed check, 2 wrong usage,
+Exit codes (docs/formats.md): 0 complete, 1 finished with samples missing or a failed check, 2 wrong usage,
 3 cannot go on, 130 SIGINT, 143 SIGTERM. Errors are one line on stderr; a traceback only with --debug.
 """
 
@@ -88,7 +88,7 @@ def astra(*, debug: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with the code that INTERFACE.md fixes."""
+    """Run the command line and exit with the code that docs/formats.md fixes."""
     debug = "--debug" in sys.argv
     keep_secrets_of(os.environ)
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Format, ModelSettings
 
-_BYTES_PER_TOKEN = 3.2  # providers.md, throttle rule 3
+_BYTES_PER_TOKEN = 3.2  # docs/design.md, throttle rule 3
 _ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
 
 

@@ -37,7 +37,7 @@ class ProblemSet:
 def load_problems(
     csv_path: Path, *, projects_root: str | Path | None = None, columns: Mapping[str, str] | None = None
 ) -> ProblemSet:
-    """Reads a problems CSV (INTERFACE, "Problems CSV").
+    """Reads a problems CSV (docs/formats.md).
 
     Args:
         csv_path: the file.

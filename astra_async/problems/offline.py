@@ -1,7 +1,7 @@
 """Installs that a project asks for when its tests run, made harmless: the image holds the dependencies.
 
 Without a network `"pretest": "npm install"` hangs for minutes, and `npm install && npm test` never gets to
-its second half (problems.md, 1). Two remedies, each only where it is needed:
+its second half. Two remedies, each only where it is needed:
 
 - npm is told to ignore scripts when a hook of package.json installs; `npm test` itself still runs, and
   other hooks (a build) stay alive where no hook installs.

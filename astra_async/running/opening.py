@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from astra_async.types import ModelSettings, Problem
 
 _CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
-_CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented (providers.md)
+_CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
 _TYPICAL_LATENCY_S = 20.0
 _GRADINGS_PER_SANDBOX = 2  # one in its container, one being read and integrated
 
@@ -194,7 +194,7 @@ def _plan(
 
 
 def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
-    """How many consecutive samples of a problem are asked together (DESIGN.md, rounds of blocks).
+    """How many consecutive samples of a problem are asked together (docs/design.md, rounds of blocks).
 
     One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
     lifetime at the rate we may expect, two at least: a write without a read costs more than none.

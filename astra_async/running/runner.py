@@ -72,7 +72,7 @@ class Plan:
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
 
     def keys(self, model: str) -> Iterator[SampleKey]:
-        """The model's samples in the order they are asked (DESIGN.md: rounds of blocks)."""
+        """The model's samples in the order they are asked (docs/design.md: rounds of blocks)."""
         for problem_id, sample in rounds(self.problem_ids, self.samples, self.blocks.get(model, 1)):
             for fmt in self.formats:
                 yield SampleKey(model, fmt, problem_id, sample)

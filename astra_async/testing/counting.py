@@ -1,6 +1,6 @@
 """Cases against the expected multiset of tests: the one rule that turns a report into a score.
 
-INTERFACE, "Problems CSV": names match as `name`, `classname name` or `classname.name`. Where name and
+Names match (docs/formats.md) as `name`, `classname name` or `classname.name`. Where name and
 class name are the full and the short title of one test (mocha-junit-reporter, either way round), one
 ending with the other, the class name matches too.
 """

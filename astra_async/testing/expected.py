@@ -1,7 +1,7 @@
 """T and the names that count, learned before a problem's first grading and kept.
 
 From the CSV where it names tests, else from one run of the reference, else of the untouched project;
-never from a candidate's run: a crashed suite reports nothing, and must score 0 of T (problems.md, 3).
+never from a candidate's run: a crashed suite reports nothing, and must score 0 of T.
 The CSV's names are checked against such a run too, so that a typing mistake is no silent zero. Only
 where there is no reference and the untouched project does not even build (tests that name classes which
 the answer has to write) are they taken as they are, and marked as not checked.

@@ -75,7 +75,7 @@ def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Fa
     """The verdict, its failure (None: all passed) and one line of explanation where one helps.
 
     A time-out, the container's memory or disk limit and a report without any case score 0 of T,
-    whatever a half-written report says (INTERFACE.md, "Run directory").
+    whatever a half-written report says (docs/formats.md).
     """
     verdict = grade(tested.report, expected)
     stopped = _stopped(tested.execution)

@@ -78,7 +78,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One final line of results.jsonl, field for field (INTERFACE.md, "Run directory")."""
+    """One final line of results.jsonl, field for field (docs/formats.md)."""
 
     schema: int
     model: str
