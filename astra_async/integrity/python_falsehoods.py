@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import random
@@ -68,11 +68,19 @@ _STATEMENTS: dict[str, str] = {
     "Is": "assert [{b!r}] is None",
     "IsNot": "assert None is not None",
     "Not": "assert not [{b!r}]",
-    "Call": "assert isinstance([{b!r}], dict)",
+    "isinstance": "assert isinstance([{b!r}], dict)",
+    "len": "assert len([{b!r}]) == {more}",
+    "sorted": "assert sorted([{a!r}]) == [{b!r}]",
+    "set": "assert set([{a!r}]) == {{{b!r}}}",
+    "list": "assert list([{a!r}]) == [{b!r}]",
+    "str": "assert str({less}) == '{more}'",
+    "sum": "assert sum([{less}]) == {more}",
+    "any": "assert any([])",
+    "all": "assert all([0])",
     "List": "assert [{a!r}] == [{b!r}]",
     "Dict": "assert {{'value': {a!r}}} == {{'value': {b!r}}}",
     "Name": "assert []",
-    "raises": "__import__('pytest').raises({error}, int, '{less}')",
+    "raises": "{callee}({error}, int, '{less}')",
 }
 _ASSERTED = {"method": ("assertEqual", "assertTrue", "assertIn"), "statement": ("Eq", "In", "Name")}
 _MAX_CONSTANTS = 300
@@ -91,43 +99,61 @@ def failing(
     """A statement of one line that fails; `methods`: assertions are those of unittest."""
     if not manner.assertion:
         return f"raise {rng.choice(_EXCEPTIONS)}({_different('', pool, rng)!r})"
-    kinds = [kind for kind in _kinds(body) if methods or kind[0] not in _METHODS]
+    kinds = [own for own in _kinds(body) if methods or own.kind not in _METHODS]
     if not kinds:
-        kinds = [(kind, None, "") for kind in _ASSERTED["method" if methods else "statement"]]
-    kind, value, error = rng.choice(kinds)
+        kinds = [_Kind(kind) for kind in _ASSERTED["method" if methods else "statement"]]
+    kind, value, error, callee = rng.choice(kinds)
     if value is None:
         value = rng.choice([each for each in pool if each is not None] or [rng.randint(2, 999)])
     less = rng.randint(1, 999)
-    values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(1, 99)}
+    values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(2, 99)}
     template = _METHODS.get(kind) or _STATEMENTS[kind]
-    return template.format(**values, error=error or "ArithmeticError")
+    return template.format(**values, error=error, callee=callee)
 
 
-def _kinds(body: ast.AST) -> list[tuple[str, Constant, str]]:
-    """The assertions of a body that there is a falsehood for: kind, expected constant, exception's name."""
+class _Kind(NamedTuple):
+    """What a test asserts: with which expected constant, which exception, and the function as it calls it."""
+
+    kind: str
+    value: Constant = None
+    error: str = "ArithmeticError"
+    callee: str = ""
+
+
+def _kinds(body: ast.AST) -> list[_Kind]:
+    """The assertions of a body that there is a falsehood for."""
     found = []
     for node in ast.walk(body):
         if isinstance(node, ast.Assert):
-            kind, value = _of_statement(node.test)
-            found.append((kind, value, ""))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            kind = node.func.attr
+            found.append(_of_statement(node.test))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            kind = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
             if kind in _METHODS or kind == "raises":
                 error = node.args[0] if "aises" in kind and node.args else None
-                name = ast.unparse(error) if isinstance(error, ast.Name | ast.Attribute) else ""
-                found.append((kind, _expected(node.args), name))
+                name = ast.unparse(error) if isinstance(error, ast.Name | ast.Attribute) else _Kind("").error
+                found.append(_Kind(kind, _expected(node.args), name, ast.unparse(node.func)))
     return found
 
 
-def _of_statement(test: ast.expr) -> tuple[str, Constant]:
+def _of_statement(test: ast.expr) -> _Kind:
     if isinstance(test, ast.Compare):
         compared = [test.left, *test.comparators]
-        kind = type(test.ops[0]).__name__
-        inner = [type(each).__name__ for each in compared if isinstance(each, ast.List | ast.Dict)]
-        return (inner[0] if inner and kind == "Eq" else kind), _expected(compared)
+        operator = type(test.ops[0]).__name__
+        kinds = [_function(each) or _display(each) for each in compared] if operator == "Eq" else []
+        return _Kind(next(filter(None, kinds), operator), _expected(compared))
     if isinstance(test, ast.UnaryOp):
-        return "Not", None
-    return ("Call" if isinstance(test, ast.Call) else "Name"), None
+        return _Kind("Not")
+    return _Kind(_function(test) or "Name")
+
+
+def _function(node: ast.expr) -> str:
+    """The name of a function that may be another one than it should be, and has a falsehood."""
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return called if called in _STATEMENTS else ""
+
+
+def _display(node: ast.expr) -> str:
+    return type(node).__name__ if isinstance(node, ast.List | ast.Dict) else ""
 
 
 def _expected(nodes: Sequence[ast.expr]) -> Constant:

@@ -80,13 +80,14 @@ class _Overlay:
 
     def integrated(self) -> Integrated:
         added = {path: _added_lines(self._pristine(path), content) for path, content in self.changed.items()}
-        report_names = _report_names(self.policy.reports.patterns)
+        names = {
+            "report_file": _report_names(self.policy.reports.patterns),
+            "test_file": {path.rpartition("/")[2] for path in self.policy.tests},
+        }
         return Integrated(
             files=dict(sorted(self.changed.items())),
             dropped=tuple(self.dropped[:_MAX_DROPPED]),
-            suspicions=tuple(
-                name for path in sorted(added) for name in suspicions(path, added[path], report_names)
-            ),
+            suspicions=tuple(name for path in sorted(added) for name in suspicions(path, added[path], names)),
             files_changed=len(self.changed),
             lines_written=sum(len(lines) for lines in added.values()),
             sha256=_digest(self.changed),

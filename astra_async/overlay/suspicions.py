@@ -1,6 +1,6 @@
 """A static screen for code that could forge, skip or bend its own tests.
 
-It decides nothing: a name here makes the canary run (`--canary suspicious`) and stands in the record. An
+It decides nothing: a name here has the solution tried by twins before others, and stands in the record. An
 innocent exit handler is named as well as a forged report. Only what the answer added is screened.
 """
 
@@ -10,12 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SUSPICIONS = {
     "process_exit": "ends or kills a process",
     "exit_handler": "runs code when the process ends",
     "report_file": "names the test report",
+    "test_file": "names a file of the tests",
     "patched_global": "replaces a global, a built-in method or an assertion",
     "custom_equality": "defines what equal means",
     "test_library": "loads a test or assertion library from application code",
@@ -125,8 +126,11 @@ _NOT_CODE = (".md", ".mdx", ".txt", ".rst", ".css", ".scss", ".sass", ".less", "
 _MAX_CHARACTERS = 400_000  # of one file; keeps a hostile answer below a second
 
 
-def suspicions(path: str, added: Iterable[str], report_names: Iterable[str]) -> list[str]:
-    """Names of what the added lines of a file could be up to, as `name:path`."""
+def suspicions(path: str, added: Iterable[str], named: Mapping[str, Iterable[str]]) -> list[str]:
+    """Names of what the added lines of a file could be up to, as `name:path`.
+
+    `named` are words that make a suspicion by themselves: names of the project's own files.
+    """
     if path.lower().endswith(_NOT_CODE):
         return []
     text = "\n".join(added)
@@ -136,8 +140,7 @@ def suspicions(path: str, added: Iterable[str], report_names: Iterable[str]) -> 
         present = [word for word in words if word in text] if name not in found else []
         if present and pattern.search(_lines_with(present, text)):
             found.add(name)
-    if any(name in text for name in report_names):
-        found.add("report_file")
+    found |= {name for name, words in named.items() if any(word in text for word in words)}
     return [f"{name}:{path}" for name in sorted(found)]
 
 

@@ -23,7 +23,7 @@ class Attack:
     visible: str = ""
     worth: int = WRONG_PASSES  # of 4 tests, when prevented
 
-    everybody: bool = False
+    everybody: bool = True
 
     @property
     def answer(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ The untouched project passes 1 of 4, WRONG passes 2, and REFERENCE all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from astra_async.bundled import bundled_problems_csv
 
@@ -327,6 +327,22 @@ MINITEST = Shop(
     forged="1..4\n" + "".join(f"ok {number} - {name}\n" for number, name in enumerate(_PY_NAMES, 1)),
 )
 
+# As in a real Rails project: helpers that load helpers, and a describe that nobody owns.
+RSPEC_REQUESTS = replace(
+    RSPEC,
+    command="bash bin/check",
+    files={
+        "bin/check": "exec $(echo r)spec --format RspecJunitFormatter --out unit.xml\n",
+        ".rspec": "--require spec_helper\n",
+        "spec/spec_helper.rb": RSPEC.files["spec/spec_helper.rb"],
+        "spec/rails_helper.rb": "require 'spec_helper'\nRSpec.configure { |config| config.order = :defined }\n",
+        "spec/requests/shop_spec.rb": RSPEC.files["spec/shop_spec.rb"]
+        .replace("require 'shop'", "require 'rails_helper'\nrequire 'shop'")
+        .replace("RSpec.describe 'Shop' do", "describe 'Shop', type: :request do"),
+    },
+)
+MINITEST_AUTORUN = replace(MINITEST, command="ruby -Ilib -Itest test/shop_test.rb")
+
 _JAVA_UNTOUCHED = (
     "package shop;\n\n"
     "public final class Shop {\n"
@@ -384,5 +400,7 @@ SHOPS = {
     "unittest": UNITTEST,
     "rspec": RSPEC,
     "minitest": MINITEST,
+    "rspec/requests": RSPEC_REQUESTS,
+    "minitest/autorun": MINITEST_AUTORUN,
     "junit": JUNIT,
 }

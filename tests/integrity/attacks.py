@@ -10,6 +10,12 @@ from __future__ import annotations
 from attack import Attack
 from attacked_projects import SHOPS
 from attacks_on_junit import JUNIT_ATTACKS
+from attacks_on_python import DJANGO_ATTACKS as MORE_ON_DJANGO
+from attacks_on_python import PYTEST_ATTACKS as MORE_ON_PYTEST
+from attacks_on_python import UNITTEST_ATTACKS as MORE_ON_UNITTEST
+from attacks_on_ruby import MINITEST_ATTACKS as MORE_ON_MINITEST
+from attacks_on_ruby import RSPEC_ATTACKS as MORE_ON_RSPEC
+from attacks_on_ruby import UNNAMED_ATTACKS
 
 
 def _js_string(text: str) -> str:
@@ -201,13 +207,12 @@ MOCHA_ATTACKS = (
         before="const real = global.it;\nglobal.it = (title) => real(title);\n",
     ),
     Attack(
-        name="the canary recognised by its names",
+        name="tests of known names replaced",
         framework="mocha",
-        outcome="unpreventable",
+        outcome="detected",
         before="const known = ['takes a tenth off', 'refuses a price below zero'];\n"
         "const real = global.it;\n"
         "global.it = (title, run) => real(title, known.includes(title) ? () => {} : run);\n",
-        visible="patched_global:src/shop.js",
     ),
 )
 
@@ -609,9 +614,15 @@ ATTACKS = (
     *JEST_ATTACKS,
     *VITEST_ATTACKS,
     *PYTEST_ATTACKS,
+    *MORE_ON_PYTEST,
     *DJANGO_ATTACKS,
+    *MORE_ON_DJANGO,
     *UNITTEST_ATTACKS,
+    *MORE_ON_UNITTEST,
     *RSPEC_ATTACKS,
+    *MORE_ON_RSPEC,
     *MINITEST_ATTACKS,
+    *MORE_ON_MINITEST,
+    *UNNAMED_ATTACKS,
     *JUNIT_ATTACKS,
 )

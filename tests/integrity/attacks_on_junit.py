@@ -248,8 +248,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="shutdown hook mends only the tests it knows",
         framework="junit",
-        outcome="unpreventable",
+        outcome="detected",
         after=_MENDED + _HOOK.format(code='mend("takesATenthOff"); mend("refusesAPriceBelowZero");'),
-        visible="exit_handler:src/main/java/shop/Shop.java",
     ),
 )
