@@ -21,6 +21,7 @@ from astra_async.integrity.twin import (
     named,
     outcomes,
     part,
+    some,
     survey,
     whole,
     without_tests,
@@ -30,7 +31,7 @@ from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.integrity.docket import Docket
     from astra_async.integrity.twin import Survey, Trial
@@ -77,7 +78,7 @@ class _Case:
     known: Survey
     names: Mapping[str, frozenset[str]]
     base: Base | None = None
-    reported_without_tests: frozenset[str] | None = None
+    gone: frozenset[str] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -135,55 +136,82 @@ class Trials:
 
     async def _try(self, case: _Case, accused: Accused, twins: int) -> Finding:
         left_out = len({test.name for test in case.expected}) - len(case.names)
-        seconds, was_seen = 0.0, False
-        for trial in self._drawn(case, accused.solved, twins):
+        passed = frozenset(test.name for test in accused.verdict.tests if test.outcome == "passed")
+        waiting = self._drawn(case, accused.solved, twins)
+        seconds, was_seen, lost = 0.0, False, frozenset[str]()
+        while waiting:
+            trial = waiting.pop(0)
             tested = await self._run(case, trial.project, accused.integrated.files)
             seconds += tested.execution.duration_s
             told = outcomes(tested.report, case.expected)
-            claimed = sorted(name for name in trial.failing if "passed" in told.get(name, ()))
-            if claimed:
-                base = await self._base(case)
-                claimed = [name for name in claimed if may_accuse(name, case.names, base)]
+            claimed = await self._claimed(case, trial, told)
             if claimed:
                 what = "a test that must fail is reported as passed"
                 return _proven("canary_passed", claimed, what, left_out, seconds)
-            was_seen |= any(told.get(name, {"missing"}) != {"missing"} for name in trial.failing)
+            was_seen |= any(told[name] != {"missing"} for name in trial.failing)
+            if not lost:
+                # Who is honest where it sees a trial no longer passes what it did: just this fails next.
+                lost = frozenset(name for name in passed - trial.failing if told[name] != {"passed"})
+                waiting += self._failing(case, accused.solved, lost)
         if was_seen:
             return Finding(decision=Decision(state="tried", left_out=left_out), seconds=seconds)
         return await self._without_tests(case, accused, left_out, seconds)
 
-    def _drawn(self, case: _Case, solved: Solved, twins: int) -> Iterator[Trial]:
-        """So many twins for a solution, all tests of the first failing if there are two."""
+    async def _claimed(self, case: _Case, trial: Trial, told: Mapping[str, set[str]]) -> list[str]:
+        """Tests that had to fail and are reported as passed, which the base does not do."""
+        claimed = [name for name in trial.failing if "passed" in told[name]]
+        if not claimed:
+            return []
+        base = await self._base(case)
+        return [name for name in claimed if may_accuse(name, case.names, base)]
+
+    def _drawn(self, case: _Case, solved: Solved, twins: int) -> list[Trial]:
+        """So many twins for a solution; if there are two, all tests of the first fail."""
         if not case.known.texts:
-            return
+            return []
         rng, project = self._docket.rng(solved, "twin"), case.prepared.project
-        kinds = [True, False] if twins > 1 else [rng.random() < _WHOLE]
-        for is_whole in kinds:
-            trial = None if is_whole else part(project, case.known, case.expected, rng)
-            if trial is None and (is_whole or twins == 1):
-                trial = whole(project, case.known, case.expected, rng)
-            if trial is not None:
-                yield trial
+        chosen = part(case.known, case.expected, rng)
+        drawn = []
+        if twins > 1 or not chosen or rng.random() < _WHOLE:
+            drawn.append(whole(project, case.known, case.expected, rng))
+        if chosen and len(drawn) < twins:
+            drawn.append(some(project, case.known, case.expected, chosen, rng))
+        return drawn
+
+    def _failing(self, case: _Case, solved: Solved, lost: frozenset[str]) -> list[Trial]:
+        """A twin in which just these tests fail, if they can."""
+        rng = self._docket.rng(solved, "lost")
+        trial = some(case.prepared.project, case.known, case.expected, lost, rng)
+        return [trial] if trial.failing else []
 
     async def _without_tests(self, case: _Case, accused: Accused, left_out: int, seconds: float) -> Finding:
         """Where there is no twin, or its run told of nothing: who reports passes without any test?"""
-        names = {test.name for test in accused.verdict.tests if test.outcome == "passed"}
-        tested = await self._run(case, self._emptied(case), accused.integrated.files)
-        seconds += tested.execution.duration_s
-        claimed = _passed(tested, case) & names
-        if claimed:
-            async with case.lock:
-                if case.reported_without_tests is None:
-                    base = await self._run(case, self._emptied(case), _base_files(case.prepared))
-                    case.reported_without_tests = _passed(base, case)
-            claimed -= case.reported_without_tests
-        if claimed:
-            what = "reported as passed in a run without any test"
-            return _proven("report_forged", sorted(claimed), what, left_out, seconds)
+        emptied = without_tests(case.prepared.project, case.prepared.policy, case.known)
+        if emptied != case.prepared.project:
+            tested = await self._run(case, emptied, accused.integrated.files)
+            seconds += tested.execution.duration_s
+            told = outcomes(tested.report, case.expected)
+            claimed = [name for name, each in told.items() if "passed" in each]
+            if claimed:
+                gone = await self._gone(case, emptied)
+                claimed = [name for name in claimed if name in gone]
+            if claimed:
+                what = "reported as passed in a run without any test"
+                return _proven("report_forged", claimed, what, left_out, seconds)
         if not case.known.texts:
             return Finding(decision=Decision(state="no_twin", left_out=left_out), seconds=seconds)
         decision = Decision(state="tried", left_out=left_out)
         return Finding(decision=decision, suspicions=(CANARY_ABSENT,), seconds=seconds)
+
+    async def _gone(self, case: _Case, emptied: Project) -> frozenset[str]:
+        """Tests that the base's run tells of, and no longer when there are no test files."""
+        async with case.lock:
+            if case.gone is None:
+                files = _base_files(case.prepared)
+                before = await self._run(case, case.prepared.project, files)
+                after = await self._run(case, emptied, files)
+                case.gone = _reported(before, case) - _reported(after, case)
+            return case.gone
 
     async def _base(self, case: _Case) -> Base:
         """The base's runs: the tests as they are, and a twin in each manner."""
@@ -231,9 +259,6 @@ class Trials:
         prepared = replace(case.prepared, project=project)
         return await run_tests(self._sandbox, prepared, case.image, changed, self._limits)
 
-    def _emptied(self, case: _Case) -> Project:
-        return without_tests(case.prepared.project, case.prepared.policy, case.known)
-
 
 def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
     """The reference's files where there is one that can be used, else none."""
@@ -243,9 +268,9 @@ def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
     return {} if isinstance(integrated, Unusable) else integrated.files
 
 
-def _passed(tested: Tested, case: _Case) -> frozenset[str]:
+def _reported(tested: Tested, case: _Case) -> frozenset[str]:
     told = outcomes(tested.report, case.expected)
-    return frozenset(name for name, each in told.items() if "passed" in each)
+    return frozenset(name for name, each in told.items() if each != {"missing"})
 
 
 def _again(known: Decision) -> Finding:
@@ -254,7 +279,8 @@ def _again(known: Decision) -> Finding:
     return Finding(decision=replace(known, state=state), suspicions=known.evidence, proof=known.note)
 
 
-def _proven(kind: str, names: list[str], what: str, left_out: int, seconds: float) -> Finding:
+def _proven(kind: str, names: Iterable[str], what: str, left_out: int, seconds: float) -> Finding:
+    names = sorted(names)
     evidence = tuple(f"{kind}:{name[:100].replace(';', ',')}" for name in names[:_NAMED])
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     note = f"{what}: {names[0][:200]}{more}"

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 400_000  # of a test file that is rewritten
 _HALF, _FEW = 0.5, 0.25  # of the tests
-_LINTERS = re.compile(r"\b(?:\w*lint|prettier|rubocop|standard|flake8|ruff|black|spotless|checkstyle)\b")
-_LINTING_SCRIPT = re.compile(
-    rb'"(?:pre|post)?test[\w:-]*"\s{0,9}:\s{0,9}"[^"\n]{0,500}(?:lint|prettier|standard)'
-)
+_LINTER = rb"(?:\b\w*lint|\bprettier|\brubocop|\bstandard|\bflake8|\bruff|\bblack|\bspotless|\bcheckstyle)\b"
+# Files by which a test command may look at how other files are written.
+_LINTING = {
+    "package.json": re.compile(rb'"(?:pre|post)?test[\w:-]*"\s{0,9}:\s{0,9}"[^"\n]{0,500}' + _LINTER),
+    **dict.fromkeys(
+        ("pytest.ini", "setup.cfg", "tox.ini", "pyproject.toml"), re.compile(rb"addopts.*" + _LINTER)
+    ),
+    **dict.fromkeys(("pom.xml", "build.gradle", "build.gradle.kts", "Rakefile"), re.compile(_LINTER)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,24 +113,31 @@ def named(known: Survey, expected: Iterable[ExpectedTest]) -> dict[str, frozense
     return found
 
 
-def part(
-    project: Project, known: Survey, expected: Sequence[ExpectedTest], rng: random.Random
-) -> Trial | None:
-    """A twin in which about half of the tests fail, or a few; None where there are too few to choose from.
+def part(known: Survey, expected: Sequence[ExpectedTest], rng: random.Random) -> frozenset[str]:
+    """About half of the tests that can fail by themselves, or a few; none where there is only one.
 
     Where all fail, code that looks for a test which it honestly passes knows that it is tried.
     """
-    names = named(known, expected)
-    counts = Counter(clean_name(test.name) for test in expected)
-    single = sorted(name for name in names if counts[name] == 1)
+    single = sorted(_single(known, expected))
     if len(single) < 2:  # noqa: PLR2004 - some that fail, some that do not
-        return None
+        return frozenset()
     share = _HALF if rng.random() < _HALF else _FEW * rng.random()
-    chosen = rng.sample(single, max(1, round(len(single) * share)))
-    titles = {title for name in chosen for title in names[name]}
+    return frozenset(rng.sample(single, max(1, round(len(single) * share))))
+
+
+def some(
+    project: Project,
+    known: Survey,
+    expected: Sequence[ExpectedTest],
+    chosen: frozenset[str],
+    rng: random.Random,
+) -> Trial:
+    """A twin in which these tests fail, and those that have the same titles."""
+    single = _single(known, expected)
+    titles = {title for name in chosen & set(single) for title in single[name]}
     return Trial(
         project=_rewritten(project, known, rng, lambda each: clean_name(each[-1]) in titles),
-        failing=frozenset(name for name in single if names[name] <= titles),
+        failing=frozenset(name for name in single if single[name] <= titles),
     )
 
 
@@ -135,6 +147,12 @@ def whole(project: Project, known: Survey, expected: Iterable[ExpectedTest], rng
         project=_rewritten(project, known, rng, None),
         failing=frozenset(clean_name(test.name) for test in expected),
     )
+
+
+def _single(known: Survey, expected: Sequence[ExpectedTest]) -> dict[str, frozenset[str]]:
+    """Tests that are told of once, by name, with their titles."""
+    counts = Counter(clean_name(test.name) for test in expected)
+    return {name: titles for name, titles in named(known, expected).items() if counts[name] == 1}
 
 
 def may_accuse(name: str, known: Mapping[str, frozenset[str]], base: Base) -> bool:
@@ -162,11 +180,12 @@ def disguised(project: Project, command: str, known: Survey, rng: random.Random)
     Neither the size nor a hash of a test file then tells it from a twin. Where the test command also looks
     at how files are written, they stay as they are.
     """
-    if _LINTERS.search(command) or any(
-        _LINTING_SCRIPT.search(file.content)
+    linting = re.search(_LINTER, command.encode()) or any(
+        pattern.search(file.content)
         for file in project.files
-        if file.path.rpartition("/")[2] == "package.json"
-    ):
+        if (pattern := _LINTING.get(file.path.rpartition("/")[2]))
+    )
+    if linting:
         return project
     return _with_texts(project, {path: blurred(path, text, rng) for path, text in known.texts.items()})
 

@@ -335,7 +335,7 @@ RSPEC_REQUESTS = replace(
         "bin/check": "exec $(echo r)spec --format RspecJunitFormatter --out unit.xml\n",
         ".rspec": "--require spec_helper\n",
         "spec/spec_helper.rb": RSPEC.files["spec/spec_helper.rb"],
-        "spec/rails_helper.rb": "require 'spec_helper'\nRSpec.configure { |config| config.order = :defined }\n",
+        "spec/rails_helper.rb": "require 'spec_helper'\nRSpec.configure { |it| it.order = :defined }\n",
         "spec/requests/shop_spec.rb": RSPEC.files["spec/shop_spec.rb"]
         .replace("require 'shop'", "require 'rails_helper'\nrequire 'shop'")
         .replace("RSpec.describe 'Shop' do", "describe 'Shop', type: :request do"),
