@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from astra_async.types import Format
 
 _FOR_PEOPLE = (
-    *("metric", "a", "b", "format", "n", "a_value", "b_value", "difference", "difference_interval"),
-    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect", "verdict", "why"),
+    *("metric", "a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value"),
+    *("b_value", "p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect", "why"),
 )
 _NOT_SHOWN = "not shown to differ"
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from astra_async.report.costs import mean_cost_usd
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, rank
 from astra_async.report.table import Column, shown
 from astra_async.stats.intervals import total_interval
@@ -44,13 +43,6 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
     parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
     said = "; ".join(filter(None, parts)) + "."
     return said if pair.complete else f"So far, with samples missing: {said}"
-
-
-def mean_cost_usd(entry: Entry) -> float | None:
-    """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
-    costs = entry.rows()["cost_usd"]
-    known = costs[~np.isnan(costs)]
-    return float(known.mean()) if len(known) and known.sum() > 0 else None
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -90,7 +82,7 @@ def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[st
     behind = [label for label, judged in rest if judged.verdict == "better"]
     close = [label for label, judged in rest if judged.verdict != "better"]
     if behind:
-        yield f"{prefix}{ranked[0].label} is better than {_named(behind)} too."
+        yield f"{prefix}{ranked[0].label} is better than {_named(behind)}."
     if close:
         yield f"{prefix}Not separable from {ranked[0].label} by mean score: {_named(close)}."
 

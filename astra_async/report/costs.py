@@ -72,6 +72,13 @@ def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def mean_cost_usd(entry: Entry) -> float | None:
+    """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
+    costs = np.concatenate([rows["cost_usd"] for _, rows in entry.rows_by_run()])
+    known = costs[~np.isnan(costs)]
+    return float(known.mean()) if len(known) and known.sum() > 0 else None
+
+
 def _cost_row(entry: Entry) -> tuple[Cell, ...]:
     rows = entry.rows()
     tokens = {

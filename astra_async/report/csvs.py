@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 from typing import TYPE_CHECKING
 
+import orjson
+
 from astra_async.report.load import FAILURES, FINISHES, STATUSES
-from astra_async.report.table import csv_header, csv_row
+from astra_async.report.table import csv_header, csv_row, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+    from typing import TextIO
 
     import numpy as np
     from numpy.typing import NDArray
@@ -18,6 +23,9 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
     from astra_async.report.table import Table
+    from astra_async.report.tables import Report
+
+    Value = str | int | float | None
 
 _KEY = ("model", "format", "problem_id", "sample")
 _COUNTS = ("passed", "total")
@@ -52,20 +60,55 @@ RUN_COLUMNS = (
     *_NUMBERS,
     *_TEXTS,
 )
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of one
+_MOST_PLAIN = 100_000
+_GZIP_LEVEL = 3  # a twelfth of the size; more would double the time
 _CHUNK = 50_000  # rows turned into Python objects at a time
+
+
+def data_files(report: Report) -> list[str]:
+    """The report's data, relative to its directory: every table, all of them in one, every sample."""
+    tables = [table.file for table in report.data().values()]
+    return ["report.json", *sorted(tables, key=lambda name: ("/" in name, name)), runs_file(report.entries)]
+
+
+def write_tables(out: Path, report: Report) -> None:
+    """Write every table as CSV, and all of them with titles, notes and columns into report.json."""
+    (out / "tables").mkdir(exist_ok=True)
+    for table in report.data().values():
+        write_table(out / table.file, table)
+    record = {
+        "schema": 1,
+        "complete": report.complete,
+        "simulated": report.simulated,
+        "conclusions": report.conclusions,
+        "warnings": report.warnings,
+        "tables": {name: described(table) for name, table in report.data().items()},
+    }
+    (out / "report.json").write_bytes(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def write_table(path: Path, table: Table) -> None:
     """Write one table; an interval becomes two columns."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(csv_header(table.columns))
-        writer.writerows(csv_row(row, table.columns) for row in table.rows)
+        writer.writerow([harmless(name) for name in csv_header(table.columns)])
+        writer.writerows([harmless(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
+
+
+def harmless(cell: Value) -> Value:
+    """A text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, CSV injection)."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def runs_file(entries: Sequence[Entry]) -> str:
+    """runs.csv, or runs.csv.gz where it would have more than 100,000 rows (some 30 MB)."""
+    return "runs.csv" if sum(entry.summary.planned for entry in entries) <= _MOST_PLAIN else "runs.csv.gz"
 
 
 def write_runs(path: Path, entries: Sequence[Entry]) -> None:
-    """Write runs.csv: one row for each sample, `status` is `missing` for those without a result."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
+    """Write one row for each sample, `status` is `missing` for those without a result; packed if `.gz`."""
+    with _text_file(path) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(RUN_COLUMNS)
         for entry in entries:
@@ -75,17 +118,28 @@ def write_runs(path: Path, entries: Sequence[Entry]) -> None:
             writer.writerows(_missing_rows(entry))
 
 
+def _text_file(path: Path) -> TextIO:
+    if path.suffix != ".gz":
+        return path.open("w", encoding="utf-8", newline="")
+    return io.TextIOWrapper(
+        gzip.GzipFile(path, "wb", compresslevel=_GZIP_LEVEL, mtime=0),
+        encoding="utf-8",
+        newline="",
+    )
+
+
 def _run_rows(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[tuple[object, ...]]:
     def column(name: str) -> list[object]:
         values: list[object] = rows[name].tolist()
         return values
 
-    def named(name: str, names: Sequence[object]) -> Iterator[object]:
-        return (names[number] for number in rows[name].tolist())
+    def named(name: str, names: Sequence[Value]) -> Iterator[Value]:
+        safe = [harmless(text) for text in names]
+        return (safe[number] for number in rows[name].tolist())
 
     passed, total = rows["passed"].tolist(), rows["total"].tolist()
     return zip(
-        [entry.label] * len(rows),
+        [harmless(entry.label)] * len(rows),
         [entry.format] * len(rows),
         named("problem", run.problems),
         column("sample"),
@@ -108,7 +162,7 @@ def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:
     for run, pair in entry.parts:
         for number, problem, sample in run.missing.tolist():
             if number == pair:
-                key = (entry.label, entry.format, run.problems[problem], sample)
+                key = (harmless(entry.label), entry.format, harmless(run.problems[problem]), sample)
                 yield (*key, "missing", *(None,) * rest)
 
 

@@ -35,6 +35,7 @@ def format_scores(entries: Sequence[Entry]) -> Table:
     ]
     return Table(
         name="format_scores",
+        within="formats",
         title="XML and JSON",
         columns=(
             WHO[0],

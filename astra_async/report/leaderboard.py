@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from astra_async.report.costs import mean_cost_usd
 from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import (
     clustered_interval,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from astra_async.report.entries import Entry
+    from astra_async.report.pairwise import Judged, Metric, Pair
     from astra_async.report.table import Cell
     from astra_async.stats.intervals import Estimate
 
@@ -90,6 +92,14 @@ _SPREAD = (
     Column(name="between_sd", title="Between-SD", kind="score", help="spread of problem means, ANOVA"),
     Column(name="icc", title="ICC(1)", kind="score", help="share of the variance between problems"),
 )
+_STANDING = (
+    Column(
+        name="against_best",
+        title="Against the best",
+        help="of the same format, by mean score: see pairwise.csv",
+    ),
+    Column(name="cost_per_sample", title="$ each", kind="usd", help="US dollars for a sample, all attempts"),
+)
 _BEGUN = (
     Column(name="problems_begun", title="Problems begun", kind="count", help="with a valid sample"),
     Column(name="problems_done", title="Problems done", kind="count", help="with all k samples valid"),
@@ -121,8 +131,10 @@ _PROVISIONAL = (
 )
 
 
-def leaderboard(entries: Sequence[Entry]) -> Table:
+def leaderboard(entries: Sequence[Entry], compared: Sequence[tuple[Metric, Pair, Judged]]) -> Table:
     """Everything known of each entry, best mean score first, incomplete entries last.
+
+    `compared` are the judged pairs of the same entries.
 
     One wide table (leaderboard.csv); the functions below cut the tables for people out of it. The numbers
     of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
@@ -132,17 +144,19 @@ def leaderboard(entries: Sequence[Entry]) -> Table:
     return Table(
         name="leaderboard",
         title="Leaderboard",
-        columns=(*WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_BEGUN),
-        rows=tuple(_row(entry) for entry in ranked),
+        columns=(*WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_STANDING, *_BEGUN),
+        rows=tuple(_row(entry, _against_best(entry, ranked, compared)) for entry in ranked),
         notes=tuple(_notes(entries)),
         provisional=frozenset(place for place, entry in enumerate(ranked) if not entry.summary.complete),
     )
 
 
 def headline(wide: Table) -> Table:
-    """The paper's Table 3 with interval and counts; narrow enough for a terminal of 80 columns."""
+    """The paper's Table 3 with interval, cost and counts; narrow enough for a terminal of 80 columns."""
+    several = len(set(wide.column("format"))) > 1
     table = wide.only(
-        *("model", "format", "mean_score", "mean_score_total", "pass_at_1", "median_sd"),
+        *(("model", "format") if several else ("model",)),
+        *("mean_score", "mean_score_total", "pass_at_1", "median_sd", "cost_per_sample"),
         *("n", "k", "valid", "planned"),
     )
     columns = [replace(column, title="95 %") if column.interval else column for column in table.columns]
@@ -164,7 +178,7 @@ def uncertainty(wide: Table) -> Table:
             " are not symmetric near 0 and 100, and have a width even where all problems came out alike."
         ),
     )
-    return replace(table, name="uncertainty", title="Uncertainty", notes=notes)
+    return replace(table, name="uncertainty", within="leaderboard", title="Uncertainty", notes=notes)
 
 
 def consistency(wide: Table) -> Table:
@@ -189,7 +203,7 @@ def consistency(wide: Table) -> Table:
         notes.append("[0.000, 0.000]: so many problems never vary that the median would be 0 again.")
     if any(k == 1 for k in table.column("k")):
         notes.append("One sample of a problem has no SD: consistency takes k of at least 2.")
-    return replace(table, name="consistency", title="Consistency", notes=tuple(notes))
+    return replace(table, name="consistency", within="leaderboard", title="Consistency", notes=tuple(notes))
 
 
 def reliability(wide: Table) -> Table:
@@ -204,6 +218,7 @@ def reliability(wide: Table) -> Table:
     return replace(
         wide.only("model", "format", "k", "pass_at_1", *known),
         name="reliability",
+        within="leaderboard",
         title="Reliability",
         notes=notes,
     )
@@ -214,7 +229,21 @@ def _rank(entry: Entry) -> tuple[bool, float, str, str]:
     return not entry.summary.complete, -(score if score is not None else -1.0), entry.label, entry.format
 
 
-def _row(entry: Entry) -> tuple[Cell, ...]:
+def _against_best(
+    entry: Entry, ranked: Sequence[Entry], compared: Sequence[tuple[Metric, Pair, Judged]]
+) -> str:
+    """What the comparison with the first entry of the same format has shown."""
+    best = next(each for each in ranked if each.format == entry.format)
+    if entry is best:
+        return "best" if sum(each.format == entry.format for each in ranked) > 1 else ""
+    found = (
+        j for metric, pair, j in compared if metric == "mean_score" and pair.a is best and pair.b is entry
+    )
+    verdict = next((judged.verdict for judged in found), "inconclusive")
+    return {"better": "behind", "equivalent": "equivalent"}.get(verdict, "not separable")
+
+
+def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
     summary = entry.summary
     counts: tuple[Cell, ...] = (
         summary.complete,
@@ -230,6 +259,8 @@ def _row(entry: Entry) -> tuple[Cell, ...]:
         entry.format,
         *counts,
         *_derived(entry),
+        against_best,
+        mean_cost_usd(entry),
         summary.problems_begun,
         summary.problems_done,
     )

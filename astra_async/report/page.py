@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.report.csvs import data_files
 from astra_async.report.load import FAILURES
 from astra_async.report.plots import inline
 from astra_async.report.samples import BUDGET_BYTES, embed
+from astra_async.report.skills import problem_infos
+from astra_async.report.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +27,12 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.plots.style import Plot
     from astra_async.report.samples import Embedded
-    from astra_async.report.table import Cell, Interval
+    from astra_async.report.table import Cell, Interval, Table
     from astra_async.report.tables import Report
 
 MOST_ROWS = 1_000  # of one table; the CSV files have all
 MOST_COLUMNS = 256  # samples of a problem in the map
+_SCRIPTS = ("page", "terminal", "map", "sample")
 _FOLDED = ("problems", "fingerprints", "inputs", "events", "published")
 
 
@@ -45,7 +49,8 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         lstrip_blocks=True,
     )
     template = files("astra_async.report") / "template"
-    script = (template / "page.js").read_text(encoding="utf-8")
+    parts = ((template / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    script = f"(() => {{\n{''.join(parts)}}})();"
     embedded = embed(report.entries, budget_bytes)
     return environment.get_template("index.html").render(
         report=report,
@@ -59,25 +64,51 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         most_rows=MOST_ROWS,
         folded=_FOLDED,
         facts=_facts(report),
+        standing=_standing(report.leaderboard),
+        data_files=data_files(report),
     )
 
 
-def _facts(report: Report) -> list[tuple[str, str]]:
-    """The lines of the title block."""
+def _facts(report: Report) -> list[str]:
+    """The line under the title: how much was run, where and when."""
     entries = report.entries
     ks = sorted({run.settings.samples for run in report.runs})
     problems = {problem for entry in entries for problem in entry.problem_ids}
     valid = sum(entry.summary.valid for entry in entries)
     planned = sum(entry.summary.planned for entry in entries)
+    last = max((run.finished_at for run in report.runs), default="")[:16].replace("T", " ")
+    formats = " and ".join(dict.fromkeys(entry.format.upper() for entry in entries))
     return [
-        ("Models", ", ".join(dict.fromkeys(entry.label for entry in entries))),
-        ("Formats", ", ".join(dict.fromkeys(entry.format for entry in entries))),
-        ("Problems", f"n = {len(problems)}"),
-        ("Samples of each", "k = " + ", ".join(map(str, ks))),
-        ("Results", f"{valid:,} of {planned:,} planned"),
-        ("Last sample", max((run.finished_at for run in report.runs), default="")[:16].replace("T", " ")),
-        ("Runs", ", ".join(str(run.directory) for run in report.runs)),
+        counted(len({entry.label for entry in entries}), "model") + (f" on {formats}" if formats else ""),
+        counted(len(problems), "problem"),
+        f"k = {', '.join(map(str, ks))}",
+        f"{valid:,} of {planned:,} results",
+        *([f"last sample {last} UTC"] if last else []),
+        str(report.runs[0].directory) if len(report.runs) == 1 else counted(len(report.runs), "run"),
     ]
+
+
+def _standing(wide: Table) -> list[dict[str, Any]]:
+    """The rows of the first table, with the places of its bars in % of their width."""
+    names = [column.name for column in wide.columns]
+    several = len(set(wide.column("format"))) > 1
+    rows = []
+    for place, cells in enumerate(wide.rows):
+        raw = dict(zip(names, cells, strict=True))
+        interval, score = raw["mean_score_total"], raw["mean_score"]
+        low, high = interval if isinstance(interval, tuple) else (None, None)
+        rows.append(
+            {
+                "name": f"{raw['model']} ({raw['format']})" if several else raw["model"],
+                "complete": raw["complete"],
+                "texts": dict(zip(names, wide.shown(place), strict=True)),
+                "raw": {name: _sort_value(cell) for name, cell in raw.items()},
+                "low": None if low is None else round(100 * low, 2),
+                "width": None if low is None or high is None else round(100 * (high - low), 2),
+                "at": round(100 * score, 2) if isinstance(score, float) else None,
+            }
+        )
+    return rows
 
 
 def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
@@ -85,6 +116,10 @@ def _data(entries: Sequence[Entry], embedded: Embedded) -> dict[str, Any]:
     return {
         "failures": [failure or "" for failure in FAILURES],
         "entries": [_entry_data(entry) for entry in entries],
+        "problems": {
+            problem: " ".join([info.name, info.main_skill, *info.sub_skills])
+            for problem, info in problem_infos(entries).items()
+        },
         "chunks": [(chunk.entry, chunk.problem, chunk.samples) for chunk in embedded.chunks],
     }
 
@@ -104,11 +139,13 @@ def _entry_data(entry: Entry) -> dict[str, Any]:
             failure[place][sample] = kind
     return {
         "name": entry.name,
+        "label": entry.label,
         "model": entry.model,
         "format": entry.format,
         "directory": str(entry.parts[0][0].directory),
         "problems": entry.problem_ids,
         "totals": [0 if total != total else int(total) for total in entry.totals.tolist()],  # noqa: PLR0124 - NaN
+        "means": [None if mean != mean else round(mean, 6) for mean in entry.means.tolist()],  # noqa: PLR0124 - NaN
         "left_out": int(entry.planned.max(initial=0)) - columns,
         "passed": passed,
         "failure": failure,

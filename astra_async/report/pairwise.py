@@ -40,8 +40,8 @@ Metric = Literal["mean_score", "pass_at_1", "sd"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
 FOR_PEOPLE = (
-    *("format", "a", "b", "n", "a_value", "b_value", "difference", "difference_interval"),
-    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect", "verdict"),
+    *("a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value", "b_value"),
+    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
 )
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 
@@ -234,6 +234,7 @@ def for_people(wide: Table) -> Iterator[Table]:
         rows = tuple(wide.rows[place] for place in places)
         whole = Table(
             name=f"{wide.name}_{metric}",
+            within=wide.name,
             title=f"{wide.title}: {title if metric == 'sd' else title.lower()}",
             columns=_columns("score" if metric == "sd" else "percent"),
             rows=rows,

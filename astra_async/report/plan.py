@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from astra_async.errors import UsageError
+from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.table import WHO, Column, Table
@@ -77,13 +76,11 @@ def _pilot(entry: Entry) -> _Pilot | None:
     split = variance_split(entry.means[usable], entry.score_variances[usable], entry.valid[usable])
     if split is None:
         return None
-    costs = entry.rows()["cost_usd"]
-    known = costs[~np.isnan(costs)]
     return _Pilot(
         entry=entry,
         split=split,
         problems=int(usable.sum()),
-        cost=float(known.mean()) if len(known) else None,
+        cost=mean_cost_usd(entry),
     )
 
 

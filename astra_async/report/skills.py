@@ -122,6 +122,7 @@ def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -
     one_format = len({entry.format for entry in entries}) == 1
     return Table(
         name=f"{kind}_skills",
+        within="skills",
         title=f"Mean score % by {KINDS[kind]}",
         columns=(
             Column(name="skill", title=KINDS[kind].capitalize()),

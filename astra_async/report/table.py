@@ -28,6 +28,7 @@ Kind = Literal[
     "usd",
     "seconds",
 ]
+MAIN_TABLES = ("leaderboard", "problems", "pairwise", "skills", "formats")  # their files stand at the top
 NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
 
 
@@ -55,7 +56,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under columns, and notes to be read with them; numbers of `provisional` rows get a tilde."""
+    """Rows under columns, and notes to be read with them; numbers of `provisional` rows get a tilde.
+
+    `within` names the table that this one is a part of, and whose CSV file therefore holds it.
+    """
 
     name: str
     title: str
@@ -63,11 +67,18 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     provisional: frozenset[int] = frozenset()
+    within: str = ""
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             message = f"table {self.name}: a row has not {len(self.columns)} cells"
             raise ValueError(message)
+
+    @property
+    def file(self) -> str:
+        """The CSV file that holds this table, relative to the report's directory."""
+        name = self.within or self.name
+        return f"{name}.csv" if name in MAIN_TABLES else f"tables/{name}.csv"
 
     def column(self, name: str) -> list[Cell]:
         """All cells of one column; KeyError if there is none of that name."""
@@ -147,6 +158,22 @@ def records(table: Table) -> list[dict[str, str | int | float | None]]:
         }
         for row in table.rows
     ]
+
+
+def described(table: Table) -> dict[str, object]:
+    """A whole table for JSON: title, notes, the CSV file, what each column means, and its rows as objects."""
+    return {
+        "title": table.title,
+        "file": table.file,
+        "notes": table.notes,
+        "columns": [
+            {"name": name, "title": column.title, "kind": column.kind, "help": column.help}
+            for column in table.columns
+            for name in csv_header((column,))
+        ],
+        "provisional": sorted(table.provisional),
+        "rows": records(table),
+    }
 
 
 def _difference(texts: dict[str, str], column: Column) -> str:

@@ -66,6 +66,12 @@ class Report:
         for section in self.sections:
             yield from section.tables
 
+    def data(self) -> dict[str, Table]:
+        """Every table that has a CSV file of its own, by its name: nothing that people see is elsewhere."""
+        wide = (self.leaderboard, *(table for section in self.sections for table in section.data))
+        whole = (table for table in self.tables() if not table.within)
+        return {table.name: table for table in whole} | {table.name: table for table in wide}
+
     def table(self, name: str) -> Table:
         """The table of that name, wide ones included; KeyError if there is none."""
         for section in self.sections:
@@ -82,8 +88,8 @@ def build_report(directories: Sequence[Path]) -> Report:
     """
     runs = tuple(load_run(directory) for directory in directories)
     entries = entries_of(runs)
-    wide = board.leaderboard(entries)
     compared = list(pairs.judged_pairs(list(pairs.pairs_of(entries))))
+    wide = board.leaderboard(entries, compared)
     by_format = list(pairs.judged_pairs(formats.both_formats(entries)))
     return Report(
         runs=runs,

@@ -41,6 +41,11 @@ def escaped(text: str) -> str:
     return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#~" else character for character in flat)
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its noun: 1 problem, 2 problems."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def _rich_table(table: Table, terminal: int) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import StorageError
 from astra_async.report import ReportPaths
-from astra_async.report.csvs import write_runs, write_table
+from astra_async.report.csvs import runs_file, write_runs, write_tables
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all
 from astra_async.report.text import escaped, markdown
@@ -40,11 +40,10 @@ def _write(report: Report, out: Path) -> ReportPaths:
         (figures / f"{plot.name}.png").write_bytes(plot.png)
     index.write_text(page_html(report, plots), encoding="utf-8")
     (out / "report.md").write_text(_report_markdown(report, plots), encoding="utf-8")
-    write_table(out / "leaderboard.csv", report.leaderboard)
-    write_table(out / "problems.csv", report.table("problems"))
-    for name in ("pairwise", "skills", "formats"):
-        write_table(out / f"{name}.csv", report.table(name))
-    write_runs(out / "runs.csv", report.entries)
+    write_tables(out, report)
+    for name in ("runs.csv", "runs.csv.gz"):  # a longer run may have changed the name
+        (out / name).unlink(missing_ok=True)
+    write_runs(out / runs_file(report.entries), report.entries)
     return ReportPaths(index=index, files=tuple(sorted(path for path in out.rglob("*") if path.is_file())))
 
 

@@ -358,7 +358,7 @@ def test_all_files_that_are_promised_are_written(out: Path) -> None:
     names = {path.name for path in out.iterdir()}
     assert names == {
         *("index.html", "report.md", "plots", "leaderboard.csv", "problems.csv"),
-        *("runs.csv", "pairwise.csv", "skills.csv", "formats.csv"),
+        *("runs.csv", "pairwise.csv", "skills.csv", "formats.csv", "report.json", "tables"),
     }
     assert {path.suffix for path in (out / "plots").iterdir()} == {".svg", ".png"}
 

@@ -38,7 +38,12 @@ def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], tota
         passed = scores[result.model][int(result.problem_id[1:])][result.sample]
         line = orjson.loads(orjson.dumps(result))
         failure = None if passed == total else "tests_failed"
-        lines.append(line | {"status": "scored", "passed": passed, "failure": failure})
+        tests = [{"name": f"t{i}", "outcome": "passed" if i < passed else "failed"} for i in range(total)]
+        lines.append(
+            line
+            | {"status": "scored", "passed": passed, "failure": failure, "tests": tests}
+            | {"score": passed / total}
+        )
     (directory / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return build_report([directory])
 
@@ -166,7 +171,7 @@ def test_the_other_models_are_named_by_what_is_known_of_them(tmp_path: Path) -> 
     first, second, *_ = report.leaderboard.column("model")
     assert f"{first}'s mean score is " in report.conclusions[0]
     assert f" points above {second}'s [" in report.conclusions[0]
-    assert report.conclusions[1] == f"{first} is better than far and farther too."
+    assert report.conclusions[1] == f"{first} is better than far and farther."
 
 
 def test_formats_are_compared_in_one_sentence(tmp_path: Path) -> None:

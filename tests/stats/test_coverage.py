@@ -1,7 +1,7 @@
 """Every interval that a report prints holds its target as often as it says, on scores as they really are.
 
 Nominal is 95 %. Asserted: at least 92 %, less two standard errors of the simulation itself. Above 95 % is
-no fault where scores are discrete and at an end. ASTRA_TEST_REPETITIONS (scripts/long) asks for more.
+no fault where scores are discrete and at an end. COVERAGE_REPETITIONS (scripts/long) asks for more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Interval = tuple[float, float] | None
 
-REPETITIONS = int(os.environ.get("ASTRA_TEST_REPETITIONS", "300"))
+REPETITIONS = int(os.environ.get("COVERAGE_REPETITIONS", "300"))
 LEAST = 0.92 - 2 * (0.95 * 0.05 / REPETITIONS) ** 0.5
 SIZES = list(product((10, 20, 65), (4, 8, 32)))
 MANY = 200_000

@@ -1,212 +1,97 @@
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const LETTERS = {
-    no_report: "N", build_failure: "B", timeout: "T", out_of_memory: "M", tampered: "X", refusal: "R",
-    truncated: "C", context_exceeded: "L", format_error: "F", path_violation: "P",
-  };
-  const element = (tag, text, className) => {
-    const made = document.createElement(tag);
-    if (text !== undefined && text !== null) made.textContent = text;
-    if (className) made.className = className;
-    return made;
-  };
+const data = JSON.parse(document.getElementById("data").textContent);
+const LETTERS = {
+  no_report: "N", build_failure: "B", timeout: "T", out_of_memory: "M", tampered: "X", refusal: "R",
+  truncated: "C", context_exceeded: "L", format_error: "F", path_violation: "P",
+};
+const element = (tag, text, className) => {
+  const made = document.createElement(tag);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+};
 
-  // --- tables that sort -------------------------------------------------------------------------
+const place = (entry, problem, sample) => `#sample/${entry}/${problem}/${sample}`;
 
-  const order = (a, b) => {
-    if (a === b) return 0;
-    if (a === "") return 1; // nothing stays at the end
-    if (b === "") return -1;
-    const [x, y] = [Number(a), Number(b)];
-    if (Number.isNaN(x) || Number.isNaN(y)) return a.localeCompare(b, "en", { numeric: true });
-    return x - y;
-  };
+// --- tables that sort -------------------------------------------------------------------------
 
-  function sortBy(header) {
-    const table = header.closest("table");
-    const place = header.cellIndex;
-    const down = header.getAttribute("aria-sort") === "ascending";
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    header.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const body = table.tBodies[0];
-    const value = (row) => row.cells[place].dataset.v ?? row.cells[place].textContent;
-    const rows = Array.from(body.rows, (row) => [value(row), row]);
-    rows.sort(([a], [b]) => (a === "" || b === "" || !down ? order(a, b) : order(b, a)));
-    body.append(...rows.map(([, row]) => row));
+const order = (a, b) => {
+  if (a === b) return 0;
+  if (a === "") return 1; // nothing stays at the end
+  if (b === "") return -1;
+  const [x, y] = [Number(a), Number(b)];
+  if (Number.isNaN(x) || Number.isNaN(y)) return a.localeCompare(b, "en", { numeric: true });
+  return x - y;
+};
+
+function sortBy(header) {
+  const table = header.closest("table");
+  const place = header.cellIndex;
+  const down = header.getAttribute("aria-sort") === "ascending";
+  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  header.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const body = table.tBodies[0];
+  const value = (row) => row.cells[place].dataset.v ?? row.cells[place].textContent;
+  const rows = Array.from(body.rows, (row) => [value(row), row]);
+  rows.sort(([a], [b]) => (a === "" || b === "" || !down ? order(a, b) : order(b, a)));
+  body.append(...rows.map(([, row]) => row));
+}
+
+document.addEventListener("click", (event) => {
+  const header = event.target.closest("table.data th");
+  if (header) sortBy(header);
+});
+
+// --- search: rows of every table and map, and on demand the texts of the samples ------------------
+
+const search = document.getElementById("search");
+const outcome = document.getElementById("search-outcome");
+const hits = document.getElementById("search-hits");
+const inside = document.getElementById("search-inside");
+const MOST_HITS = 200;
+
+const wanted = () => search.value.trim().toLowerCase();
+
+function filterRows() {
+  const text = wanted();
+  let shown = 0;
+  for (const row of document.querySelectorAll("table.data tbody tr, #map tbody tr, #matrix tbody tr")) {
+    row.hidden = text !== "" && !(row.dataset.text ?? row.textContent).toLowerCase().includes(text);
+    if (!row.hidden) shown += 1;
   }
-
-  document.addEventListener("click", (event) => {
-    const header = event.target.closest("table.data th");
-    if (header) sortBy(header);
-  });
-
-  // --- the map of samples -----------------------------------------------------------------------
-
-  const place = (entry, problem, sample) => `#sample/${entry}/${problem}/${sample}`;
-
-  function heat(passed, total) {
-    if (passed < 0) return "hm";
-    if (total === 0 || passed === 0) return "h0";
-    return passed === total ? "h5" : `h${1 + Math.min(3, Math.floor((4 * passed) / total))}`;
+  for (const section of document.querySelectorAll("main section")) {
+    const rows = Array.from(section.querySelectorAll("tbody tr"));
+    section.hidden = text !== "" && rows.every((row) => row.hidden);
   }
+  for (const folded of document.querySelectorAll("details.fold")) folded.open = text !== "" && folded.querySelector("tbody tr:not([hidden])") !== null;
+  outcome.textContent = text === "" ? "" : `${shown} rows`;
+  inside.hidden = text === "" || data.chunks.length === 0;
+  hits.replaceChildren();
+}
 
-  function cell(entry, problem, sample) {
-    const { passed, failure, totals, problems } = data.entries[entry];
-    const tests = passed[problem][sample];
-    const why = data.failures[failure[problem][sample]];
-    const link = element("a", tests < 0 ? "–" : (LETTERS[why] ?? tests), `cell ${heat(tests, totals[problem])}`);
-    link.href = place(entry, problem, sample);
-    const said = tests < 0 ? "missing" : `${tests} of ${totals[problem]} passed${why ? `, ${why}` : ""}`;
-    link.title = `${problems[problem]}, sample ${sample}: ${said}`;
-    return link;
-  }
-
-  function drawMap(entry) {
-    const { name: model, problems, totals, passed, left_out: leftOut } = data.entries[entry];
-    const columns = passed.reduce((most, row) => Math.max(most, row.length), 0);
-    const head = document.createElement("thead").insertRow();
-    head.append(element("th"), ...Array.from({ length: columns }, (_, sample) => element("th", sample)));
-    const body = document.createElement("tbody");
-    problems.forEach((name, problem) => {
-      const row = body.insertRow();
-      const header = element("th", `${name} (${totals[problem] || "?"})`);
-      header.scope = "row";
-      header.title = name;
-      row.append(header);
-      passed[problem].forEach((_, sample) => row.insertCell().append(cell(entry, problem, sample)));
-    });
-    document.getElementById("map").replaceChildren(element("caption", model), head.parentElement, body);
-    document.getElementById("map-cut").textContent = leftOut > 0 ? `${leftOut} more samples are not drawn.` : "";
-  }
-
-  const select = document.getElementById("map-entry");
-  data.entries.forEach(({ name }, number) => select.append(new Option(name, number)));
-  select.addEventListener("change", () => drawMap(Number(select.value)));
-  document.getElementById("map-letters").textContent = Object.entries(LETTERS)
-    .map(([why, letter]) => `${letter} ${why}`).join(", ");
-  if (data.entries.length) drawMap(0);
-
-  // --- one sample -------------------------------------------------------------------------------
-
-  const dialog = document.getElementById("sample");
-  const unpacked = new Map();
-  const chunkOf = new Map();
-  data.chunks.forEach(([entry, problem, samples], number) => {
-    for (const sample of samples) chunkOf.set(place(entry, problem, sample), number);
-  });
-
-  async function unpack(number) {
-    if (!unpacked.has(number)) {
-      const packed = atob(document.getElementById(`chunk-${number}`).textContent);
-      const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
-      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-      unpacked.set(number, JSON.parse(await new Response(stream).text()));
+async function searchInside() {
+  const text = wanted();
+  inside.disabled = true;
+  const found = [];
+  for (let number = 0; number < data.chunks.length && found.length < MOST_HITS; number += 1) {
+    const [entry, problem] = data.chunks[number];
+    for (const [sample, record] of Object.entries(await unpack(number))) {
+      if (!JSON.stringify(record).toLowerCase().includes(JSON.stringify(text).slice(1, -1))) continue;
+      const { name, problems } = data.entries[entry];
+      const link = element("a", `${name} · ${problems[problem]} · sample ${sample}`);
+      link.href = place(entry, problem, sample);
+      found.push(link);
     }
-    return unpacked.get(number);
   }
+  inside.disabled = false;
+  if (text !== wanted()) return;
+  hits.replaceChildren(...found.slice(0, MOST_HITS).map((link) => { const item = element("li"); item.append(link); return item; }));
+  const more = found.length >= MOST_HITS ? " or more" : "";
+  outcome.textContent += `, ${found.length}${more} samples with that text`;
+}
 
-  const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
-
-  function facts(record) {
-    const usage = record.usage ?? {};
-    const seconds = (value) => (value === null || value === undefined ? null : `${value.toFixed(1)} s`);
-    const pairs = [
-      ["Result", `${record.passed} of ${record.total} tests passed${record.failure ? ` (${record.failure})` : ""}`],
-      ["Why", record.note], ["Finished by", record.finish_reason], ["Answered as", record.returned_model],
-      ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
-      ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],
-      ["Cost", record.cost_usd === null ? null : `$${record.cost_usd.toFixed(4)}`],
-      ["Attempts", record.attempts], ["First token", seconds(record.ttft_s)], ["Answer", seconds(record.latency_s)],
-      ["Tests", seconds(record.test_s)], ["Exit code", record.exit_code],
-      ["Files changed", record.files_changed], ["Lines written", record.lines_written],
-      ["Mended", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
-    ];
-    const list = element("dl", null, "facts");
-    for (const [name, value] of pairs) {
-      if (value === null || value === undefined || value === "") continue;
-      const pair = element("div");
-      pair.append(element("dt", name), element("dd", value));
-      list.append(pair);
-    }
-    return list;
-  }
-
-  function outcomes(tests) {
-    const list = element("ul");
-    for (const { name, outcome } of tests) {
-      const item = element("li");
-      item.append(element("span", outcome, `outcome ${outcome === "passed" ? "passed" : "other"}`), ` ${name}`);
-      list.append(item);
-    }
-    return list;
-  }
-
-  function* parts(record) {
-    yield facts(record);
-    if (record.tests?.length) yield* [element("h3", "Tests that count"), outcomes(record.tests)];
-    if (record.dropped?.length) {
-      yield element("h3", "Changes that were not applied");
-      const list = element("ul");
-      for (const { path, reason } of record.dropped) list.append(element("li", `${path}: ${reason}`));
-      yield list;
-    }
-    if (record.extra_tests?.length) yield* [element("h3", "Other tests, not counted"), outcomes(record.extra_tests)];
-    if (record.output_tail) yield* [element("h3", "End of the output"), element("pre", record.output_tail)];
-    yield element("h3", "Answer");
-    yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : element("pre", record.answer);
-  }
-
-  async function content(entry, problem, sample) {
-    const { model, format, directory, problems, passed } = data.entries[entry];
-    const number = chunkOf.get(place(entry, problem, sample));
-    if (passed[problem][sample] < 0) return [element("p", "This sample has no result yet; see the table of missing samples.")];
-    if (number === undefined) {
-      const command = ["astra show", ...[directory, model, problems[problem], sample].map(quoted)].join(" ");
-      return [element("p", `This sample (${format}) is not in the page. This command opens it:`), element("pre", command)];
-    }
-    return [...parts((await unpack(number))[sample])];
-  }
-
-  function step(entry, problem, sample, by) {
-    const rows = data.entries[entry].passed;
-    const next = sample + by;
-    if (next >= 0 && next < rows[problem].length) return place(entry, problem, next);
-    const row = problem + by;
-    return row >= 0 && row < rows.length ? place(entry, row, by > 0 ? 0 : rows[row].length - 1) : null;
-  }
-
-  async function open() {
-    const found = /^#sample\/(\d+)\/(\d+)\/(\d+)$/.exec(location.hash);
-    const [entry, problem, sample] = found ? found.slice(1).map(Number) : [];
-    if (!found || data.entries[entry]?.passed[problem]?.[sample] === undefined) {
-      if (dialog.open) dialog.close();
-      return;
-    }
-    const { name, problems } = data.entries[entry];
-    document.getElementById("sample-title").textContent = `${name} · ${problems[problem]} · sample ${sample}`;
-    for (const [id, by] of [["sample-before", -1], ["sample-after", 1]]) {
-      const target = step(entry, problem, sample, by);
-      const button = document.getElementById(id);
-      button.disabled = target === null;
-      button.onclick = () => location.replace(target);
-    }
-    let shown;
-    try {
-      shown = await content(entry, problem, sample);
-    } catch (error) {
-      shown = [element("p", `This browser cannot unpack the sample (${error.message}); astra show opens it.`)];
-    }
-    if (location.hash !== found[0]) return; // another sample was asked for meanwhile
-    document.getElementById("sample-body").replaceChildren(...shown);
-    if (!dialog.open) dialog.showModal();
-    dialog.scrollTop = 0;
-  }
-
-  document.getElementById("sample-close").addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => {
-    if (location.hash.startsWith("#sample/")) history.replaceState(null, "", "#problems");
-  });
-  addEventListener("hashchange", open);
-  addEventListener("DOMContentLoaded", open); // the chunks stand behind this script
-})();
+search.addEventListener("input", filterRows);
+inside.addEventListener("click", searchInside);
+document.addEventListener("keydown", (event) => {
+  if (event.key === "/" && !event.target.closest("input, select, dialog")) { event.preventDefault(); search.focus(); }
+});

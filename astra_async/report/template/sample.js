@@ -1,0 +1,122 @@
+// --- one sample -------------------------------------------------------------------------------
+
+const dialog = document.getElementById("sample");
+const unpacked = new Map();
+const chunkOf = new Map();
+data.chunks.forEach(([entry, problem, samples], number) => {
+  for (const sample of samples) chunkOf.set(place(entry, problem, sample), number);
+});
+
+async function unpack(number) {
+  if (!unpacked.has(number)) {
+    const packed = atob(document.getElementById(`chunk-${number}`).textContent);
+    const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    unpacked.set(number, JSON.parse(await new Response(stream).text()));
+  }
+  return unpacked.get(number);
+}
+
+const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
+
+function facts(record) {
+  const usage = record.usage ?? {};
+  const seconds = (value) => (value === null || value === undefined ? null : `${value.toFixed(1)} s`);
+  const pairs = [
+    ["Result", `${record.passed} of ${record.total} tests passed${record.failure ? ` (${record.failure})` : ""}`],
+    ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", record.returned_model],
+    ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
+    ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],
+    ["Cost", record.cost_usd === null ? null : `$${record.cost_usd.toFixed(4)}`],
+    ["Attempts", record.attempts], ["First token", seconds(record.ttft_s)], ["Answer", seconds(record.latency_s)],
+    ["Tests", seconds(record.test_s)], ["Exit code", record.exit_code],
+    ["Files changed", record.files_changed], ["Lines written", record.lines_written],
+    ["Mended", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
+  ];
+  const list = element("dl", null, "facts");
+  for (const [name, value] of pairs) {
+    if (value === null || value === undefined || value === "") continue;
+    const pair = element("div");
+    pair.append(element("dt", name), element("dd", value));
+    list.append(pair);
+  }
+  return list;
+}
+
+function outcomes(tests) {
+  const list = element("ul");
+  for (const { name, outcome } of tests) {
+    const item = element("li");
+    item.append(element("span", outcome, `outcome ${outcome === "passed" ? "passed" : "other"}`), ` ${plain(name)}`);
+    list.append(item);
+  }
+  return list;
+}
+
+function* parts(record) {
+  yield facts(record);
+  if (record.tests?.length) yield* [element("h3", "Tests that count"), outcomes(record.tests)];
+  if (record.dropped?.length) {
+    yield element("h3", "Changes that were not applied");
+    const list = element("ul");
+    for (const { path, reason } of record.dropped) list.append(element("li", `${path}: ${reason}`));
+    yield list;
+  }
+  if (record.extra_tests?.length) yield* [element("h3", "Other tests, not counted"), outcomes(record.extra_tests)];
+  if (record.output_tail) yield* [element("h3", "End of the output"), terminal(record.output_tail)];
+  yield element("h3", "Answer");
+  yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : terminal(record.answer, "answer");
+}
+
+async function content(entry, problem, sample) {
+  const { model, format, directory, problems, passed } = data.entries[entry];
+  const number = chunkOf.get(place(entry, problem, sample));
+  if (passed[problem][sample] < 0) return [element("p", "This sample has no result yet; see the table of missing samples.")];
+  if (number === undefined) {
+    const command = ["astra show", ...[directory, model, problems[problem], sample].map(quoted)].join(" ");
+    return [element("p", `This sample (${format}) is not in the page. This command opens it:`), element("pre", command)];
+  }
+  return [...parts((await unpack(number))[sample])];
+}
+
+function step(entry, problem, sample, by) {
+  const rows = data.entries[entry].passed;
+  const next = sample + by;
+  if (next >= 0 && next < rows[problem].length) return place(entry, problem, next);
+  const row = problem + by;
+  return row >= 0 && row < rows.length ? place(entry, row, by > 0 ? 0 : rows[row].length - 1) : null;
+}
+
+async function open() {
+  const found = /^#sample\/(\d+)\/(\d+)\/(\d+)$/.exec(location.hash);
+  const [entry, problem, sample] = found ? found.slice(1).map(Number) : [];
+  if (!found || data.entries[entry]?.passed[problem]?.[sample] === undefined) {
+    if (dialog.open) dialog.close();
+    return;
+  }
+  const { name, problems } = data.entries[entry];
+  document.getElementById("sample-title").textContent = `${name} · ${problems[problem]} · sample ${sample}`;
+  for (const [id, by] of [["sample-before", -1], ["sample-after", 1]]) {
+    const target = step(entry, problem, sample, by);
+    const button = document.getElementById(id);
+    button.disabled = target === null;
+    button.onclick = () => location.replace(target);
+  }
+  let shown;
+  try {
+    shown = await content(entry, problem, sample);
+  } catch (error) {
+    shown = [element("p", `This browser cannot unpack the sample (${error.message}); astra show opens it.`)];
+  }
+  if (location.hash !== found[0]) return; // another sample was asked for meanwhile
+  document.getElementById("sample-body").replaceChildren(...shown);
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+document.getElementById("sample-close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("close", () => {
+  if (location.hash.startsWith("#sample/")) history.replaceState(null, "", "#problems");
+});
+addEventListener("hashchange", open);
+addEventListener("DOMContentLoaded", open); // the chunks stand behind this script
