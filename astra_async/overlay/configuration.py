@@ -181,11 +181,10 @@ _MANIFESTS = re.compile(
 _CD = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
 _NPM_CALL = re.compile(r"\b(?:npm|yarn|pnpm)\s+(?:run(?:-script)?\s+)?([\w:.-]+)")
 _WORD = re.compile(r"[\w@./-]{2,300}")
+_FILES_OF = {"make": ("GNUmakefile", "makefile", "Makefile"), "rake": ("rakefile", "Rakefile")}
 _DEPTH, _MOST_TEXT = 4, 200_000
 # `svgo.config.js` is read by the tool of that name: one that the project has for development.
-_NAMED_CONFIG = re.compile(
-    r"\.?([\w-]+)(?:\.config\.(?:[cm]?[jt]s|json|ya?ml)|rc\.(?:[cm]?js|json|ya?ml|toml))"
-)
+_NAMED_CONFIG = re.compile(r"([\w-]+)(?:\.config\.(?:[cm]?[jt]s|json|ya?ml)|rc\.(?:[cm]?js|json|ya?ml|toml))")
 
 # Files and folders with a dot that editors, linters and version control read, and no run of tests does.
 _INERT_DOTFILE = re.compile(
@@ -307,7 +306,11 @@ def _commands(command: str, texts: Mapping[str, str]) -> Iterator[str]:
 
 def _scripts_in(text: str, texts: Mapping[str, str]) -> Iterator[str]:
     folders = ["", *_CD.findall(text)]
-    for word in dict.fromkeys(_WORD.findall(text)):
+    words = [
+        *_WORD.findall(text),
+        *(each for tool, files in _FILES_OF.items() if tool in text for each in files),
+    ]
+    for word in dict.fromkeys(words):
         for folder in folders:
             path = posixpath.normpath(posixpath.join(folder, word))
             is_script = texts.get(path, "").startswith("#!") or path.endswith((".sh", ".bash", "akefile"))

@@ -51,6 +51,7 @@ _JVM_SERVICE = re.compile(r"(?:^|/)META-INF/services/([^/]+)$", re.IGNORECASE)
 _RUBY_TOOLS = re.compile(
     r"(?:minitest|rspec|test|capybara|rubygems|bundler|rexml|rspec_junit_formatter)(?:/|\Z)"
 )
+_ASSERTING = re.compile(r"Assert|Assum|Matcher|Mock|Test")  # no problem asks for a type of such a name
 _LOADED_BEFORE_RAILS = frozenset({"spec_helper", "rails_helper", "test_helper"})
 _STRING = re.compile(r"[\"'`]([^\"'`\n]{0,200})[\"'`]")
 _WORD = re.compile(r"[\w./-]+")
@@ -292,7 +293,7 @@ class Lookups:
             offered = [
                 each for each in (*test.wholly, "java.lang") if self.installed.has_java_type(each, name)
             ]
-            is_wanted = name in self.statement and all(each.startswith("java.") for each in offered)
+            is_wanted = name in self.statement and not _ASSERTING.search(name)
             if name.islower() or (offered and not is_wanted):
                 return INSTALLED
         return None
