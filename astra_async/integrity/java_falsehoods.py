@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _OWN = 0.75  # of the assertions are of the test's own kinds
+_MOST = 3  # assertions of a test
 JUPITER, JUNIT_4, TESTNG, JUNIT_3 = (
     "org.junit.jupiter.api.Assertions",
     "org.junit.Assert",
@@ -116,9 +117,20 @@ class Falsehoods:
         matched = _prefix(open_names, called, _HAMCREST) if "org.hamcrest" in source(root) else None
         return cls(library=library, prefixes=called, static=open_names, fluent=fluent, matched=matched)
 
-    def assertion(self, body: Node, rng: random.Random) -> str:
-        """A false assertion for a test with this body."""
-        own = list(self._own(body))
+    def assertions(self, body: Node, rng: random.Random, *, alone: bool) -> str:
+        """False assertions for a test with this body; one `alone` where the method may not end early.
+
+        Each of them has to fail: where one does not, nothing else is asserted, and the test passes.
+        """
+        own = self._own(body)
+        made = [self._assertion(own, rng) for _ in range(1 if alone else rng.randint(1, _MOST))]
+        caught = "".join(rng.choices(string.ascii_lowercase, k=9))
+        tried = (
+            f"try {{ {each} return; }} catch (java.lang.Throwable {caught}) {{ }} " for each in made[:-1]
+        )
+        return f"{''.join(tried)}{made[-1]}"
+
+    def _assertion(self, own: list[str], rng: random.Random) -> str:
         if own and rng.random() < _OWN:
             return _filled(rng.choice(own), rng)
         name = rng.choice(sorted(_EVERYWHERE))
@@ -139,7 +151,7 @@ class Falsehoods:
             templates = _EVERYWHERE.get(name) or _SOMEWHERE.get(name) or ()
             found += [each.replace("{p}", prefix) for each in templates]
             if name == "assertEquals":
-                found += [each.replace("{p}", prefix) for each in _with_constants(node)]
+                found += [each.replace("{p}", prefix) for each in _with_constants(node, body)]
         return found
 
     def _prefix_of(self, name: str, scope: str) -> str:
@@ -204,7 +216,8 @@ def _methods(root: Node) -> list[Node]:
     return [node for node in walk(root) if node.type == "method_declaration"]
 
 
-def _with_constants(call: Node) -> list[str]:
+def _with_constants(call: Node, body: Node) -> list[str]:
+    """Templates with the call's constants, and others of their type: of the test, if it has more of them."""
     arguments = call.child_by_field_name("arguments")
     found: list[str] = []
     for node in arguments.named_children[:2] if arguments is not None else ():
@@ -212,7 +225,14 @@ def _with_constants(call: Node) -> list[str]:
         if kind is None or "\\" in text or '"""' in text or "\n" in text:
             continue
         braced = text.replace("{", "{{").replace("}", "}}")
-        found += [each.replace("{L}", braced).replace("{O}", _other(kind, text)) for each in _CONSTANT]
+        near = {source(each) for each in walk(body) if each.type == node.type == "decimal_integer_literal"}
+        others = [_other(kind, text), *sorted(each for each in near if each.isdigit() and each != text)]
+        found += [
+            each.replace("{L}", braced).replace("{O}", other)
+            for each in _CONSTANT
+            for other in others
+            if other == others[0] or text.isdigit()
+        ]
     return found
 
 

@@ -211,7 +211,8 @@ def _make_fail(test: _Test, edits: Insertions, falsehoods: Falsehoods, rng: rand
         return
     checked = bool(_CHECKED.intersection(_thrown(test.method)))
     if manner.assertion and test.allowed in {"any", "error"}:
-        fail = falsehoods.assertion(block, rng)
+        alone = source(test.method.child_by_field_name("type")) != "void" and not _dynamic(test.method)
+        fail = falsehoods.assertions(block, rng, alone=alone or test.allowed == "error")
     else:
         fail = exception(rng, allowed=test.allowed, checked=checked)
     generated = _dynamic(test.method)

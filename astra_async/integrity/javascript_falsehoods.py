@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     Library = Literal["expect", "chai", "should", "assert", "supertest", "screen"]
 
-_OWN = 0.75  # of the assertions are of the test's own kinds
+_OWN = 0.75  # of the assertions are of the test's own kinds, about constants of its own
+_MOST = 3  # assertions of a test
 # {a} and {b} are unlike numbers, {s} and {t} unlike words.
 _GENERAL: dict[str, tuple[str, ...]] = {
     "expect": (
@@ -201,23 +202,36 @@ class Falsehoods:
     kinds: tuple[Kind, ...]
     constants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     agent: str = ""
+    collects: bool = False  # jasmine notes what fails and goes on
 
     @classmethod
-    def of(cls, root: Node) -> Falsehoods:
-        """Those of a file by its tree."""
+    def of(cls, root: Node, runner: str) -> Falsehoods:
+        """Those of a file by its tree, written for this runner as far as it shows."""
         constants: dict[str, dict[str, None]] = {"string": {}, "number": {}}
         for node in walk(root):
             if node.type in constants and _is_plain(node):
                 constants[node.type][source(node)] = None
         agent = _agent(root)
-        return cls(tuple(_kinds(root, agent)), {key: tuple(value) for key, value in constants.items()}, agent)
+        plain = {key: tuple(value) for key, value in constants.items()}
+        return cls(tuple(_kinds(root, agent)), plain, agent, runner == "jasmine")
 
-    def assertion(self, body: Node, rng: random.Random, *, waits: bool) -> str:
-        """A false assertion for a test with this body, which may hold `await` if `waits`."""
+    def assertions(self, body: Node, rng: random.Random, *, waits: bool) -> str:
+        """False assertions for a test with this body, which may hold `await` if `waits`.
+
+        Each of them has to fail: where one does not, nothing else is asserted, and the test passes.
+        """
         own = [kind for kind in _kinds(body, self.agent) if waits or kind.library != "supertest"]
+        near = {key: [text for text in self.constants[key] if text in source(body)] for key in self.constants}
+        several = 1 if self.collects else rng.randint(1, _MOST)
+        made = [self._assertion(own, near, rng, waits=waits) for _ in range(several)]
+        tried = (f"try {{ {each}; return; }} catch (problem) {{ }} " for each in made[:-1])
+        return f"{''.join(tried)}{made[-1]}"
+
+    def _assertion(
+        self, own: list[Kind], near: dict[str, list[str]], rng: random.Random, *, waits: bool
+    ) -> str:
         if own and rng.random() < _OWN:
-            kind = rng.choice(own)
-            made = self._of_kind(kind, rng)
+            made = self._of_kind(rng.choice(own), near, rng)
             if made:
                 return made
         libraries = sorted({kind.library for kind in self.kinds} & set(_GENERAL))
@@ -227,7 +241,7 @@ class Falsehoods:
         general = _GENERAL[library] + (_WAITING if waits and library == "expect" else ())
         return _filled(rng.choice(general), rng)
 
-    def _of_kind(self, kind: Kind, rng: random.Random) -> str:
+    def _of_kind(self, kind: Kind, near: dict[str, list[str]], rng: random.Random) -> str:
         templates = _KINDS[kind.library].get(kind.matcher) or _KINDS[kind.library].get(
             "" if kind.library in {"supertest", "screen"} else "?", ()
         )
@@ -241,24 +255,28 @@ class Falsehoods:
             rng,
             m=kind.matcher,
             L=constant,
-            O=self._other(constant, kind_of, rng),
+            O=_other(constant, kind_of, near, rng),
             agent=self.agent,
             n=f"{rng.randint(20, 99)}",
         )
 
-    def _other(self, constant: str, kind: str, rng: random.Random) -> str:
-        """A constant of the same kind that differs from this one in any language's opinion."""
-        if kind in {"true", "false"}:
-            return "false" if kind == "true" else "true"
-        if kind == "null":
-            return "false"
-        if kind == "number":
-            near = [each for each in self.constants["number"] if _number(each) != _number(constant)]
-            return rng.choice(near) if near and rng.random() < _OWN else f"{rng.randint(10_000, 99_999)}.5"
-        if kind == "string":
-            near = [each for each in self.constants["string"] if each[1:-1] != constant[1:-1]]
-            return rng.choice(near) if near and rng.random() < _OWN else _word(rng)
-        return f"[{_word(rng)}]" if kind == "array" else f"{{ {json.loads(_word(rng))}: {_word(rng)} }}"
+
+def _other(constant: str, kind: str, near: dict[str, list[str]], rng: random.Random) -> str:
+    """A constant of the same kind that differs from this one in any language's opinion.
+
+    Often one of the same test, such as what it hands to the code: a wrong answer may well have given that.
+    """
+    if kind in {"true", "false"}:
+        return "false" if kind == "true" else "true"
+    if kind == "null":
+        return "false"
+    if kind == "number":
+        others = [each for each in near["number"] if _number(each) != _number(constant)]
+        return rng.choice(others) if others and rng.random() < _OWN else f"{rng.randint(10_000, 99_999)}.5"
+    if kind == "string":
+        others = [each for each in near["string"] if each[1:-1] != constant[1:-1]]
+        return rng.choice(others) if others and rng.random() < _OWN else _word(rng)
+    return f"[{_word(rng)}]" if kind == "array" else f"{{ {json.loads(_word(rng))}: {_word(rng)} }}"
 
 
 def exception(rng: random.Random, *, waits: bool) -> str:

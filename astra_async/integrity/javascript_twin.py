@@ -54,7 +54,7 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
     if root is None:
         return Rewritten(text=text, left_out={path: "this file's syntax is not understood"})
     names, edits = Names(root), Insertions(data)
-    writer = _Writer(edits, Falsehoods.of(root), rng)
+    writer = _Writer(edits, Falsehoods.of(root, names.runner), rng)
     tests, left_out = _tests(root, names)
     certain: list[Titles] = []
     for test in tests:
@@ -267,7 +267,7 @@ class _Writer:
 
     def _failing(self, test: _Test, *, assertion: bool, waits: bool) -> str:
         if assertion:
-            return f"{self._falsehoods.assertion(test.body, self._rng, waits=waits)};"
+            return f"{self._falsehoods.assertions(test.body, self._rng, waits=waits)};"
         return f"{exception(self._rng, waits=waits)};"
 
     def _at_once(self, body: Node, fail: str) -> None:
