@@ -34,6 +34,8 @@ from typing import TYPE_CHECKING
 from astra_async.redaction import mask
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from astra_async.types import Usage
 
 
@@ -64,7 +66,24 @@ class ConflictError(UsageError):
 
 
 class ProjectError(AstraError):
-    """A problem cannot be prepared; its samples are missing, never failed."""
+    """A problem cannot be prepared; its samples are missing, never failed.
+
+    Attributes:
+        cause: what is wrong, without where; several problems may share it.
+        where: the location that was looked at, or empty.
+        problem_id: whose files they are, or empty while nobody knows.
+    """
+
+    def __init__(self, cause: str, *, where: str = "", problem_id: str = "") -> None:
+        of = f"problem {problem_id}" if problem_id else ""
+        super().__init__(": ".join(filter(None, (of, where, cause))))
+        self.cause = cause
+        self.where = where
+        self.problem_id = problem_id
+
+    def of_problem(self, problem_id: str) -> Self:
+        """The same error, naming the problem."""
+        return type(self)(self.cause, where=self.where, problem_id=problem_id)
 
 
 class SourceError(ProjectError):

@@ -11,8 +11,9 @@ from astra_async.integrity.trials import Trials
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
+from astra_async.running.plan import Plan
 from astra_async.running.reuse import EarlierVerdicts
-from astra_async.running.runner import Plan, Runner
+from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Workshop
 from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
@@ -36,14 +37,15 @@ async def run_in_memory(
     formats: tuple[Format, ...] = ("xml",),
     max_in_flight: int = 256,
     at_once: int = 4,
-    reuse_identical: bool = False,
+    thorough: bool = False,
     retry_delays_s: tuple[float, ...] = (0.01,) * 6,
     around: Callable[[str, Any], Any] = lambda _, room: room,
     on_open: Callable[[Runner], None] | None = None,
 ) -> Runner:
     """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
 
-    `around` may put something around each room, by its name; `on_open` gets the runner before it begins.
+    `thorough` tries solutions by twins and grades identical ones once. `around` may put something around each
+    room, by its name; `on_open` gets the runner before it begins.
     """
     source = MemorySource({name: a_project() for name in problem_ids})
     prepared, _ = await prepare_all([a_problem(name) for name in problem_ids], source, formats)
@@ -66,6 +68,7 @@ async def run_in_memory(
         with closing(RunDirectory.open(path, count)) as directory:
             kept, sandbox = around("directory", directory), around("sandbox", sandbox)
             expectations = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
+            trials = Trials(sandbox, expectations, Limits(), Docket(b"key"))
             workshop = Workshop(
                 sandbox=sandbox,
                 images=dict.fromkeys(problem_ids, "any"),
@@ -74,8 +77,8 @@ async def run_in_memory(
                 limits=Limits(),
                 at_once=at_once,
                 retry_delays_s=retry_delays_s,
-                trials=around("trials", Trials(sandbox, expectations, Limits(), Docket(b"key"))),
-                earlier=around("earlier", EarlierVerdicts(kept)) if reuse_identical else None,
+                trials=around("trials", trials) if thorough else None,
+                earlier=around("earlier", EarlierVerdicts(kept, {})) if thorough else None,
             )
             runner = Runner(plan, kept, metrics, asking=Asking(pools=pools), workshop=workshop)
             if on_open:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE, one_line
+from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
 from astra_async.cli.console import open_console, tell
 from astra_async.cli.display import Display
 from astra_async.cli.options import config_options
@@ -21,19 +21,25 @@ from astra_async.errors import AstraError
 from astra_async.running.progress import Pace, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.cli.display import Style
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.opening import OpenRun
+    from astra_async.running.opening import OpenRun, Outcome
     from astra_async.running.runner import Runner
+    from astra_async.running.trouble import Reason
 
     BeforeReport = Callable[[Path, Mapping[str, Prepared]], None]
 
 _REASONS_SHOWN = 10
+_EXIT_CODES: Mapping[Outcome, int] = {
+    "complete": 0,
+    "incomplete": EXIT_INCOMPLETE,
+    "no_answers": EXIT_CANNOT_GO_ON,
+    "stopped": EXIT_INCOMPLETE,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,91 +101,65 @@ def start(
 
 
 async def execute(call: Call) -> int:
-    """Open the rooms, run the plan, report; returns the exit code."""
-    from astra_async.running.directory import RunDirectory
-    from astra_async.running.opening import open_run
-    from astra_async.running.wiring import cache_root, check_models, chosen_problems
-
-    if not call.config.answers_only_from_record:
-        check_models(call.config)
-    problems = chosen_problems(call.config, call.say)
-    recorded: list[Mapping[str, Any]] = []
-    opened = RunDirectory.open(call.config.out, collector(recorded), spare=cache_root() / "held")
-    with contextlib.closing(opened) as directory:
-        for warning in directory.warnings:
-            call.say(f"warning: {warning}")
-        opening = open_run(
-            call.config,
-            directory,
-            recorded,
-            problems=problems,
-            generate_only=call.generate_only,
-            say=call.say,
-        )
-        stopper = Stopper(on_late=lambda: _leave(call, directory.run_id, stopper))
-        with stopper.installed():
-            code = await _bring_about(call, directory, opening, stopper)
+    """Run the plan under display and signals, report; returns the exit code."""
+    ours: list[RunDirectory] = []
+    stopper = Stopper(on_late=lambda: _leave(call, ours, stopper))
+    with stopper.installed():
+        code = await _bring_about(call, stopper, ours)
     if not call.generate_only and not stopper.at_once:
         _report(call)
     return code
 
 
-def collector(recorded: list[Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], None]:
-    """Keeps of each final line what metrics need, and nothing else."""
-    names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
-    return lambda line: recorded.append({name: line[name] for name in names})
-
-
-async def _bring_about(
-    call: Call, directory: RunDirectory, opening: AbstractAsyncContextManager[OpenRun], stopper: Stopper
-) -> int:
+async def _bring_about(call: Call, stopper: Stopper, ours: list[RunDirectory]) -> int:
     """Open, drive and close; the exit code. A signal before anything is asked ends it without a run."""
+    from astra_async.running.opening import open_run
+
+    opening = open_run(call.config, generate_only=call.generate_only, say=call.say, on_directory=ours.append)
     try:
         async with opening as opened:
             code = await _drive(call, opened, stopper)
             if call.before_report and not stopper.at_once:
                 call.before_report(call.config.out, opened.runner.plan.prepared)
             return code
-    except AstraError:
-        directory.discard_if_unused()
-        raise
     except asyncio.CancelledError:
         if stopper.received is None:
             raise
-        directory.discard_if_unused()
         call.say("stopped before anything was asked; the same command resumes")
         return 128 + stopper.received
 
 
 async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     """Run the samples under the live display and the signals; returns the exit code."""
+    from astra_async.running.opening import drive
+
     runner = opened.runner
     pace = Pace(runner.tally.answered, runner.tally.final)
     stopper.drains(partial(_drain, call, opened))
     showing = asyncio.create_task(
         call.display.show(lambda: view_of(opened, pace, stopping=stopper.received is not None))
     )
+    outcome: Outcome = "stopped"
     try:
-        await runner.run()
+        outcome = await drive(opened)
     except asyncio.CancelledError:
         if stopper.received is None:
             raise
     finally:
         stopper.is_closing()
         showing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
+        with contextlib.suppress(asyncio.CancelledError, OSError):  # a terminal that is gone ends no run
             await showing
     _say_what_is_missing(call, runner)
     if stopper.received is not None:
         call.say(_stopped_at(call, runner, stopper))
         return 128 + stopper.received
-    code = _exit_code(call, runner)
-    if code == 0 and call.generate_only:
+    if outcome == "complete" and call.generate_only:
         call.say(
             f"all {runner.tally.planned} answers are recorded; the same command without --generate-only"
             " tests them, and asks for nothing again"
         )
-    return code
+    return _EXIT_CODES[outcome]
 
 
 def _stopped_at(call: Call, runner: Runner, stopper: Stopper) -> str:
@@ -187,13 +167,16 @@ def _stopped_at(call: Call, runner: Runner, stopper: Stopper) -> str:
     return f"{text} (`astra report {call.config.out}` reports on them)" if stopper.at_once else text
 
 
-def _leave(call: Call, run_id: str, stopper: Stopper) -> None:
+def _leave(call: Call, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
     """End this process now, whatever it waits for; nothing that was recorded is lost by that."""
-    if not call.generate_only:
-        from astra_async.testing.sandbox.leftovers import remove_later
+    for directory in ours:
+        with contextlib.suppress(AstraError):
+            directory.rescue()
+        if not call.generate_only:
+            from astra_async.testing.sandbox.leftovers import remove_later
 
-        remove_later(run_id, os.environ)
-        call.say("stopped, not waiting any longer; a process of its own removes what is left in Docker")
+            remove_later(directory.run_id, os.environ)
+            call.say("stopped, not waiting any longer; a process of its own removes what is left in Docker")
     os._exit(128 + (stopper.received or 0))
 
 
@@ -209,43 +192,24 @@ def _drain(call: Call, opened: OpenRun) -> None:
     )
 
 
-def _exit_code(call: Call, runner: Runner) -> int:
-    tally = runner.tally
-    nobody_answers = runner.dead.keys() >= set(runner.plan.models)
-    if nobody_answers and tally.answered < tally.planned and not call.config.answers_only_from_record:
-        return EXIT_CANNOT_GO_ON
-    done = tally.answered if call.generate_only else tally.final
-    return 0 if done == tally.planned else EXIT_INCOMPLETE
-
-
 def _say_what_is_missing(call: Call, runner: Runner) -> None:
-    for model, error in runner.dead.items():
-        call.say(f"{model}: {one_line(error)}")
-    reasons = _reasons(runner)
-    for reason, count in reasons[:_REASONS_SHOWN]:
+    told = _reasons(runner)
+    for reason, count in told[:_REASONS_SHOWN]:
         call.say(f"{count} samples missing: {reason}")
-    if len(reasons) > _REASONS_SHOWN:
-        call.say(f"... and {len(reasons) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
+    if len(told) > _REASONS_SHOWN:
+        call.say(f"... and {len(told) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
 
 
 def _reasons(runner: Runner) -> list[tuple[str, int]]:
     """Why samples are missing, most of them first; a cause that several problems share is told once."""
-    buried = {str(error) for error in runner.dead.values()}
-    problem_of = {str(error): problem_id for problem_id, error in runner.plan.unprepared.items()}
-    shared: dict[str, list[tuple[str, str, int]]] = {}
-    for reason, count in runner.tally.reasons.most_common():
-        if reason not in buried:
-            # "problem ID: LOCATION: cause" (see `prepare`)
-            rest = reason.removeprefix(f"problem {problem_of.get(reason)}: ")
-            where, _, cause = rest.partition(": ") if rest != reason else ("", "", reason)
-            shared.setdefault(cause or reason, []).append((reason, where, count))
-    told = [
-        (
-            each[0][0] if len(each) == 1 else f"{each[0][1]} and {len(each) - 1} more problems: {cause}",
-            sum(count for _, _, count in each),
-        )
-        for cause, each in shared.items()
-    ]
+    sharing: dict[str, list[Reason]] = {}
+    for reason in runner.tally.reasons:
+        sharing.setdefault(reason.cause, []).append(reason)
+    told = []
+    for cause, reasons in sharing.items():
+        count = sum(runner.tally.reasons[reason] for reason in reasons)
+        more = f"{reasons[0].where} and {len(reasons) - 1} more problems: {cause}"
+        told.append((reasons[0].text if len(reasons) == 1 else more, count))
     return sorted(told, key=lambda reason: -reason[1])
 
 

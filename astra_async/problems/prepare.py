@@ -57,23 +57,28 @@ async def prepare_all(
     leave_out: Sequence[str] | None = None,
 ) -> tuple[dict[str, Prepared], dict[str, ProjectError]]:
     """All problems made ready at once; those that cannot be, with the reason."""
-    limit = asyncio.Semaphore(_LOADS_AT_ONCE)
+    ready: dict[str, Prepared] = {}
+    failed: dict[str, ProjectError] = {}
+    left = iter(problems)
 
-    async def one(problem: Problem) -> Prepared | ProjectError:
-        async with limit:
+    async def load_some() -> None:
+        for problem in left:
             try:
-                return await prepare(problem, source, formats, leave_out=leave_out)
+                ready[problem.id] = await prepare(problem, source, formats, leave_out=leave_out)
             except ProjectError as error:
-                return error
+                failed[problem.id] = error
+            except Exception as error:  # noqa: BLE001 - the boundary: this problem's trouble, no other's
+                said = f"unexpected {type(error).__name__}: {error}; please report this"
+                failed[problem.id] = ProjectError(said, problem_id=problem.id)
 
-    outcomes = await asyncio.gather(*map(one, problems))
-    ready = {item.problem.id: item for item in outcomes if isinstance(item, Prepared)}
-    failed = {
-        problem.id: item
-        for problem, item in zip(problems, outcomes, strict=True)
-        if isinstance(item, ProjectError)
-    }
-    return ready, failed
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(_LOADS_AT_ONCE, len(problems))):
+            group.create_task(load_some())
+    order = [problem.id for problem in problems]
+    return (
+        {name: ready[name] for name in order if name in ready},
+        {name: failed[name] for name in order if name in failed},
+    )
 
 
 async def prepare(
@@ -88,7 +93,7 @@ async def prepare(
         project = await source.load(problem.project)
         reference = await source.load_reference(problem.reference) if problem.reference else None
     except ProjectError as error:
-        raise type(error)(f"problem {problem.id}: {error}") from error
+        raise error.of_problem(problem.id) from error
     manifest_file = find_manifest(project)
     manifest = read_manifest(manifest_file.content if manifest_file else b"")
     whole = complete(problem, manifest)
@@ -118,13 +123,13 @@ def _refuse_unreadable(problem: Problem, manifest: str) -> None:
     """Nobody is asked, and paid, for a problem that cannot be read; `manifest` is what was odd about it."""
     if not problem.statement.strip():
         raise ProjectError(
-            f"problem {problem.id}: the statement is empty; fill it in, or name its column with"
-            " --column problem_statement=NAME"
+            "the statement is empty; fill it in, or name its column with --column problem_statement=NAME",
+            problem_id=problem.id,
         )
     if not problem.test_command:
         found = manifest or "the project has no hackerrank.yml"
         raise ProjectError(
-            f"problem {problem.id}: no test command: {found}; mend it, or add a column test_command"
+            f"no test command: {found}; mend it, or add a column test_command", problem_id=problem.id
         )
 
 

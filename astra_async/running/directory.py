@@ -18,6 +18,7 @@ import fcntl
 import os
 import shutil
 import sys
+from collections import defaultdict
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -56,7 +57,7 @@ from astra_async.types.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Self
 
     from astra_async.running.fingerprint import PartKind, Parts
@@ -81,6 +82,7 @@ class RunDirectory:
         exhausted: why the disk takes no more than what is under way; None while it is well.
         earlier: what was spent before this process, by model.
         last_event: what this process recorded last as an event.
+        recorded_usd: US dollars by model that this process has recorded, with answers and without.
         warnings: what opening found and mended or ignored, one line each.
     """
 
@@ -90,6 +92,7 @@ class RunDirectory:
         self.answered: dict[SampleKey, Place] = {}
         self.graded: dict[SampleKey, Place] = {}
         self.exhausted: StorageError | None = None
+        self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
         self._reserve = path / ".reserve"
@@ -207,12 +210,16 @@ class RunDirectory:
         _merge_description(self.run, description)
         self.save()
 
-    def store_prompt(self, prompt: Prompt) -> None:
-        """Keep a prompt's text under its hash, once, so that a record leads back to what was sent."""
-        path = self.path / "prompts" / f"{prompt.sha256}.txt"
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            write_atomically(path, without_surrogates(prompt.text).encode())
+    def store_prompts(self, prompts: Iterable[Prompt]) -> None:
+        """Keep each prompt's text under its hash, once, so that a record leads back to what was sent."""
+        folder = self.path / "prompts"
+        folder.mkdir(exist_ok=True)
+        there = {path.name for path in folder.iterdir()}
+        for prompt in prompts:
+            name = f"{prompt.sha256}.txt"
+            if name not in there:
+                write_atomically(folder / name, without_surrogates(prompt.text).encode())
+                there.add(name)
 
     def save(self) -> None:
         """Write run.json, as a whole or not at all; after a power loss it and the logs are there."""

@@ -1,74 +1,155 @@
-"""Opens everything a run needs, in order: problems, engine and images, run.json, pools, runner."""
+"""A run from its configuration to its end, without a word to anybody: open, drive, close.
+
+    async with open_run(config) as run:
+        outcome = await drive(run)
+
+Everything that a run needs is opened in order (problems, run directory, engine and images, pools, runner) and
+closed in reverse, whatever happens in between. Nothing here prints: `say` gets a line for a person to read.
+"""
 
 from __future__ import annotations
 
-import math
+import asyncio
 import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.errors import PoolUnusable
+from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError
 from astra_async.integrity.docket import Docket, run_key
 from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
-from astra_async.running.reuse import EarlierVerdicts, recorded_lines
-from astra_async.running.runner import Plan, Runner
+from astra_async.running.directory import RunDirectory
+from astra_async.running.plan import caching_models, plan_of
+from astra_async.running.reuse import EarlierVerdicts, Recorded
+from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Workshop
+from astra_async.running.trouble import told
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
-from astra_async.testing.timeouts import TIMEOUT_REPEATED, Timeouts, Turns
+from astra_async.testing.timeouts import Timeouts, Turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
-    from astra_async.errors import AstraError
+    from astra_async.metrics import Metrics
     from astra_async.problems.prepare import Prepared
-    from astra_async.running.directory import RunDirectory
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-    from astra_async.types import ModelSettings, Problem
+    from astra_async.types import Problem
 
-_CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
-_CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
-_TYPICAL_LATENCY_S = 20.0
-_GRADINGS_PER_SANDBOX = 2  # one in its container, one being read and integrated
+    Say = Callable[[str], None]
+
+# `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
+# pool has failed; `incomplete`: anything else that left samples missing, the budget too.
+Outcome = Literal["complete", "incomplete", "stopped", "no_answers"]
+_ROUNDING_USD = 1e-9
+_GRADINGS_PER_SANDBOX = 2  # one in its container, one being packed or judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """A run whose rooms are open: what the display looks at and what drives it."""
+    """A run whose rooms are open: what a display looks at and what `drive` drives."""
 
     config: RunConfig
+    directory: RunDirectory
     runner: Runner
     pools: Mapping[str, Pool]
     sandbox: DockerSandbox | None
+
+    def stop(self) -> None:
+        """Begin nothing more; calls and tests under way come to their end and are recorded."""
+        self.runner.stop()
 
 
 @asynccontextmanager
 async def open_run(
     config: RunConfig,
+    *,
+    generate_only: bool = False,
+    say: Say = lambda _: None,
+    on_directory: Callable[[RunDirectory], None] = lambda _: None,
+) -> AsyncIterator[OpenRun]:
+    """Open the run directory `config.out` and all that its run needs; `on_directory` gets it once it is ours.
+
+    A call that is refused, or stopped, before anything was asked leaves nothing behind.
+
+    Raises UsageError (problems, settings, keys, another process's directory), EngineUnavailable or
+    StorageError, on closing too.
+    """
+    if not config.answers_only_from_record:
+        wiring.check_models(config)
+    problems = wiring.chosen_problems(config, say)
+    recorded = Recorded(reuse_identical=config.reuse_identical, trials=config.canary != "off")
+    directory = await _open_directory(config, recorded)
+    try:
+        on_directory(directory)
+        for warning in directory.warnings:
+            say(f"warning: {warning}")
+        async with _open_rooms(
+            config, directory, recorded, problems=problems, docker=not generate_only, say=say
+        ) as run:
+            yield run
+    except (AstraError, asyncio.CancelledError):
+        directory.discard_if_unused()
+        raise
+    finally:
+        directory.close()
+
+
+async def drive(run: OpenRun) -> Outcome:
+    """Bring about the plan, or as much of it as can be.
+
+    Raises StorageError, EngineUnavailable or InvariantError: what was recorded until then is resumed.
+    """
+    runner = run.runner
+    try:
+        await runner.run()
+    finally:
+        _record_what_else_was_spent(run)
+    tally = runner.tally
+    if runner.stopping.is_set():
+        return "stopped"
+    if (tally.final if run.sandbox else tally.answered) == tally.planned:
+        return "complete"
+    failed = [error for error in runner.dead.values() if not isinstance(error, BudgetExhausted)]
+    asks = not run.config.answers_only_from_record
+    return "no_answers" if asks and len(failed) == len(runner.plan.models) else "incomplete"
+
+
+async def _open_directory(config: RunConfig, recorded: Recorded) -> RunDirectory:
+    """Open and index in a thread; what was opened for a call that is cancelled is closed again."""
+    spare = wiring.cache_root() / "held"
+    opening = asyncio.create_task(asyncio.to_thread(RunDirectory.open, config.out, recorded.add, spare=spare))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        directory = await opening
+        directory.discard_if_unused()
+        directory.close()
+        raise
+
+
+@asynccontextmanager
+async def _open_rooms(
+    config: RunConfig,
     directory: RunDirectory,
-    recorded: Sequence[Mapping[str, Any]],
+    recorded: Recorded,
     *,
     problems: Sequence[Problem],
-    generate_only: bool,
-    say: Callable[[str], None],
+    docker: bool,
+    say: Say,
 ) -> AsyncIterator[OpenRun]:
-    """Open the rooms of a run; `recorded` are its final lines so far, `say` gets a line of progress.
-
-    Raises EngineUnavailable, ConflictError (changed settings) or ConfigError (keys, addresses).
-    """
     async with AsyncExitStack() as stack:
         prepared, unprepared = await wiring.ready_problems(config, problems)
         for item in prepared.values():
             for warning in item.warnings:
                 say(f"{item.problem.id}: {warning}")
         sandbox, images = None, dict[str, str]()
-        if not generate_only:
+        if docker:
             sandbox = await _sandbox(config, directory, stack)
             images, failed = await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
             unprepared |= failed
@@ -77,24 +158,17 @@ async def open_run(
         config = wiring.resolved_models(config)
         ids = {image: await sandbox.image_id(image) for image in set(images.values())} if sandbox else {}
         grading = wiring.grading_parts(config, prepared, images, ids)
-        directory.extend(
-            wiring.run_parts(config, prepared, grading),
-            wiring.run_description(config, prepared),
-            config.samples,
-        )
-        for item in prepared.values():
-            for prompt in item.prompts.values():
-                directory.store_prompt(prompt)
+        await asyncio.to_thread(_describe, config, directory, prepared, grading)
         if sandbox:
             _say_who_has_no_twin(config, prepared, say)
         pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
-        plan = _plan(config, problems, prepared, unprepared)
+        plan = plan_of(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
-        workshop = (
-            _workshop(config, directory, Turns(sandbox), images, lenient, recorded=recorded)
-            if sandbox
-            else None
-        )
+        workshop = None
+        if sandbox:
+            workshop = _workshop(
+                config, directory, recorded, sandbox=Turns(sandbox), images=images, lenient=lenient
+            )
         runner = Runner(
             plan,
             directory,
@@ -102,13 +176,45 @@ async def open_run(
             asking=Asking(
                 pools=pools,
                 seed=config.seed,
-                caching=_caching(plan),
+                caching=caching_models(plan),
                 simulated=wiring.simulated_names(config),
             ),
             workshop=workshop,
         )
         runner.dead.update(_without_pools(config))
-        yield OpenRun(config=config, runner=runner, pools=pools, sandbox=sandbox)
+        yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
+
+
+def _describe(
+    config: RunConfig,
+    directory: RunDirectory,
+    prepared: Mapping[str, Prepared],
+    grading: Mapping[str, Mapping[str, object]],
+) -> None:
+    """Write run.json and the prompts; raises ConflictError when a part that has results differs."""
+    parts = wiring.run_parts(config, prepared, grading)
+    directory.extend(parts, wiring.run_description(config, prepared), config.samples)
+    directory.store_prompts([prompt for item in prepared.values() for prompt in item.prompts.values()])
+
+
+def _metrics(directory: RunDirectory, recorded: Recorded) -> Metrics:
+    metrics = wiring.planned_metrics(directory.run)
+    recorded.count_into(metrics)
+    return metrics
+
+
+def _record_what_else_was_spent(run: OpenRun) -> None:
+    """What pools have paid and no record holds: calls that were cancelled, or ended with a defect.
+
+    So the budget is right after a resume, however the calls of this one ended.
+    """
+    for model, pool in run.pools.items():
+        spent_usd = pool.state.cost_usd
+        if spent_usd is None:
+            continue
+        more = spent_usd - run.directory.recorded_usd[model]
+        if more > _ROUNDING_USD:
+            run.runner.note("spent", model=model, cost_usd=more, detail="calls that ended without a record")
 
 
 def _say_who_has_no_twin(
@@ -164,61 +270,30 @@ async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitSta
 def _without_pools(config: RunConfig) -> dict[str, PoolUnusable]:
     if not config.answers_only_from_record:
         return {}
-    return {model.name: PoolUnusable("has no answer in the parent run") for model in config.models}
+    return {
+        model.name: PoolUnusable(f"{model.name}: has no answer in the parent run") for model in config.models
+    }
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
     def record(event: PoolEvent) -> None:
         details = {"detail": event.detail, "seconds": event.seconds}
-        directory.record_event(event.kind, event.key, pool=event.model, **details)
+        try:
+            directory.record_event(event.kind, event.key, pool=event.model, **details)
+        except Exception as error:  # noqa: BLE001 - a pool's state must not break over a record
+            directory.exhausted = directory.exhausted or StorageError(f"{directory.path}: {told(error)}")
 
     return record
-
-
-def _plan(
-    config: RunConfig,
-    problems: Sequence[Problem],
-    prepared: Mapping[str, Prepared],
-    unprepared: Mapping[str, AstraError],
-) -> Plan:
-    return Plan(
-        models=tuple(model.name for model in config.models),
-        formats=config.formats,
-        problem_ids=tuple(problem.id for problem in problems),
-        samples=config.samples,
-        prepared=prepared,
-        unprepared=unprepared,
-        blocks={model.name: _block(model, config, len(problems)) for model in config.models},
-        max_in_flight={model.name: model.max_in_flight for model in config.models},
-    )
-
-
-def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
-    """How many consecutive samples of a problem are asked together (docs/design.md, rounds of blocks).
-
-    One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
-    lifetime at the rate we may expect, two at least: a write without a read costs more than none.
-    """
-    if model.provider not in _CACHING or config.samples == 1:
-        return 1
-    per_second = (model.requests_per_minute or math.inf) / 60
-    per_second = min(per_second, model.max_in_flight / _TYPICAL_LATENCY_S)
-    fits = int(_CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
-    return min(config.samples, max(2, fits))
-
-
-def _caching(plan: Plan) -> frozenset[str]:
-    return frozenset(model for model, block in plan.blocks.items() if block > 1)
 
 
 def _workshop(
     config: RunConfig,
     directory: RunDirectory,
+    recorded: Recorded,
+    *,
     sandbox: Turns,
     images: Mapping[str, str],
     lenient: LenientParser,
-    *,
-    recorded: Sequence[Mapping[str, Any]],
 ) -> Workshop:
     cache = wiring.cache_root() / "expected"
     installed = InstalledModules(cache, sandbox, config.limits)
@@ -228,7 +303,7 @@ def _workshop(
     trials = None
     if config.canary != "off":
         docket = Docket(run_key(directory.path), everybody=config.canary == "all")
-        docket.recall(recorded)
+        docket.recall(recorded.tried())
         trials = Trials(sandbox, learned, config.limits, docket)
     return Workshop(
         sandbox=sandbox,
@@ -238,8 +313,8 @@ def _workshop(
         limits=config.limits,
         at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
         trials=trials,
-        timeouts=Timeouts(sandbox, samples=_samples(directory), earlier=partial(_repeated, directory)),
-        earlier=EarlierVerdicts(directory) if config.reuse_identical else None,
+        timeouts=Timeouts(sandbox, samples=_samples(directory), earlier=recorded.repeated),
+        earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
     )
 
 
@@ -247,26 +322,3 @@ def _samples(directory: RunDirectory) -> int:
     """Samples of the whole run, whatever part of it this call is about."""
     run = directory.run
     return len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])
-
-
-def _repeated(directory: RunDirectory) -> list[tuple[str, str]]:
-    return [
-        (key.problem_id, line["solution_sha256"])
-        for key, line in recorded_lines(directory)
-        if TIMEOUT_REPEATED in line["repairs"]
-    ]
-
-
-def _metrics(directory: RunDirectory, recorded: Sequence[Mapping[str, Any]]) -> Any:
-    metrics = wiring.planned_metrics(directory.run)
-    for line in recorded:
-        metrics.add(
-            line["model"],
-            line["format"],
-            line["problem_id"],
-            line["passed"],
-            line["total"],
-            status=line["status"],
-            failure=line["failure"],
-        )
-    return metrics

@@ -1,4 +1,7 @@
-"""Verdicts of identical solutions: with `--reuse-identical` the same files are graded once."""
+"""What earlier calls of a run recorded, and the verdicts of identical solutions.
+
+With `--reuse-identical` the same files are graded once.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,91 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import REUSED
+from astra_async.types.records import read_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
+    from astra_async.metrics import Metrics
     from astra_async.running.directory import RunDirectory
     from astra_async.types import SampleKey
 
+# Fields of a scored line that the docket of trials recalls, and those that only a proof of tampering needs.
+_OF_A_TRIAL = {
+    "status": "scored",
+    "model": "",
+    "problem_id": "",
+    "solution_sha256": "",
+    "failure": None,
+    "test_s": 0.0,
+    "trial": "",
+    "trial_s": 0.0,
+    "trial_left_out": 0,
+}
+_OF_A_PROOF = ("suspicions", "note")
 Solved = tuple[str, str]  # a problem's id and the hash of what is applied to its project
+
+
+class Recorded:
+    """Gathers, in the one pass that opening makes over the final lines, all that a further call needs.
+
+    Attributes:
+        repeated: solutions whose time-out was repeated.
+        first: the first sample with each solution; empty unless such verdicts are used again.
+    """
+
+    def __init__(self, *, reuse_identical: bool, trials: bool) -> None:
+        self.repeated: list[Solved] = []
+        self.first: dict[Solved, SampleKey] = {}
+        self._reuse_identical = reuse_identical
+        self._trials = trials
+        self._tried: list[tuple[Any, ...]] = []
+        self._counted: list[tuple[Any, ...]] = []
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """One final line."""
+        names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
+        self._counted.append(tuple(map(record.__getitem__, names)))
+        solved = (record["problem_id"], record.get("solution_sha256", ""))
+        if TIMEOUT_REPEATED in record.get("repairs", ()):
+            self.repeated.append(solved)
+        is_first = record["status"] == "scored" and not record.get("note", "").startswith(REUSED)
+        if self._reuse_identical and is_first:
+            self.first.setdefault(solved, read_key(record))
+
+        if self._trials and record["status"] == "scored":
+            told = record["failure"] == "tampered"
+            values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
+            self._tried.append(
+                (*values, *((record.get(name) for name in _OF_A_PROOF) if told else (None, None)))
+            )
+
+    def tried(self) -> Iterator[Mapping[str, Any]]:
+        """What an integrity docket recalls, line by line; given up by that."""
+        names = (*_OF_A_TRIAL, *_OF_A_PROOF)
+        tried, self._tried = self._tried, []
+        for values in tried:
+            yield dict(zip(names, values, strict=True))
+
+    def count_into(self, metrics: Metrics) -> None:
+        """Add every line; what was gathered for this is given up."""
+        for *counted, status, failure in self._counted:
+            metrics.add(*counted, status=status, failure=failure)
+        self._counted.clear()
 
 
 class EarlierVerdicts:
     """The first verdict on each solution of a run; a solution that is being graded is waited for.
 
     Solutions are the same when the files applied to the problem's project are, whoever wrote them. A
-    time-out is not used again: it may have been the machine's.
+    time-out is not used again: it may have been the machine's. `first` is what earlier calls graded.
     """
 
-    def __init__(self, directory: RunDirectory) -> None:
+    def __init__(self, directory: RunDirectory, first: Mapping[Solved, SampleKey]) -> None:
         self._directory = directory
-        self._first: dict[Solved, SampleKey] | None = None
+        self._first = dict(first)
         self._locks: dict[Solved, asyncio.Lock] = {}
 
     @asynccontextmanager
@@ -37,31 +104,15 @@ class EarlierVerdicts:
             record = self._known(solved)
             yield record
             if record is None:
-                self._index()[solved] = key
+                self._first[solved] = key
 
     def _known(self, solved: Solved) -> Mapping[str, Any] | None:
-        first = self._index().get(solved)
+        first = self._first.get(solved)
         record = self._directory.result(first) if first else None
         return None if record is None or record["failure"] == "timeout" else record
-
-    def _index(self) -> dict[Solved, SampleKey]:
-        if self._first is None:
-            self._first = {}
-            for key, record in recorded_lines(self._directory):
-                if not record["note"].startswith(REUSED):
-                    self._first.setdefault((key.problem_id, record["solution_sha256"]), key)
-        return self._first
 
 
 def note_of_reuse(key: SampleKey, first: SampleKey) -> str:
     """The note of a line whose verdict is another sample's."""
     other = (first.model, first.format) != (key.model, key.format)
     return f"{REUSED}{first.sample} reused" + (f" ({first.model}, {first.format})" if other else "")
-
-
-def recorded_lines(directory: RunDirectory) -> Iterator[tuple[SampleKey, Mapping[str, Any]]]:
-    """The final lines of all samples with a solution that earlier calls recorded."""
-    for key in list(directory.graded):
-        record = directory.result(key)
-        if record["status"] == "scored":
-            yield key, record

@@ -12,11 +12,8 @@ that vanishes from the task group cannot go unnoticed.
 from __future__ import annotations
 
 import asyncio
-import traceback
-from collections import Counter
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from astra_async.errors import (
     AstraError,
@@ -24,79 +21,29 @@ from astra_async.errors import (
     EngineUnavailable,
     InvariantError,
     PoolUnusable,
-    ProjectError,
-    ProviderError,
-    SandboxError,
     StorageError,
 )
 from astra_async.metrics import problems_csv
-from astra_async.problems import rounds
 from astra_async.running.admission import Admission, FairTurns
 from astra_async.running.log import keep_synced, write_atomically
+from astra_async.running.plan import Tally
 from astra_async.running.sample import Rooms, Stopped, run_sample
+from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
 from astra_async.testing.verdict import limits_for
-from astra_async.types import SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator
 
     from astra_async.metrics import Metrics
-    from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
+    from astra_async.running.plan import Plan
     from astra_async.running.sample import Asking, Workshop
-    from astra_async.types import Format, Result, Trouble
-
-    Stage = Literal["asking", "grading"]
+    from astra_async.types import Result, SampleKey
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
 _UNGRADED, _UNGRADED_OF_ONE = 1000, 100
 _PUBLISH_S = 5.0
 _UNEXPECTED_IN_A_ROW = 10  # so many calls of a model may end with a defect before nothing more is asked of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What this call shall bring about.
-
-    `unprepared` holds problems that cannot run, with the reason: their samples are missing.
-    `blocks` is the number of consecutive samples of a problem asked together, by model.
-    """
-
-    models: tuple[str, ...]
-    formats: tuple[Format, ...]
-    problem_ids: tuple[str, ...]
-    samples: int
-    prepared: Mapping[str, Prepared]
-    unprepared: Mapping[str, AstraError] = field(default_factory=dict)
-    blocks: Mapping[str, int] = field(default_factory=dict)
-    max_in_flight: Mapping[str, int] = field(default_factory=dict)
-
-    def keys(self, model: str) -> Iterator[SampleKey]:
-        """The model's samples in the order they are asked (docs/design.md: rounds of blocks)."""
-        for problem_id, sample in rounds(self.problem_ids, self.samples, self.blocks.get(model, 1)):
-            for fmt in self.formats:
-                yield SampleKey(model, fmt, problem_id, sample)
-
-    @property
-    def size(self) -> int:
-        """Number of samples planned."""
-        return len(self.models) * len(self.formats) * len(self.problem_ids) * self.samples
-
-
-@dataclass(slots=True)
-class Tally:
-    """Where the planned samples are; `missing` counts by reason, `reasons` has a line for each.
-
-    `answered` counts recorded answers, graded or not.
-    """
-
-    planned: int
-    answered: int = 0
-    final: int = 0
-    asking: int = 0
-    grading: int = 0
-    missing: Counter[Trouble] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
 
 
 class Runner:
@@ -138,7 +85,7 @@ class Runner:
         was recorded until then is resumed by the next run.
         """
         for problem_id, error in self.plan.unprepared.items():
-            self._note(_trouble(error), problem_id=problem_id, detail=str(error))
+            self.note(kind_of(error), problem_id=problem_id, detail=str(error))
         self._count_what_is_there()
         background = (keep_synced(self.directory.logs, self.cannot_go_on), self._publish_regularly())
         async with asyncio.TaskGroup() as outer:
@@ -166,7 +113,7 @@ class Runner:
             await asyncio.to_thread(write_atomically, path, problems_csv(self.metrics).encode())
         except Exception as error:  # noqa: BLE001 - a table is not worth a call under way
             self.cannot_go_on(
-                error if isinstance(error, StorageError) else StorageError(f"{path}: {_told(error)}")
+                error if isinstance(error, StorageError) else StorageError(f"{path}: {told(error)}")
             )
 
     def expect(self, problem_id: str) -> None:
@@ -215,7 +162,7 @@ class Runner:
         except Stopped:
             return
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             self._lose(key, error, passage)  # a room's own cancellation: nobody asked for this task's end
         except Exception as error:  # noqa: BLE001 - the boundary: recorded, named, repeated on resume
@@ -225,7 +172,7 @@ class Runner:
 
     def _lose(self, key: SampleKey, raised: BaseException, passage: _Passage) -> None:
         """The sample has no final line: say why, and whether its model or the run ends with it."""
-        error = _as_trouble(raised, "grading" if passage.is_answered else "asking")
+        error = as_trouble(raised, "grading" if passage.is_answered else "asking")
         if isinstance(error, StorageError):
             self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return
@@ -236,7 +183,7 @@ class Runner:
                 self._bury(key.model, error)
             else:  # it waited to be asked again, and is left for the next call; what it has cost is kept
                 if error.cost_usd:
-                    self._note("stopped", key, detail=str(error), **_spent(error))
+                    self.note("stopped", key, detail=str(error), **spent(error))
                 return
         elif error is not raised and not passage.is_answered:
             passage.admission.unexpected += 1
@@ -267,26 +214,27 @@ class Runner:
         if model not in self.dead:
             self.dead[model] = error
             kind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
-            self._note(kind, model=model, detail=str(error))
+            self.note(kind, model=model, detail=str(error))
 
     def _record_missing(self, key: SampleKey, error: AstraError) -> None:
         """Invariant: a key is counted as final or as missing, whatever fails between the two."""
-        self._note(_trouble(error), key, detail=str(error), **_spent(error))
+        self.note(kind_of(error), key, detail=str(error), **spent(error))
         if key not in self.directory.graded:
             self._count_missing(key, error)
 
-    def _note(self, kind: str, key: SampleKey | None = None, **details: object) -> None:
+    def note(self, kind: str, key: SampleKey | None = None, **details: object) -> None:
+        """Record an event; what cannot be recorded ends the run, after the calls under way."""
         try:
             self.directory.record_event(kind, key, **details)
-        except Exception as error:  # noqa: BLE001 - what cannot be recorded ends the run, not the calls under way
-            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {_told(error)}"))
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {told(error)}"))
         if self.directory.exhausted:
             self.cannot_go_on(self.directory.exhausted)
 
     def _count_missing(self, key: SampleKey, error: AstraError) -> None:
         self._missing.add(key)
-        self.tally.missing[_trouble(error)] += 1
-        self.tally.reasons[str(error)] += 1
+        self.tally.missing[kind_of(error)] += 1
+        self.tally.reasons[reason_of(error)] += 1
 
     def _check_invariant(self) -> None:
         if self.stopping.is_set():
@@ -371,43 +319,3 @@ class _Passage:
             self._runner.tally.grading += by
         else:
             self._runner.tally.asking += by
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody wants the current task to end (a second signal, a task group)."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _trouble(error: AstraError) -> Trouble:
-    if isinstance(error, ProviderError):
-        return "provider_error"
-    return "sandbox_error" if isinstance(error, SandboxError) else "project_error"
-
-
-def _spent(error: AstraError) -> dict[str, object]:
-    """What a call that gave no answer has cost: the budget counts it after a resume too."""
-    if not isinstance(error, ProviderError):
-        return {}
-    return {"attempts": error.attempts, "cost_usd": error.cost_usd, "status": error.status}
-
-
-def _as_trouble(raised: BaseException, stage: Stage) -> AstraError:
-    """What a sample's record says of any exception; one that no room should raise becomes its stage's."""
-    error = raised
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, ProviderError | ProjectError | SandboxError | StorageError):
-        return error
-    text = f"unexpected {_told(error)}; please report this, the same command repeats the sample"
-    return ProviderError(text) if stage == "asking" else SandboxError(text)
-
-
-def _told(error: BaseException) -> str:
-    """An unexpected exception in one line, with the place of ours where it came through."""
-    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "astra_async" in frame.filename]
-    return (
-        f"{said} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})" if ours else said
-    )

@@ -1,4 +1,4 @@
-"""Opens the rooms of a run in order and closes them in reverse, whatever happens in between."""
+"""What a configuration means: its problems, images and models, and what run.json tells of them."""
 
 from __future__ import annotations
 

@@ -131,21 +131,23 @@ class Expectations:
             if problem.tests and source == "project" and not_built(tested):
                 return Expected(tests=problem.tests, source="csv", untouched=0, checked=False)
             raise ExpectationError(
-                f"problem {problem.id}: its own tests {_how_it_ended(tested)};"
-                f" check test_command, result_files, limits and the image. Output ends: {_last_line(tested)}"
+                f"its own tests {_how_it_ended(tested)};"
+                f" check test_command, result_files, limits and the image. Output ends: {_last_line(tested)}",
+                problem_id=problem.id,
             )
         if not problem.tests:
             learned = weighted(learn(tested.report), prepared.weights)
             if not learned:
                 raise ExpectationError(
-                    f"problem {problem.id}: every test that its own tests report was skipped or is a failed"
-                    " set-up; mend the project, or name the tests in a column `tests`"
+                    "every test that its own tests report was skipped or is a failed"
+                    " set-up; mend the project, or name the tests in a column `tests`",
+                    problem_id=problem.id,
                 )
             passed = judge(tested, learned)[0].passed if source == "project" else None
             return Expected(tests=learned, source=source, untouched=passed)
         wrong = mismatch(tested.report, problem.tests)
         if wrong:
-            raise ExpectationError(f"problem {problem.id}: {wrong}")
+            raise ExpectationError(wrong, problem_id=problem.id)
         passed = judge(tested, problem.tests)[0].passed if source == "project" else None
         return Expected(tests=problem.tests, source="csv", untouched=passed)
 

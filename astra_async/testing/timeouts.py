@@ -73,9 +73,8 @@ class Turns:
 class Timeouts:
     """Decides which time-outs are repeated.
 
-    `samples` are those of the whole run; `earlier` tells which (problem, solution) pairs an earlier call of
-    the run repeated, and is asked at the first time-out; `strained` says whether the machine was overloaded
-    in the last so many seconds.
+    `samples` are those of the whole run; `earlier` are the (problem, solution) pairs that earlier calls of
+    the run repeated; `strained` says whether the machine was overloaded in the last so many seconds.
     """
 
     def __init__(
@@ -83,21 +82,18 @@ class Timeouts:
         turns: Turns,
         *,
         samples: int,
-        earlier: Callable[[], Iterable[tuple[str, str]]] = tuple,
+        earlier: Iterable[tuple[str, str]] = (),
         strained: Callable[[float], bool] | None = None,
     ) -> None:
         self.turns = turns
         self._allowed = int(samples * _SHARE_OF_SAMPLES)
-        self._earlier = earlier
         self._strained = strained or oversubscribed
-        self._repeated: list[tuple[str, str]] | None = None
+        self._repeated = list(earlier)
 
     def may_repeat(self, problem_id: str, solution_sha256: str, duration_s: float) -> bool:
         """Whether this time-out is repeated; a yes is counted."""
         if not self._strained(duration_s):
             return False
-        if self._repeated is None:
-            self._repeated = list(self._earlier())
         if len(self._repeated) >= self._allowed or (problem_id, solution_sha256) in self._repeated:
             return False
         self._repeated.append((problem_id, solution_sha256))

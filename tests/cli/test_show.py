@@ -81,7 +81,7 @@ def run(tmp_path: Path) -> Path:
 
 def write(path: Path, completion: Completion, result: Result) -> None:
     with closing(RunDirectory.open(path)) as directory:
-        directory.store_prompt(PROMPT)
+        directory.store_prompts([PROMPT])
         directory.record_completion(KEY, completion, PROMPT.sha256)
         directory.record_result(result)
         directory.record_event("rate_limited", KEY, detail=result.note)

@@ -17,7 +17,7 @@ from astra_async.integrity.docket import Docket
 from astra_async.integrity.trials import CANARY_ABSENT, Trials
 from astra_async.problems.prepare import prepare
 from astra_async.running.directory import RunDirectory
-from astra_async.running.reuse import EarlierVerdicts
+from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.sample import Workshop, grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.timeouts import Timeouts, Turns
@@ -138,9 +138,9 @@ class Grading:
     def of(self, *apps: str, model: str = "m") -> list[Result]:
         return asyncio.run(self._of(apps, model))
 
-    def _docket(self, directory: RunDirectory) -> Docket:
+    def _docket(self, recorded: Recorded) -> Docket:
         docket = Docket(self.key, everybody=self.everybody)
-        docket.recall([directory.result(key) for key in directory.graded])
+        docket.recall(recorded.tried())
         return docket
 
     async def _of(self, apps: tuple[str, ...], model: str) -> list[Result]:
@@ -162,16 +162,17 @@ class Grading:
         prepared = await prepare(problem, source, ("xml",))
         turns = Turns(self.sandbox)
         learned = Expectations(self.path / "expected.json", self.path / "cache", turns, Limits())
-        with closing(RunDirectory.open(self.path)) as directory:
+        recorded = Recorded(reuse_identical=self.reuse, trials=True)
+        with closing(RunDirectory.open(self.path, recorded.add)) as directory:
             workshop = Workshop(
                 sandbox=turns,
                 images={"p": "any"},
                 expectations=learned,
                 lenient=LenientParser(),
                 limits=Limits(),
-                trials=Trials(turns, learned, Limits(), self._docket(directory)),
+                trials=Trials(turns, learned, Limits(), self._docket(recorded)),
                 timeouts=Timeouts(turns, samples=self.samples, strained=lambda _: self.strained),
-                earlier=EarlierVerdicts(directory) if self.reuse else None,
+                earlier=EarlierVerdicts(directory, recorded.first) if self.reuse else None,
             )
             results = []
             for number, app in enumerate(apps, len(directory.graded)):

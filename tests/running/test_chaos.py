@@ -140,7 +140,7 @@ async def bring_about(path: Path, chaos: Chaos) -> Outcome:
                 formats=("json",),
                 problem_ids=PROBLEMS,
                 samples=SAMPLES,
-                reuse_identical=True,
+                thorough=True,
                 around=around,
                 on_open=opened.append,
             )

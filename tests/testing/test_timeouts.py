@@ -77,9 +77,7 @@ def test_a_cancelled_run_does_not_keep_others_waiting() -> None:
 
 
 def timeouts(samples: int, *, strained: bool = True, earlier: tuple[tuple[str, str], ...] = ()) -> Timeouts:
-    return Timeouts(
-        Turns(SlowSandbox()), samples=samples, earlier=lambda: earlier, strained=lambda _: strained
-    )
+    return Timeouts(Turns(SlowSandbox()), samples=samples, earlier=earlier, strained=lambda _: strained)
 
 
 def test_a_time_out_on_an_idle_machine_stands() -> None:

@@ -51,9 +51,9 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
             return await _store(response, cache, Pace(shown(url)))
     except _FINAL as error:
         # Without the cause: its text holds the whole address, and that may hold a signature.
-        raise SourceError(f"{shown(url)}: {_plain(error)}; check the address") from None
+        raise SourceError(f"{_plain(error)}; check the address", where=shown(url)) from None
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise Passing(f"{shown(url)}: {_plain(error)}") from None
+        raise Passing(_plain(error), where=shown(url)) from None
 
 
 def _headers(known: Known | None) -> dict[str, str]:
@@ -69,14 +69,17 @@ def _headers(known: Known | None) -> dict[str, str]:
 def _check(response: aiohttp.ClientResponse, url: str) -> None:
     if response.status == 200:  # noqa: PLR2004 - a range or an empty success is no archive
         return
-    said = f"{shown(url)}: the server answers {response.status}"
+    where, said = shown(url), f"the server answers {response.status}"
     if response.status in _PASSING:
-        raise Passing(said, hint_s=_hint(response.headers.get("Retry-After", "")))
+        raise Passing(said, where=where, hint_s=_hint(response.headers.get("Retry-After", "")))
     if response.status in (401, 403):
-        raise Refused(f"{said}: access is refused; check credentials, or sign the address anew if it expired")
+        raise Refused(
+            f"{said}: access is refused; check credentials, or sign the address anew if it expired",
+            where=where,
+        )
     if response.status in (404, 410):
-        raise SourceError(f"{said}: there is no such file; check the address in the CSV")
-    raise SourceError(said)
+        raise SourceError(f"{said}: there is no such file; check the address in the CSV", where=where)
+    raise SourceError(said, where=where)
 
 
 def _hint(text: str) -> float | None:

@@ -87,7 +87,7 @@ def _from_s3(text: str) -> S3Object:
     bucket, _, key = text.removeprefix("s3://").partition("/")
     key, _, version = key.partition("?versionId=")
     if not bucket or not key:
-        raise SourceError(f"{shown(text)}: an S3 location is s3://BUCKET/KEY")
+        raise SourceError("an S3 location is s3://BUCKET/KEY", where=shown(text))
     return S3Object(bucket=bucket, key=key, version=version or None)
 
 
@@ -97,9 +97,9 @@ def _from_web(text: str) -> WebAddress:
         host = (parts.hostname or "").lower()
         _ = parts.port
     except ValueError as error:
-        raise SourceError(f"{shown(text)}: not an address") from error
+        raise SourceError("not an address", where=shown(text)) from error
     if not host:
-        raise SourceError(f"{shown(text)}: the address names no host")
+        raise SourceError("the address names no host", where=shown(text))
     return WebAddress(url=text, behind=_behind(host, parts.path, parts.query))
 
 

@@ -66,7 +66,7 @@ class ObjectStore:
         except BotoCoreError as error:
             raise _from_library(where, error) from error
         except (HttpError, TimeoutError, ConnectionError) as error:
-            raise Passing(f"{_shown(where)}: the connection ended in the middle of the file") from error
+            raise Passing("the connection ended in the middle of the file", where=_shown(where)) from error
 
     async def close(self) -> None:
         """Closes all clients."""
@@ -139,29 +139,30 @@ def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError
     code = str(error.response.get("Error", {}).get("Code", ""))
     for codes, told in _TOLD:
         if code in codes:
-            return SourceError(f"{_shown(where)}: {told.format(code=code)}")
+            return SourceError(told.format(code=code), where=_shown(where))
     if code in _REFUSED:
         how = (
             "it is not public; leave out `anonymous` under [s3]"
             if anonymous
             else "check the permissions of AWS_*"
         )
-        return SourceError(f"{_shown(where)}: access is refused; {how}")
+        return SourceError(f"access is refused; {how}", where=_shown(where))
     if _status(error) >= 500 or _status(error) == 429 or code in ("SlowDown", "RequestTimeout"):  # noqa: PLR2004 - HTTP
-        return Passing(f"{_shown(where)}: the service answers {_status(error)} ({code})")
-    return SourceError(f"{_shown(where)}: the service answers {_status(error)} ({code})")
+        return Passing(f"the service answers {_status(error)} ({code})", where=_shown(where))
+    return SourceError(f"the service answers {_status(error)} ({code})", where=_shown(where))
 
 
 def _from_library(where: S3Object, error: Exception) -> SourceError:
     name = type(error).__name__
     if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
         return SourceError(
-            f"{_shown(where)}: no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-            "or `anonymous = true` under [s3] for a public bucket"
+            "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "or `anonymous = true` under [s3] for a public bucket",
+            where=_shown(where),
         )
     if name in ("ParamValidationError", "ProfileNotFound", "InvalidConfigError", "NoRegionError"):
-        return SourceError(f"{_shown(where)}: {' '.join(str(error).split())[:200]}")
-    return Passing(f"{_shown(where)}: the service cannot be reached or the answer was cut ({name})")
+        return SourceError(" ".join(str(error).split())[:200], where=_shown(where))
+    return Passing(f"the service cannot be reached or the answer was cut ({name})", where=_shown(where))
 
 
 def _shown(where: S3Object) -> str:

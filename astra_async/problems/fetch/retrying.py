@@ -21,8 +21,10 @@ _LONGEST_PAUSE_S = 30.0
 class Passing(SourceError):  # noqa: N818 - a state of the source
     """A fetch failed in a way that may pass; `hint_s` is the pause that the server asked for."""
 
-    def __init__(self, message: str, *, hint_s: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, cause: str, *, where: str = "", problem_id: str = "", hint_s: float | None = None
+    ) -> None:
+        super().__init__(cause, where=where, problem_id=problem_id)
         self.hint_s = hint_s
 
 

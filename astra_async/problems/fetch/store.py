@@ -101,7 +101,7 @@ class Store:
             caller = asyncio.current_task()
             if task.cancelled() and (caller is None or not caller.cancelling()):
                 # Not this caller was cancelled: a task that ends so would vanish from its group unseen.
-                raise SourceError(f"{shown(location)}: the store was closed during the load") from error
+                raise SourceError("the store was closed during the load", where=shown(location)) from error
             raise
         return result
 
@@ -143,7 +143,7 @@ class Store:
             warnings = (f"{trouble}: the copy of an earlier load was used",)
             found = known
         except ArchiveError as error:
-            raise ArchiveError(f"{shown(location)}: {error}") from error
+            raise ArchiveError(error.cause, where=shown(location)) from error
         return self._cache.path(found.sha256), warnings
 
     def _way(self, where: WebAddress | S3Object) -> tuple[str, Callable[[Known | None], Awaitable[Known]]]:
@@ -168,7 +168,9 @@ class Store:
             except Passing:
                 raise
             except SourceError as error:
-                raise SourceError(f"{refusal}; with credentials: {error}") from error
+                raise SourceError(
+                    f"{refusal.cause}; with credentials: {error}", where=refusal.where
+                ) from error
 
     def _web(self) -> aiohttp.ClientSession:
         if self._session is not None:
@@ -190,9 +192,9 @@ async def _in_thread(location: str, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(work)
     except FileNotFoundError as error:
         raise SourceError(
-            f"{shown(location)}: no such folder or file; check the CSV and --projects"
+            "no such folder or file; check the CSV and --projects", where=shown(location)
         ) from error
     except OSError as error:
-        raise SourceError(f"{shown(location)}: cannot be read ({error.strerror or error})") from error
+        raise SourceError(f"cannot be read ({error.strerror or error})", where=shown(location)) from error
     except ProjectError as error:
-        raise type(error)(f"{shown(location)}: {error}") from error
+        raise type(error)(error.cause, where=shown(location)) from error

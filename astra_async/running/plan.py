@@ -1,0 +1,107 @@
+"""What a call shall bring about, and in which order; where its samples are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from astra_async.problems import rounds
+from astra_async.types import SampleKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
+    from astra_async.problems.prepare import Prepared
+    from astra_async.running.trouble import Reason
+    from astra_async.types import Format, ModelSettings, Problem, Trouble
+
+_CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
+_CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
+_TYPICAL_LATENCY_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What this call shall bring about.
+
+    `unprepared` holds problems that cannot run, with the reason: their samples are missing.
+    `blocks` is the number of consecutive samples of a problem asked together, by model.
+    """
+
+    models: tuple[str, ...]
+    formats: tuple[Format, ...]
+    problem_ids: tuple[str, ...]
+    samples: int
+    prepared: Mapping[str, Prepared]
+    unprepared: Mapping[str, AstraError] = field(default_factory=dict)
+    blocks: Mapping[str, int] = field(default_factory=dict)
+    max_in_flight: Mapping[str, int] = field(default_factory=dict)
+
+    def keys(self, model: str) -> Iterator[SampleKey]:
+        """The model's samples in the order they are asked (docs/design.md: rounds of blocks)."""
+        for problem_id, sample in rounds(self.problem_ids, self.samples, self.blocks.get(model, 1)):
+            for fmt in self.formats:
+                yield SampleKey(model, fmt, problem_id, sample)
+
+    @property
+    def size(self) -> int:
+        """Number of samples planned."""
+        return len(self.models) * len(self.formats) * len(self.problem_ids) * self.samples
+
+
+@dataclass(slots=True)
+class Tally:
+    """Where the planned samples are; `missing` counts by kind, `reasons` by reason.
+
+    `answered` counts recorded answers, graded or not.
+    """
+
+    planned: int
+    answered: int = 0
+    final: int = 0
+    asking: int = 0
+    grading: int = 0
+    missing: Counter[Trouble] = field(default_factory=Counter)
+    reasons: Counter[Reason] = field(default_factory=Counter)
+
+
+def plan_of(
+    config: RunConfig,
+    problems: Sequence[Problem],
+    prepared: Mapping[str, Prepared],
+    unprepared: Mapping[str, AstraError],
+) -> Plan:
+    """The plan of a configuration, over the problems that could be made ready and those that could not."""
+    return Plan(
+        models=tuple(model.name for model in config.models),
+        formats=config.formats,
+        problem_ids=tuple(problem.id for problem in problems),
+        samples=config.samples,
+        prepared=prepared,
+        unprepared=unprepared,
+        blocks={model.name: _block(model, config, len(problems)) for model in config.models},
+        max_in_flight={model.name: model.max_in_flight for model in config.models},
+    )
+
+
+def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
+    """How many consecutive samples of a problem are asked together (docs/design.md, rounds of blocks).
+
+    One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
+    lifetime at the rate we may expect, two at least: a write without a read costs more than none.
+    """
+    if model.provider not in _CACHING or config.samples == 1:
+        return 1
+    per_second = (model.requests_per_minute or math.inf) / 60
+    per_second = min(per_second, model.max_in_flight / _TYPICAL_LATENCY_S)
+    fits = int(_CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
+    return min(config.samples, max(2, fits))
+
+
+def caching_models(plan: Plan) -> frozenset[str]:
+    """Models whose requests should be marked for the prompt cache: a reuse is expected soon."""
+    return frozenset(model for model, block in plan.blocks.items() if block > 1)

@@ -1,0 +1,73 @@
+"""What becomes of any exception of any room: one sample's trouble, named and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
+
+if TYPE_CHECKING:
+    from astra_async.errors import AstraError
+    from astra_async.types import Trouble
+
+    Stage = Literal["asking", "grading"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why samples are missing: the error in full, its cause, and where it was met: problems may share one."""
+
+    text: str
+    cause: str
+    where: str = ""
+
+
+def reason_of(error: AstraError) -> Reason:
+    """The reason that an error gives."""
+    if isinstance(error, ProjectError):
+        return Reason(str(error), error.cause, error.where or error.problem_id)
+    return Reason(str(error), str(error))
+
+
+def is_cancelled() -> bool:
+    """Whether somebody wants the current task to end (a second signal, a task group)."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def kind_of(error: AstraError) -> Trouble:
+    """What the record calls a trouble that is not the model's."""
+    if isinstance(error, ProviderError):
+        return "provider_error"
+    return "sandbox_error" if isinstance(error, SandboxError) else "project_error"
+
+
+def spent(error: AstraError) -> dict[str, object]:
+    """What a call that gave no answer has cost: the budget counts it after a resume too."""
+    if not isinstance(error, ProviderError):
+        return {}
+    return {"attempts": error.attempts, "cost_usd": error.cost_usd, "status": error.status}
+
+
+def as_trouble(raised: BaseException, stage: Stage) -> AstraError:
+    """What a sample's record says of any exception; one that no room should raise becomes its stage's."""
+    error = raised
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ProviderError | ProjectError | SandboxError | StorageError):
+        return error
+    text = f"unexpected {told(error)}; please report this, the same command repeats the sample"
+    return ProviderError(text) if stage == "asking" else SandboxError(text)
+
+
+def told(error: BaseException) -> str:
+    """An unexpected exception in one line, with the place of ours where it came through."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "astra_async" in frame.filename]
+    return (
+        f"{said} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})" if ours else said
+    )
