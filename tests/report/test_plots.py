@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 from lxml import etree
 from made_runs import Made, MadeProblem, made_problems, write_run
+from matplotlib.figure import Figure
 
 from astra_async.report import build_report
 from astra_async.report.plots import draw_all, inline
-from astra_async.report.plots.style import COLOURS, shortened
+from astra_async.report.plots.style import COLOURS, exact_ticks, shortened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,11 +77,53 @@ def test_a_figure_is_drawn_the_same_twice(tmp_path: Path) -> None:
     assert [plot.svg for plot in draw_all(report)] == [plot.svg for plot in draw_all(report)]
 
 
-def test_an_incomplete_run_has_no_leaderboard_figure(tmp_path: Path) -> None:
+def test_an_incomplete_run_has_the_same_figures_with_marked_names(tmp_path: Path) -> None:
     problems = [MadeProblem(id="a"), MadeProblem(id="b"), MadeProblem(id="c")]
     missing = frozenset({(model, "xml", "a", 0) for model in ("alpha", "beta")})
     report = build_report([write_run(tmp_path / "run", Made(problems=problems, leave_out=missing))])
-    assert [plot.name for plot in draw_all(report)] == ["pairs", "failures", "lengths"]
+    drawn = {plot.name: plot for plot in draw_all(report)}
+    assert drawn.keys() >= {"leaderboard", "sd", "pairs", "failures", "lengths", "costs"}
+    assert {"~alpha", "~beta"} <= texts(drawn["leaderboard"])
+
+
+def test_a_figure_says_what_it_leaves_out(tmp_path: Path) -> None:
+    made = Made(skill={f"m{i}": 0.5 for i in range(9)}, problems=made_problems(6), samples=2)
+    drawn = {plot.name: plot for plot in draw_all(build_report([write_run(tmp_path / "run", made)]))}
+    assert drawn["main_skills"].title == (
+        "Mean score by main skill (the best 6 of 9 models; skills.csv has all)"
+    )
+    assert drawn["pairs"].title.endswith("(the first 28 of 36 pairs)")
+
+
+def texts(plot: Plot) -> set[str]:
+    return {
+        "".join(map(str, item.itertext())) for item in etree.fromstring(plot.svg.encode()).iter("{*}text")
+    }
+
+
+@pytest.mark.parametrize(
+    ("ticks", "scale", "labels"),
+    [
+        ([-0.025, 0.0, 0.025, 0.05], 100, ["-2.5", "0.0", "+2.5", "+5.0"]),
+        ([-0.05, 0.0, 0.05], 100, ["-5", "0", "+5"]),
+        ([0.01585, 0.0159, 0.01595, 0.016], 1, ["+0.01585", "+0.01590", "+0.01595", "+0.01600"]),
+        ([500, 1500], 1, ["+500", "+1,500"]),
+    ],
+)
+def test_a_tick_is_labelled_with_all_its_digits(ticks: list[float], scale: float, labels: list[str]) -> None:
+    axes = Figure().add_subplot()
+    axes.set_xticks(ticks)
+    exact_ticks(axes.xaxis, scale=scale, signed=True)
+    assert [axes.xaxis.get_major_formatter()(tick) for tick in ticks] == labels
+
+
+def test_no_two_ticks_of_a_figure_have_one_label(plots: list[Plot]) -> None:
+    for plot in plots:
+        root = etree.fromstring(plot.svg.encode())
+        for axis in ("matplotlib.axis_1", "matplotlib.axis_2"):
+            found = root.xpath(f"//*[@id='{axis}']//*[starts-with(@id, 'text_')]")
+            labels = ["".join(map(str, item.itertext())).strip() for item in found]  # type: ignore[union-attr]
+            assert len(labels) == len(set(labels)), (plot.name, labels)
 
 
 def test_long_names_keep_their_ends() -> None:

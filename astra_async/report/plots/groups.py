@@ -36,11 +36,16 @@ _OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
 
 def sketches(report: Report) -> Iterator[Sketch]:
     """The figures of the sections Skills, Answer formats and Failures."""
-    best = ranked(report)[:_MOST_ENTRIES]
+    everybody = ranked(report)
+    best = everybody[:_MOST_ENTRIES]
     for kind in KINDS:
-        found = [skill for skill in skills_of(best, kind) if skill.scores][:_MOST_SKILLS]
+        found = [skill for skill in skills_of(best, kind) if skill.scores]
+        left_out = [
+            f"the best {len(best)} of {len(everybody)} models" if len(everybody) > len(best) else "",
+            f"the {_MOST_SKILLS} most frequent of {len(found)} skills" if len(found) > _MOST_SKILLS else "",
+        ]
         if found:
-            yield _skills(found, best, kind, len(report.entries))
+            yield _skills(found[:_MOST_SKILLS], best, kind, ", ".join(filter(None, left_out)))
     pairs = _both_formats(ranked(report))
     if pairs:
         yield _formats(pairs)
@@ -49,7 +54,7 @@ def sketches(report: Report) -> Iterator[Sketch]:
         yield _failures(begun)
 
 
-def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, of: int) -> Sketch:
+def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, left_out: str) -> Sketch:
     names = [f"{skill.name} (n={len(skill.problems)})" for skill in skills]
     figure, axes = row_figure(names, rows_each=max(1.0, 0.42 * len(entries)))
     step = 0.8 / len(entries)
@@ -70,11 +75,11 @@ def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, 
     percent_axis(axes, "mean score %, 95 % interval over problems (n = problems with this skill)")
     legend_below(axes, 2)
     best = "; ".join(f"{skill.name}: {skill.scores[0].entry.label}" for skill in skills)
-    cut = f" The best {len(entries)} of {of} models." if of > len(entries) else ""
+    cut = f" ({left_out}; skills.csv has all)" if left_out else ""
     return Sketch(
         name=f"{kind}_skills",
-        title=f"Mean score by {KINDS[kind]}",
-        alt=f"Bars of mean score for each {KINDS[kind]} and model.{cut} Highest: {best}.",
+        title=f"Mean score by {KINDS[kind]}{cut}",
+        alt=f"Bars of mean score for each {KINDS[kind]} and model{cut}. Highest: {best}.",
         figure=figure,
     )
 

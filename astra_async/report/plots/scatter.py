@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from astra_async.report.costs import mean_cost_usd
 from astra_async.report.lengths import lengths_of
 from astra_async.report.plots.standing import names_of, ranked
-from astra_async.report.plots.style import MARKERS, SERIES, WIDTH_IN, Sketch, legend_below, shortened
+from astra_async.report.plots.style import (
+    MARKERS,
+    SERIES,
+    WIDTH_IN,
+    Sketch,
+    exact_ticks,
+    legend_below,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +38,7 @@ def sketches(report: Report) -> Iterator[Sketch]:
     begun = [entry for entry in report.entries if entry.summary.valid]
     if begun and len((lengths := lengths_of(begun)[0]).score) >= _FEWEST:
         yield _lengths(lengths)
-    priced = [(entry, cost) for entry in ranked(report) if (cost := _cost(entry)) is not None]
+    priced = [(entry, cost) for entry in ranked(report) if (cost := mean_cost_usd(entry)) is not None]
     if len(priced) > 1:
         yield _costs([entry for entry, _ in priced], [cost for _, cost in priced])
 
@@ -42,7 +51,7 @@ def _lengths(lengths: Lengths) -> Sketch:
     axes.scatter(lengths.output, lengths.score, s=size, color=SERIES[0], alpha=0.6, linewidths=0)
     _score_axis(axes)
     axes.margins(0.08)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    exact_ticks(axes.xaxis)
     axes.set_xlabel(f"mean characters of a problem's answers ({lengths.label}, {lengths.format})")
     small, large = f"{inputs.min():,.0f}", f"{inputs.max():,.0f}"
     axes.set_title(f"one dot: one problem; area: prompt of {small} to {large} characters", fontsize=8)
@@ -69,8 +78,9 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Sketch:
     _score_axis(axes)
     axes.margins(x=0.1, y=0.1)
     if max(costs) > _LOG_FROM * min(costs):
-        axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+        _logarithmic(axes)
+    else:
+        exact_ticks(axes.xaxis)
     axes.set_xlabel("US dollars for a sample, all attempts")
     legend_below(axes, 2)
     said = "; ".join(f"{name} ${cost:.4f}" for name, cost in zip(names, costs, strict=True))
@@ -89,12 +99,16 @@ def _square(legend_rows: int = 0) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
+def _logarithmic(axes: Axes) -> None:
+    """Ticks at 1, 2 and 5 of each decade, each labelled with its own value."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.9f}".rstrip("0").rstrip("."))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def _score_axis(axes: Axes) -> None:
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f}")
+    exact_ticks(axes.yaxis, scale=100)
     axes.set_ylabel("mean score %")
-
-
-def _cost(entry: Entry) -> float | None:
-    costs = entry.rows()["cost_usd"]
-    known = costs[~np.isnan(costs)]
-    return float(known.mean()) if len(known) and known.sum() > 0 else None

@@ -12,6 +12,7 @@ from astra_async.report.plots.style import (
     MUTED,
     SERIES,
     Sketch,
+    exact_ticks,
     legend_below,
     percent_axis,
     row_figure,
@@ -29,30 +30,34 @@ _MOST_PAIRS = 28
 
 def sketches(report: Report) -> Iterator[Sketch]:
     """The figures of the sections Leaderboard and Pairs."""
-    complete = ranked(report)
-    if complete:
-        yield _leaderboard(report.leaderboard, complete)
-        yield _sds(complete)
+    begun = ranked(report)
+    if begun:
+        yield _leaderboard(report.leaderboard, begun)
+    if several := [entry for entry in begun if bool((entry.valid > 1).any())]:
+        yield _sds(several)
     rows = [row for row in _records(report.table("pairwise")) if row["metric"] == "mean_score"]
     if any(row["difference_interval"] for row in rows):
         yield _pairs(rows)
 
 
 def ranked(report: Report) -> list[Entry]:
-    """Complete entries, the best mean score first."""
-    by_key = {(entry.label, entry.format): entry for entry in report.entries}
-    keys = [(row["model"], row["format"]) for row in _records(report.leaderboard) if row["complete"]]
+    """Entries with results, in the order of the leaderboard: complete ones first, best mean score first."""
+    by_key = {(entry.label, entry.format): entry for entry in report.entries if entry.summary.valid}
+    keys = [(row["model"], row["format"]) for row in _records(report.leaderboard) if row["valid"]]
     return [by_key[str(model), str(answer_format)] for model, answer_format in keys]  # type: ignore[index]
 
 
 def names_of(entries: Sequence[Entry]) -> list[str]:
-    """What to call entries beside an axis: with the format only where there are several."""
+    """What to call entries beside an axis: with the format only where there are several, ~ if provisional."""
     several = len({entry.format for entry in entries}) > 1
-    return [entry.name if several else entry.label for entry in entries]
+    names = (entry.name if several else entry.label for entry in entries)
+    return [
+        name if entry.summary.complete else f"~{name}" for name, entry in zip(names, entries, strict=True)
+    ]
 
 
 def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
-    rows = [row for row in _records(table) if row["complete"]]
+    rows = [row for row in _records(table) if row["valid"]]
     names = names_of(entries)
     figure, axes = row_figure(names)
     for place, row in enumerate(rows):
@@ -83,10 +88,11 @@ def _sds(entries: Sequence[Entry]) -> Sketch:
     names = names_of(entries)
     figure, axes = row_figure(names, rows_each=1.3)
     rng = np.random.default_rng(0)  # the jitter only separates dots that would cover each other
-    for place, entry in enumerate(entries):
-        jitter = place + rng.uniform(-0.24, 0.24, len(entry.sds))
-        axes.plot(entry.sds, jitter, "o", color=SERIES[0], markersize=3.5, alpha=0.55, markeredgewidth=0)
-    medians = [float(np.median(entry.sds)) for entry in entries]
+    known = [entry.sds[~np.isnan(entry.sds)] for entry in entries]
+    for place, sds in enumerate(known):
+        jitter = place + rng.uniform(-0.24, 0.24, len(sds))
+        axes.plot(sds, jitter, "o", color=SERIES[0], markersize=3.5, alpha=0.55, markeredgewidth=0)
+    medians = [float(np.median(sds)) for sds in known]
     axes.plot(
         medians, range(len(entries)), "|", color=INK, markersize=20, markeredgewidth=2, label="median SD"
     )
@@ -111,24 +117,24 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
     axes.axvspan(-0.02, 0.02, color=MUTED, alpha=0.15, linewidth=0)
     axes.axvline(0, color=MUTED, linewidth=1)
     for place, (row, difference) in enumerate(zip(shown, _numbers(shown, "difference"), strict=True)):
-        real = row["verdict"] not in ("inconclusive", "equivalent")
+        real = str(row["verdict"]).lstrip("~") not in ("inconclusive", "equivalent")
         colour = SERIES[1] if real else SERIES[0]
         axes.plot(_interval(row), [place, place], color=colour, linewidth=1.6)
         fill = "full" if real else "none"
         axes.plot([difference], [place], "o", color=colour, markersize=5.5, fillstyle=fill)
     axes.plot([], [], "o-", color=SERIES[1], label="a real difference (Holm)")
     axes.plot([], [], "o-", color=SERIES[0], fillstyle="none", label="not shown to differ")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:+.0f}")
+    exact_ticks(axes.xaxis, scale=100, signed=True)
     axes.set_xlabel("difference of mean scores in points, 95 % (grey: margin of 2 points)")
     legend_below(axes, 2)
-    cut = f" The first {_MOST_PAIRS} of {len(rows)} pairs." if len(rows) > len(shown) else ""
+    cut = f" (the first {len(shown)} of {len(rows)} pairs)" if len(rows) > len(shown) else ""
     said = "; ".join(
         f"{name}: {row['verdict']}".replace("\n", " ") for name, row in zip(names, shown, strict=True)
     )
     return Sketch(
         name="pairs",
-        title="Differences of mean score between models",
-        alt=f"Forest plot of paired differences. {said}.{cut}",
+        title=f"Differences of mean score between models{cut}",
+        alt=f"Forest plot of paired differences{cut}. {said}.",
         figure=figure,
     )
 

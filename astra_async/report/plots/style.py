@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 INK, MUTED, GRID, PAPER = "#20242a", "#68707b", "#d9dde3", "#ffffff"
@@ -20,6 +21,7 @@ COLOURS = {INK: "ink", MUTED: "muted", GRID: "grid", PAPER: "paper"} | {
 }
 WIDTH_IN = 7.6
 _ROW_IN = 0.32
+_MOST_DIGITS = 9  # of a tick's label
 
 RC: dict[Any, Any] = {  # the type stubs know the keys of one matplotlib version only
     "font.family": "sans-serif",
@@ -87,6 +89,21 @@ def percent_axis(axes: Axes, label: str) -> None:
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1.0], ["0", "20", "40", "60", "80", "100"])
     axes.set_xlabel(label)
+
+
+def exact_ticks(axis: Axis, *, scale: float = 1, signed: bool = False) -> None:
+    """Label every tick with all the digits that its place has: 2.5 is never called 3, nor 0.0159 0.016."""
+
+    def label(value: float, _: float) -> str:
+        ticks = [float(tick) * scale for tick in axis.get_majorticklocs()]
+        digits = next((d for d in range(_MOST_DIGITS) if all(_is_at(t, d) for t in ticks)), _MOST_DIGITS)
+        return f"{value * scale:{'+' if signed and round(value * scale, digits) else ''},.{digits}f}"
+
+    axis.set_major_formatter(label)
+
+
+def _is_at(tick: float, digits: int) -> bool:
+    return bool(abs(round(tick, digits) - tick) < 10.0**-_MOST_DIGITS)
 
 
 def legend_below(axes: Axes, columns: int) -> None:
