@@ -28,6 +28,8 @@ REPAIRS = {
     # the text as a whole
     "bom": "a byte-order mark before the answer was dropped",
     "surrogate": "lone surrogates became U+FFFD",
+    "invalid_utf8": "bytes of the stream that are no text became U+FFFD",
+    "no_finish_reason": "the stream ended in order, and the server did not say why the answer ended",
     "thinking": "a <think> block before the answer was dropped",
     "prose": "text around the answer was ignored",
     "fence": "a markdown fence round the answer or round a file's content was dropped",

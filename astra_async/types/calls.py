@@ -61,8 +61,12 @@ class ModelSettings:
     reasoning_effort: Annotated[
         str | None, MinLen(1), Setting("As the provider spells it: low, medium, high ...", asked=True)
     ] = None
-    thinking: Annotated[Thinking | None, Setting("Claude: adaptive, or off.", asked=True)] = None
-    thinking_budget: Annotated[int | None, Ge(0), Setting("Tokens for thinking.", asked=True)] = None
+    thinking: Annotated[
+        Thinking | None, Setting("Claude, Gemini, Nova: leave it to the model, or off.", asked=True)
+    ] = None
+    thinking_budget: Annotated[
+        int | None, Ge(0), Setting("Claude, Gemini: tokens for thinking.", asked=True)
+    ] = None
     system_prompt: Annotated[str | None, Setting("Sent as the system's message.", asked=True)] = None
     top_p: Annotated[
         float | None, Interval(ge=0, le=1), Setting("Share of likely tokens to sample from.", asked=True)
