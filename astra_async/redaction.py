@@ -38,6 +38,7 @@ _HARMLESS_PARAMETERS = frozenset({"alt", "api-version", "beta", "region", "versi
 _HARMLESS_HEADERS = frozenset(
     {"accept", "anthropic-beta", "http-referer", "openai-beta", "referer", "user-agent", "x-title"}
 )
+_ADDRESSES = ("base_url", "endpoint", "endpoint_url", "projects")
 _TEMPLATE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{\w+\}")
 _RECORDED = re.compile(rf"sha256:[0-9a-f]{{{_HASH_CHARACTERS}}}")
 
@@ -109,6 +110,8 @@ def keep_secrets_in(value: Any, name: str = "") -> None:
     elif isinstance(value, str):
         if "://" in value:
             keep_secrets_in_url(value)
+        elif "@" in value and name in _ADDRESSES:  # typed without its scheme
+            keep_secret(value.rpartition("@")[0].partition(":")[2])
         elif _is_secret_name(name) and not _TEMPLATE.fullmatch(value):
             keep_secret(value, value.rpartition(" ")[2])  # with its scheme (`Bearer`), and alone
 
@@ -156,7 +159,8 @@ def public_url(url: str) -> str:
 
 def public_text(text: str) -> str:
     """What was typed as an address, and may be none: without what stands before an `@` or after a `?`."""
-    return re.sub(r"\?[^\s'\"]+", f"?{MASK}", re.sub(r"[^\s'\"/]+@", f"{MASK}@", text))
+    text = re.sub(r"(\w+://)?[^\s'\"]*@", rf"\1{MASK}@", text)
+    return re.sub(r"\?[^\s'\"]+", f"?{MASK}", text)
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -186,7 +190,7 @@ def public_table(value: Any, name: str = "") -> Any:
 def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a model's settings, fit for run.json and the fingerprint."""
     public = dict(settings)
-    for name in ("base_url", "endpoint", "endpoint_url", "projects"):
+    for name in _ADDRESSES:
         if public.get(name):
             public[name] = public_url(public[name])
     if "extra_headers" in public:

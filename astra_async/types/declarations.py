@@ -119,8 +119,9 @@ def checked_value(item: Declared, value: object, where: str) -> Any:
         if isinstance(value, Text):
             return adapter.validate_strings(str(value))
         return adapter.validate_python(value, strict=True)
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {item.rule} is expected") from error
+    except ValidationError:
+        # Not its cause: pydantic repeats the value, cut in the middle, where no secret is recognised.
+        raise ConfigError(f"{where}: {item.rule} is expected") from None
 
 
 class Text(str):

@@ -21,7 +21,7 @@ from astra_async.asking.providers.answer import AnswerTooLong, StreamFault, Unre
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
-from astra_async.redaction import one_line
+from astra_async.redaction import mask, one_line
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Reception:
             text=text,
             finish_reason=answer.finish_reason,
             usage=answer.usage,
-            returned_model=answer.returned_model,
+            returned_model=mask(answer.returned_model),
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
             latency_s=self._clock() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
