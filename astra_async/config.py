@@ -187,7 +187,8 @@ def load_config(
     where = f"--config {toml_path}" if toml_path else "run.json"
     keep_secrets_in([given, toml])
     keep_secrets_of(environ or {})
-    toml = _laid_over(recorded or {}, toml)
+    set_before = {name: value for name, value in (recorded or {}).items() if value is not None}
+    toml = _laid_over(set_before, toml)
     typed = Options(**_values(given, environ or {}, toml, where))
     if not typed.out:
         raise ConfigError("no run directory: add --out DIR")

@@ -164,6 +164,14 @@ def test_a_model_without_a_provider_is_answered_with_how_it_is_written() -> None
         load_config({**GIVEN, "model": ("gpt-4o",)})
 
 
+def test_what_a_run_recorded_stands_below_the_file_and_nothing_in_it_means_unset(tmp_path: Path) -> None:
+    recorded = {"projects": None, "image": "a", "column": [], "sandbox": {"processes": 7, "timeout_s": 9}}
+    path = toml(tmp_path, "[sandbox]\ntimeout_s = 5")
+    config = load_config(GIVEN, path, recorded=recorded)
+    assert (config.projects, config.image, config.columns) == (None, "a", {})
+    assert (config.limits.processes, config.limits.timeout_s) == (7, 5)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.toml: No such file"):
         load_config(GIVEN, tmp_path / "nowhere.toml")

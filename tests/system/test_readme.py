@@ -1,6 +1,7 @@
-"""The commands that the README shows, run in its order by a shell, as a reader would.
+"""The commands that the README shows, typed in its order into one shell in a clone, as a reader would.
 
-Substituted, and nothing else: real models by simulated ones behind ASTRA_BASE_URL, 32 samples by 2.
+Substituted, and nothing else: real models by simulated ones behind ASTRA_BASE_URL, 32 samples by 2; the
+environment of the tests stands for that of scripts/setup.
 """
 
 from __future__ import annotations
@@ -31,9 +32,17 @@ SUBSTITUTES = {
 
 
 def commands() -> list[str]:
+    """Every line of the blocks, those of scripts/ apart: they set up the machine."""
     blocks = re.findall(r"^```sh\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.partition("#")[0].strip() for line in lines if line.startswith("astra ")]
+    shown = [line.partition("#")[0].strip() for line in lines]
+    return [line for line in shown if line and not line.startswith("scripts/")]
+
+
+def substituted(line: str) -> str:
+    for real, simulated in SUBSTITUTES.items():
+        line = line.replace(real, simulated)
+    return line.replace("=...", "=sk-not-a-real-key")
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +67,33 @@ def test_the_readmes_commands_work_in_its_order(tmp_path: Path, server: str) -> 
             place = BUNDLED / name
             statement = (place / "statement.md").read_text()
             writer.writerow([name, statement, place / "project", f"astra-set:{image}", place / "reference"])
-    environ = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "OPENAI_API_KEY": "sk-not-a-real-key",
-        "ANTHROPIC_API_KEY": "sk-not-a-real-key",
-        "ASTRA_BASE_URL": server,
-    }
-    shown = commands()
-    assert len(shown) >= 7
-    for line in shown:
-        if "november" in line:
-            subprocess.run(["cp", "-r", "runs/october", "runs/november"], cwd=tmp_path, check=True)
-        command = line
-        for real, simulated in SUBSTITUTES.items():
-            command = command.replace(real, simulated)
-        done = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        assert "sk-not-a-real-key" not in done.stdout + done.stderr
+    # An environment as scripts/setup makes it, around the packages that are there.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    packages = next((tmp_path / ".venv" / "lib").glob("python*")) / "site-packages"
+    (packages / "tests.pth").write_text("\n".join(path for path in sys.path if path))
+    program = tmp_path / ".venv" / "bin" / "astra"
+    program.write_text(f'#!/bin/sh\nexec {tmp_path}/.venv/bin/python -m astra_async "$@"\n')
+    program.chmod(0o755)
+    environ = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    environ |= {"ASTRA_BASE_URL": server, "HOME": str(tmp_path)}
+    environ["PATH"] = ":".join(
+        folder for folder in environ["PATH"].split(":") if not (Path(folder) / "astra").exists()
+    )
+    shown = [substituted(line) for line in commands()]
+    november = next(number for number, line in enumerate(shown) if "runs/november" in line)
+    shown.insert(november, "cp -r runs/october runs/november")
+    assert len([line for line in shown if line.startswith("astra ")]) >= 10
+    done = subprocess.run(
+        ["bash", "-eu"],
+        input="\n".join(shown),
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "sk-not-a-real-key" not in done.stdout + done.stderr
     written = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert not [path for path in written if b"sk-not-a-real-key" in path.read_bytes()]
 
@@ -85,4 +101,7 @@ def test_the_readmes_commands_work_in_its_order(tmp_path: Path, server: str) -> 
 def test_the_map_names_what_exists() -> None:
     table = README.partition("## The map")[2].partition("## ")[0]
     for name in re.findall(r"`([a-z_/]+(?:\.py)?)`", table):
-        assert (ROOT / name).exists() or (ROOT / "astra_async" / name).exists(), name
+        inside = (ROOT / "astra_async").rglob(name.rstrip("/").rpartition("/")[2])
+        assert (ROOT / name).exists() or any(path.as_posix().endswith(name.rstrip("/")) for path in inside), (
+            name
+        )
