@@ -165,7 +165,12 @@ def test_a_model_without_a_provider_is_answered_with_how_it_is_written() -> None
 
 
 def test_what_a_run_recorded_stands_below_the_file_and_nothing_in_it_means_unset(tmp_path: Path) -> None:
-    recorded = {"projects": None, "image": "a", "column": [], "sandbox": {"processes": 7, "timeout_s": 9}}
+    recorded: dict[str, Any] = {
+        "projects": None,
+        "image": "a",
+        "column": [],
+        "sandbox": {"processes": 7, "timeout_s": 9},
+    }
     path = toml(tmp_path, "[sandbox]\ntimeout_s = 5")
     config = load_config(GIVEN, path, recorded=recorded)
     assert (config.projects, config.image, config.columns) == (None, "a", {})
