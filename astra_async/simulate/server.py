@@ -132,8 +132,8 @@ _ROUTES: tuple[tuple[str, Wire], ...] = (
     ("/openai/deployments/{model}/chat/completions", AzureChatCompletions()),
     ("/responses", Responses()),
     ("/v1/messages", Messages()),
-    ("/v1beta/models/{model:[^/:]+}:streamGenerateContent", GenerateContent(stream=True)),
-    ("/v1beta/models/{model:[^/:]+}:generateContent", GenerateContent(stream=False)),
+    ("/{version:v1|v1beta}/models/{model:[^/:]+}:streamGenerateContent", GenerateContent(stream=True)),
+    ("/{version:v1|v1beta}/models/{model:[^/:]+}:generateContent", GenerateContent(stream=False)),
     ("/model/{model}/converse-stream", Converse(stream=True)),
     ("/model/{model}/converse", Converse(stream=False)),
 )

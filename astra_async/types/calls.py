@@ -49,9 +49,9 @@ class ModelSettings:
     base_url: Annotated[str | None, Predicate(is_http_url), Setting("Address of its server.")] = None
     api_key_env: Annotated[str | None, MinLen(1), Setting("Name of the variable that holds its key.")] = None
     endpoint: Annotated[str | None, MinLen(1), Setting("Azure: the resource's address.")] = None
-    api_version: Annotated[str | None, MinLen(1), Setting("Azure: the interface's version.", asked=True)] = (
-        None
-    )
+    api_version: Annotated[
+        str | None, MinLen(1), Setting("Azure, Anthropic, Gemini: the interface's version.", asked=True)
+    ] = None
     temperature: Annotated[float | None, Ge(0), Setting("Sampling temperature.", asked=True)] = None
     max_tokens: Annotated[
         int | None,

@@ -104,7 +104,13 @@ MESSAGE_EVENTS: Events = (
     {
         "type": "message_start",
         "message": {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
             "model": "toy-1",
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
             "usage": {
                 "input_tokens": 20,
                 "cache_creation_input_tokens": 0,
@@ -113,7 +119,11 @@ MESSAGE_EVENTS: Events = (
             },
         },
     },
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+    {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "thinking", "thinking": "", "signature": ""},
+    },
     {"type": "ping"},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "xx"}},

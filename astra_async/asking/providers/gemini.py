@@ -1,4 +1,4 @@
-"""Gemini's generateContent, streamed (`POST {base}/v1beta/models/{model}:streamGenerateContent?alt=sse`).
+"""Gemini's generateContent, streamed (`POST {base}/{version}/models/{model}:streamGenerateContent?alt=sse`).
 
 There is no end mark: an answer is whole once a chunk had a finishReason and the stream ended. A blocked
 prompt is HTTP 200 without candidates: a result. Billed output is candidates plus thoughts.
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
 
 BASE_URL = "https://generativelanguage.googleapis.com"
+DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
 
 # What is not listed ended by itself: STOP, MALFORMED_..., UNEXPECTED_TOOL_CALL: the text says the rest.
 _FINISH: dict[str, FinishReason] = {
@@ -62,7 +63,8 @@ class Gemini:
             organization="a key of Gemini's belongs to a project: unset it",
             project="a key of Gemini's belongs to a project: unset it",
         )
-        path = f"v1beta/{_resource(settings)}:streamGenerateContent"
+        version = quote(settings.api_version or DEFAULT_API_VERSION, safe="")
+        path = f"{version}/{_resource(settings)}:streamGenerateContent"
         self.url = below(without_version(base), path, alt="sse")
         self.headers = {"x-goog-api-key": key} if key else {}
         self._settings = settings
