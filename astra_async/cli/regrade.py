@@ -16,9 +16,17 @@ from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import UsageError
 from astra_async.redaction import MASK
-from astra_async.running.directory import PARENT_FILES, final_lines, now_utc, opened_run
+from astra_async.running.directory import (
+    PARENT_FILES,
+    answered,
+    final_lines,
+    make_private,
+    now_utc,
+    opened_run,
+    owner_of,
+)
 from astra_async.running.log import write_atomically
-from astra_async.running.wiring import data_config
+from astra_async.running.wiring import data_config, recorded_call
 from astra_async.types import ModelSettings, SampleKey
 
 if TYPE_CHECKING:
@@ -44,8 +52,9 @@ def regrade(
     run = opened_run(directory / "run.json")
     if "call" not in run:
         raise UsageError(f"{directory} is no run directory: it has no run.json that a run has written")
-    new = out or _free_name(directory)
-    config = _config(run, given, config_file, new)
+    config = _config(run, given, config_file)
+    new = out or _own_name(directory, run, config)
+    config = replace(config, out=new)
     _found(directory, new, run)
     code = start(config, log_json=log_json)
     say(f"{new}: the answers of {directory}, which stays as it is, graded again")
@@ -54,7 +63,7 @@ def regrade(
     return code
 
 
-def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None, new: Path) -> RunConfig:
+def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None) -> RunConfig:
     recorded = {**run["call"], "only": list(run["problems"])}  # the CSV may hold more than the run
     config = data_config(given, config_file, recorded=recorded)
     if MASK in (config.projects or ""):
@@ -66,7 +75,6 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
     ]
     return replace(
         config,
-        out=new,
         models=tuple(models),
         formats=tuple(run["formats"]),
         samples=run["samples"],
@@ -76,28 +84,49 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
 
 
 def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
-    """Begin the new directory with the parent's answers, unless it is being resumed."""
-    parent = {"directory": str(directory.resolve()), "run_id": run["run_id"]}
+    """Begin the new directory with the parent's answers, unless it is being resumed.
+
+    Invariant: where its run.json is, the answers are there as a whole; run.json is written last.
+    """
     if (new / "run.json").exists():
-        if opened_run(new / "run.json").get("parent") != parent:
+        if opened_run(new / "run.json").get("parent") != _parent(directory, run):
             raise UsageError(f"{new} is another run's directory; choose another --out")
         return
-    new.mkdir(parents=True, exist_ok=True)
+    make_private(new)
     for name in PARENT_FILES:
         if (directory / name).is_dir():
             shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
         elif (directory / name).exists():
             shutil.copyfile(directory / name, new / name)
-    fresh = opened_run(new / "run.json") | {"parent": parent, "created_at": now_utc()}
+    fresh = opened_run(new / "run.json") | {"parent": _parent(directory, run), "created_at": now_utc()}
     write_atomically(new / "run.json", orjson.dumps(fresh))
 
 
-def _free_name(directory: Path) -> Path:
+def _parent(directory: Path, run: dict[str, Any]) -> dict[str, str]:
+    return {"directory": str(directory.resolve()), "run_id": run["run_id"]}
+
+
+def _own_name(directory: Path, run: dict[str, Any], config: RunConfig) -> Path:
+    """The directory that an earlier call of this very regrade left unfinished, else one that is not there."""
     plain = directory.resolve()
-    return next(
-        path
-        for number in count(1)
-        if not (path := plain.with_name(f"{plain.name}-regrade-{number}")).exists()
+    names = (plain.with_name(f"{plain.name}-regrade-{number}") for number in count(1))
+    return next(path for path in names if not path.exists() or _is_unfinished(path, directory, run, config))
+
+
+def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: RunConfig) -> bool:
+    if not (path / "run.json").exists():
+        return {each.name for each in path.iterdir()} <= set(PARENT_FILES)  # killed while it was begun
+    begun = opened_run(path / "run.json")
+    is_same = begun.get("parent") == _parent(directory, run)
+    if (
+        not is_same
+        or begun.get("call", recorded_call(config)) != recorded_call(config)
+        or owner_of(path) is not None
+    ):
+        return False
+    final = {key for key, _ in final_lines(path)}
+    return any(
+        key not in final for key in answered(directory) if not config.only or key.problem_id in config.only
     )
 
 

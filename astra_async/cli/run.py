@@ -53,7 +53,8 @@ class Call:
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
-        self.display.say(text)
+        with contextlib.suppress(OSError):  # a terminal that has just gone is no reason to lose a run
+            self.display.say(text)
 
 
 @click.command()
@@ -216,5 +217,7 @@ def _reasons(runner: Runner) -> list[tuple[str, int]]:
 def _report(call: Call) -> None:
     """Write DIR/report and print the leaderboard and the report's path."""
     from astra_async.cli.results import write_and_print
+    from astra_async.running.directory import make_private
 
+    make_private(call.config.out / "report")
     write_and_print([call.config.out], call.config.out / "report")

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: once drains, twice stops at once.
+"""SIGINT, SIGTERM and SIGHUP (the terminal is gone): once drains, twice stops at once.
 
 Stopping at once has a deadline. What has not ended by then (an engine that answers slowly or never, a thread
 that reads a huge archive) is not waited for: a process that ends so loses nothing that it has recorded.
@@ -7,15 +7,16 @@ that reads a huge archive) is not waited for: a process that ends so loses nothi
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 AT_ONCE_S = 1.7  # of the two seconds that are promised; the rest is for the process to end
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopper:
@@ -35,17 +36,20 @@ class Stopper:
         self._on_first = on_first
         self._on_late = on_late
         self._task = asyncio.current_task()
+        self._terminals = [descriptor for descriptor in (0, 1, 2) if os.isatty(descriptor)]
 
     @contextmanager
     def installed(self) -> Iterator[Stopper]:
         """Handle the signals within this block; the second one cancels the task that entered it."""
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        # What was ignored when the process began stays so: that is what `nohup` is for.
+        numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in numbers:
             loop.add_signal_handler(number, self._handle, number)
         try:
             yield self
         finally:
-            for number in _SIGNALS:
+            for number in numbers:
                 loop.remove_signal_handler(number)
                 if self.at_once:  # a third one has nothing left to hurry, and would hide the exit code
                     signal.signal(number, signal.SIG_IGN)
@@ -60,6 +64,8 @@ class Stopper:
         self._task = None
 
     def _handle(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            _let_go(self._terminals)
         is_first = self.received is None
         self.received = self.received or number
         if is_first and self._on_first is not None:
@@ -73,6 +79,15 @@ class Stopper:
             self._task.cancel()
         if self._on_late is not None:
             asyncio.get_running_loop().call_later(AT_ONCE_S, self._on_late)
+
+
+def _let_go(terminals: Sequence[int]) -> None:
+    """Where the terminal has gone, what is written to it goes nowhere, instead of failing in mid-drain."""
+    for descriptor in terminals:
+        if not os.isatty(descriptor):
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
 
 
 def _nothing() -> None:

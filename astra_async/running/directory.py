@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, fields
@@ -37,6 +38,8 @@ from astra_async.running.log import (
     AppendLog,
     encode,
     fields_of,
+    file_mode,
+    is_shared,
     scan,
     sync_entries,
     without_surrogates,
@@ -100,6 +103,8 @@ class RunDirectory:
         self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, _lock(path))
+            if self._was_there and (tightened := make_private(path)):
+                self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
             self.warnings += newer_version(self.run, version("astra_async"))
             self._completions, self._results, self._events = (
@@ -213,17 +218,20 @@ class RunDirectory:
     def store_prompts(self, prompts: Iterable[Prompt]) -> None:
         """Keep each prompt's text under its hash, once, so that a record leads back to what was sent."""
         folder = self.path / "prompts"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o777 if is_shared(self.path) else 0o700, exist_ok=True)
         there = {path.name for path in folder.iterdir()}
         for prompt in prompts:
             name = f"{prompt.sha256}.txt"
             if name not in there:
-                write_atomically(folder / name, without_surrogates(prompt.text).encode())
+                write_atomically(
+                    folder / name, without_surrogates(prompt.text).encode(), mode=file_mode(self.path)
+                )
                 there.add(name)
 
     def save(self) -> None:
         """Write run.json, as a whole or not at all; after a power loss it and the logs are there."""
-        write_atomically(self.path / "run.json", orjson.dumps(self.run, option=orjson.OPT_INDENT_2) + b"\n")
+        content = orjson.dumps(self.run, option=orjson.OPT_INDENT_2) + b"\n"
+        write_atomically(self.path / "run.json", content, mode=file_mode(self.path))
         sync_entries(self.path)
 
     def close(self) -> None:
@@ -363,6 +371,15 @@ def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
             yield read_key(record), record
 
 
+def answered(directory: Path) -> Iterator[SampleKey]:
+    """The samples whose answers a run directory holds; it need not be open."""
+    for _, _, line in scan(directory / "completions.jsonl"):
+        with contextlib.suppress(Flaw):
+            record = read_record(line)
+            check_answer(record)
+            yield read_key(record)
+
+
 @dataclass(slots=True)
 class Spent:
     """What one model's calls have taken so far; a cost of 0 may mean that no price is known."""
@@ -406,10 +423,32 @@ def _key_fields(key: SampleKey) -> dict[str, Any]:
     return {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
 
 
+def make_private(path: Path) -> str:
+    """Make a folder for its owner alone, or tighten one of ours; what was tightened or cannot be, in a line.
+
+    A folder with the set-group-ID bit is shared with its group on purpose, and stays as it is: what is
+    made in it then follows the umask (see `log.file_mode`).
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        mode = path.stat().st_mode
+        if is_shared(path) or not mode & 0o077:
+            return ""
+        try:
+            path.chmod(stat.S_IMODE(mode) & ~0o077)
+        except OSError:
+            return f"{path}: others can read it, and only its owner can change that (chmod 700)"
+        return f"{path}: others could read it, and no longer can; `chmod g+s` shares it with its group"
+    return ""
+
+
 def _lock(path: Path) -> int:
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path))
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
     try:

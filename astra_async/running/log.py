@@ -17,6 +17,7 @@ import errno
 import itertools
 import json
 import os
+import stat
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +56,12 @@ class AppendLog:
     def open(cls, path: Path) -> Self:
         """Open or create the file; a torn last line is cut off. Raises StorageError."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            size = os.fstat(descriptor).st_size
+            mode = file_mode(path.parent)
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
+            found = os.fstat(descriptor)
+            if stat.S_IMODE(found.st_mode) & ~mode and found.st_uid == os.geteuid():
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & mode)
+            size = found.st_size
             whole = _end_of_last_line(descriptor, size)
             if whole < size:
                 os.ftruncate(descriptor, whole)
@@ -164,12 +169,26 @@ def without_surrogates(text: str) -> str:
     return text
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a small file as a whole: a reader sees the old or the new one. Raises StorageError."""
+def is_shared(folder: Path) -> bool:
+    """Whether a folder bears the set-group-ID bit, by which its owner shares it with a group."""
+    return bool(folder.stat().st_mode & stat.S_ISGID)
+
+
+def file_mode(folder: Path) -> int:
+    """The mode of a run's files: their owner's alone, or as the umask says in a folder that is shared."""
+    return 0o666 if is_shared(folder) else 0o600
+
+
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Replace a small file as a whole: a reader sees the old or the new one. Raises StorageError.
+
+    `mode` is the new file's, less the umask.
+    """
     # A name of its own for each writing: a thread that outlives its task is not in the way of the next.
     draft = path.with_name(f".{path.name}.{os.getpid()}.{next(_drafts)}.tmp")
     try:
-        with draft.open("wb") as stream:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(draft, flags, mode), "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fdatasync(stream.fileno())

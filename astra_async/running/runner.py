@@ -25,7 +25,7 @@ from astra_async.errors import (
 )
 from astra_async.metrics import problems_csv
 from astra_async.running.admission import Admission, FairTurns
-from astra_async.running.log import keep_synced, write_atomically
+from astra_async.running.log import file_mode, keep_synced, write_atomically
 from astra_async.running.plan import Tally
 from astra_async.running.sample import Rooms, Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
@@ -108,9 +108,9 @@ class Runner:
 
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand; the disk is written from a thread."""
-        path = self.directory.path / "problems.csv"
+        path, content = self.directory.path / "problems.csv", problems_csv(self.metrics).encode()
         try:
-            await asyncio.to_thread(write_atomically, path, problems_csv(self.metrics).encode())
+            await asyncio.to_thread(write_atomically, path, content, mode=file_mode(path.parent))
         except Exception as error:  # noqa: BLE001 - a table is not worth a call under way
             self.cannot_go_on(
                 error if isinstance(error, StorageError) else StorageError(f"{path}: {told(error)}")

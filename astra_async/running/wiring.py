@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,6 +18,7 @@ from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part
 from astra_async.redaction import public_settings, public_url
+from astra_async.running.directory import make_private
 from astra_async.running.fingerprint import Parts
 from astra_async.testing.verdict import limits_for
 
@@ -75,6 +77,8 @@ async def open_store(config: RunConfig) -> AsyncIterator[Store]:
     """Where project files come from."""
     from astra_async.problems.fetch import S3Settings, Store
 
+    with contextlib.suppress(OSError):  # a cache that cannot be made is told by whoever needs it
+        make_private(cache_root())
     store = Store(cache_root() / "projects", s3=S3Settings(**config.s3))
     try:
         yield store
@@ -165,13 +169,13 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
         "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
         "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
-        "call": _call(config),
+        "call": recorded_call(config),
         "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
     }
 
 
-def _call(config: RunConfig) -> dict[str, Any]:
+def recorded_call(config: RunConfig) -> dict[str, Any]:
     """What a regrade takes over, in the shape of a TOML file."""
     problems, projects = config.problems, config.projects
     return {

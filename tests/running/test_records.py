@@ -51,7 +51,7 @@ def a_line(sample: int, passed: int = 1) -> dict[str, Any]:
 
 
 def a_run(path: Path, *lines: dict[str, Any], mark: bytes = b"", **run: Any) -> Path:
-    path.mkdir()
+    path.mkdir(mode=0o700)
     (path / "run.json").write_bytes(orjson.dumps(RUN | run))
     (path / "results.jsonl").write_bytes(mark + b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return path

@@ -1,9 +1,14 @@
-"""SIGINT and SIGTERM, once and twice, while tests run in containers."""
+"""SIGINT, SIGTERM and SIGHUP, once and twice, while tests run in containers."""
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +21,6 @@ from slow_engine import SlowEngine
 from small_problems import write_problems
 
 if TYPE_CHECKING:
-    import subprocess
-
     from nasty_server import Behaviour
 
 pytestmark = pytest.mark.docker
@@ -120,3 +123,61 @@ def test_a_second_signal_stops_within_two_seconds_though_docker_answers_nothing(
 
 def children(process: subprocess.Popen[str]) -> list[str]:
     return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+def test_a_terminal_that_is_closed_drains_as_sigterm_does(tmp_path: Path, tiny_image: str) -> None:
+    """A real terminal whose other end goes away while tests run: the kernel sends SIGHUP."""
+    with NastyServer(lambda _, __: answers()) as server:
+        run = a_run(tmp_path, server, tiny_image, 4)
+        process, terminal = on_a_terminal(run)
+        await_running_tests(run)
+        os.close(terminal)
+        assert process.wait(timeout=120) == 128 + signal.SIGHUP
+        assert run.containers() == []
+        done = run.lines("results.jsonl")
+        assert {line["status"] for line in done} == {"scored"}
+        assert 2 <= len(done) < 6, "running tests are recorded, waiting ones are left"
+        assert (run.out / "report" / "index.html").exists()
+        run.finish()
+        run.check_end()
+        assert set(server.asked.values()) == {1}
+
+
+def test_nohup_is_obeyed(tmp_path: Path, tiny_image: str) -> None:
+    with NastyServer(lambda _, __: answers()) as server:
+        run = a_run(tmp_path, server, tiny_image, 2, samples=2, before=("nohup",))
+        process = run.start()
+        await_running_tests(run)
+        process.send_signal(signal.SIGHUP)
+        finished(process, 0)
+        run.check_end()
+
+
+def on_a_terminal(run: Run) -> tuple[subprocess.Popen[bytes], int]:
+    """The run as a terminal's foreground process, and the terminal's other end."""
+    other_end, terminal = os.openpty()
+    environ = {**os.environ, "ASTRA_CACHE": str(run.folder / "cache"), **run.environ}
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWN_TERMINAL, *run.command],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environ,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    threading.Thread(target=swallow, args=(other_end,), daemon=True).start()
+    return process, other_end
+
+
+def swallow(terminal: int) -> None:
+    with suppress(OSError):
+        while os.read(terminal, 65536):
+            pass
+
+
+OWN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
