@@ -9,8 +9,10 @@ berry() {
   [ ! -f .yarnrc.yml ] || sed -i -e '/^yarnPath:/d' -e '/^plugins:/,/^[^[:space:]-]/{/^plugins:/d;/^[[:space:]-]/d}' .yarnrc.yml
   # Real modules instead of an archive, and below node_modules nothing that links elsewhere.
   export YARN_NODE_LINKER=node-modules YARN_NM_MODE=classic YARN_ENABLE_TELEMETRY=0 YARN_ENABLE_GLOBAL_CACHE=0
-  export YARN_ENABLE_SCRIPTS=1 YARN_HTTPS_CA_FILE_PATH=${SSL_CERT_FILE-}
-  [ -n "$YARN_HTTPS_CA_FILE_PATH" ] || unset YARN_HTTPS_CA_FILE_PATH
+  export YARN_ENABLE_SCRIPTS=1
+  if [ -n "${SSL_CERT_FILE-}" ]; then
+    case $1 in [23]*) export YARN_CA_FILE_PATH=$SSL_CERT_FILE ;; *) export YARN_HTTPS_CA_FILE_PATH=$SSL_CERT_FILE ;; esac
+  fi
   registry=$(npm config get registry)
   case $registry in http*) export YARN_NPM_REGISTRY_SERVER=${registry%/} ;; esac
   case $registry in http:*) export YARN_UNSAFE_HTTP_WHITELIST='*' ;; esac
