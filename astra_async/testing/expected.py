@@ -141,8 +141,8 @@ class Expectations:
             if problem.tests and source == "project" and not_built(tested):
                 return Expected(tests=problem.tests, source="csv", untouched=0, checked=False)
             raise ExpectationError(
-                f"its own tests {_how_it_ended(tested)}; check test_command, result_files, limits and the image."
-                f" {self._shown(problem.id, tested)}",
+                f"its own tests {_how_it_ended(tested)};"
+                f" check test_command, result_files, limits and the image. {self._shown(problem.id, tested)}",
                 problem_id=problem.id,
             )
         if not problem.tests:

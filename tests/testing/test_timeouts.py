@@ -92,9 +92,7 @@ def test_a_solution_is_repeated_once() -> None:
 
 
 @pytest.mark.parametrize(("samples", "repeated"), [(1, 3), (99, 3), (400, 4), (2080, 20)])
-def test_one_sample_in_a_hundred_is_repeated_and_three_in_a_small_run(
-    samples: int, repeated: int
-) -> None:
+def test_one_sample_in_a_hundred_is_repeated_and_three_in_a_small_run(samples: int, repeated: int) -> None:
     deciding = timeouts(samples)
     assert sum(deciding.may_repeat("p", f"sha {n}", 60.0) for n in range(100)) == repeated
 
