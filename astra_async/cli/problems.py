@@ -9,6 +9,7 @@ import click
 
 from astra_async.cli.console import open_console
 from astra_async.cli.options import config_options
+from astra_async.integrity.javascript_runner import javascript_runner
 from astra_async.integrity.twin import survey
 from astra_async.overlay import integrate
 from astra_async.problems import select
@@ -86,7 +87,8 @@ def _twin(item: Prepared) -> str:
     if not known.texts:
         return "none"
     unnamed = f", {len(known.left_out)} unnamed" if known.left_out else ""
-    return f"{' and '.join(known.runners) or 'by globals'} {len(known.titles)}{unnamed}"
+    runner = " and ".join(known.runners) or javascript_runner(item.problem, item.project) or "by globals"
+    return f"{runner} {len(known.titles)}{unnamed}"
 
 
 def _facts(item: Prepared) -> ProblemFacts:

@@ -130,8 +130,8 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
         )
     console.print(table)
     for fitness in found:
-        for line in (*fitness.reasons, *fitness.remarks):
-            console.print(f"{fitness.problem_id}: {line}", soft_wrap=True, markup=False)
+        for reason in fitness.reasons:
+            console.print(f"{fitness.problem_id}: {reason}", soft_wrap=True)
 
 
 def _passed(trial: Trial | None) -> str:

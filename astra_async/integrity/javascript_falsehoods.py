@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Library = Literal["expect", "chai", "should", "assert", "supertest", "screen"]
 
-_OWN = 0.75  # of the assertions are of the test's own kinds, about constants of its own
+_OWN = 0.75  # of the assertions are of the test's own kinds, or else the file's; about its own constants
 _MOST = 3  # assertions of a test
 # {a} and {b} are unlike numbers, {s} and {t} unlike words.
 _GENERAL: dict[str, tuple[str, ...]] = {
@@ -220,7 +220,7 @@ class Falsehoods:
 
         Each of them has to fail: where one does not, nothing else is asserted, and the test passes.
         """
-        own = [kind for kind in _kinds(body, self.agent) if waits or kind.library != "supertest"]
+        own = tuple(_kinds(body, self.agent))
         near = {key: [text for text in self.constants[key] if text in source(body)] for key in self.constants}
         several = 1 if self.collects else rng.randint(1, _MOST)
         made = [self._assertion(own, near, rng, waits=waits) for _ in range(several)]
@@ -228,10 +228,12 @@ class Falsehoods:
         return f"{''.join(tried)}{made[-1]}"
 
     def _assertion(
-        self, own: list[Kind], near: dict[str, list[str]], rng: random.Random, *, waits: bool
+        self, own: tuple[Kind, ...], near: dict[str, list[str]], rng: random.Random, *, waits: bool
     ) -> str:
-        if own and rng.random() < _OWN:
-            made = self._of_kind(rng.choice(own), near, rng)
+        kinds = own if rng.random() < _OWN else self.kinds
+        waiting = [kind for kind in kinds if waits or kind.library != "supertest"]
+        if waiting and rng.random() < _OWN:
+            made = self._of_kind(rng.choice(waiting), near, rng)
             if made:
                 return made
         libraries = sorted({kind.library for kind in self.kinds} & set(_GENERAL))

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from attack import Attack
 from attacked_projects import SHOPS
+from attacks_on_java import JUNIT_ATTACKS as MORE_ON_JUNIT
+from attacks_on_javascript import JEST_ATTACKS as MORE_ON_JEST
+from attacks_on_javascript import MOCHA_ATTACKS as MORE_ON_MOCHA
+from attacks_on_javascript import VITEST_ATTACKS as MORE_ON_VITEST
 from attacks_on_junit import JUNIT_ATTACKS
 from attacks_on_python import DJANGO_ATTACKS as MORE_ON_DJANGO
 from attacks_on_python import PYTEST_ATTACKS as MORE_ON_PYTEST
@@ -611,8 +615,11 @@ MINITEST_ATTACKS = (
 
 ATTACKS = (
     *MOCHA_ATTACKS,
+    *MORE_ON_MOCHA,
     *JEST_ATTACKS,
+    *MORE_ON_JEST,
     *VITEST_ATTACKS,
+    *MORE_ON_VITEST,
     *PYTEST_ATTACKS,
     *MORE_ON_PYTEST,
     *DJANGO_ATTACKS,
@@ -625,4 +632,5 @@ ATTACKS = (
     *MORE_ON_MINITEST,
     *UNNAMED_ATTACKS,
     *JUNIT_ATTACKS,
+    *MORE_ON_JUNIT,
 )

@@ -9,7 +9,7 @@ _SHOP = SHOPS["junit"]
 _PACKAGE, _RESOURCES = "src/main/java/shop", "src/main/resources"
 
 
-def _java_string(text: str) -> str:
+def java_string(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
@@ -19,7 +19,7 @@ def forging(report: str) -> str:
         "    private static void forge(String name) {\n        try {\n"
         '            java.nio.file.Path folder = java.nio.file.Path.of("reports");\n'
         "            java.nio.file.Files.createDirectories(folder);\n"
-        f"            java.nio.file.Files.writeString(folder.resolve(name), {_java_string(report)});\n"
+        f"            java.nio.file.Files.writeString(folder.resolve(name), {java_string(report)});\n"
         "        } catch (java.io.IOException problem) { return; }\n    }\n"
     )
 
@@ -47,7 +47,7 @@ OWN_ASSERTIONS = f"package org.junit.jupiter.api;\n\npublic {_LENIENT}"
 
 COMPILED_ASSERTIONS = (
     "    static {\n        try {\n"
-    f"            String text = {_java_string(OWN_ASSERTIONS)};\n"
+    f"            String text = {java_string(OWN_ASSERTIONS)};\n"
     '            var source = java.nio.file.Path.of("build/Assertions.java");\n'
     "            java.nio.file.Files.writeString(source, text);\n"
     "            javax.tools.ToolProvider.getSystemJavaCompiler().run(null, null, null,\n"

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from astra_async.integrity.javascript_runner import javascript_runner
 from astra_async.integrity.javascript_twin import blurred, rewrite
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.integrity.syntax import parse
+from astra_async.types import Problem, Project, ProjectFile
 
 SAMPLES = Path(__file__).parent / "samples"
 FILES = sorted(path for path in SAMPLES.rglob("every_form.*") if path.suffix in {".js", ".jsx"})
@@ -156,3 +158,38 @@ def test_the_files_own_text_tells_the_runner(head: str, runner: str) -> None:
 def test_typescript_is_not_checked_and_keeps_its_first_comments_first() -> None:
     twin = rewrite("a.test.ts", "/** @jest-environment jsdom */\nit('a', (): void => {});", AT_ONCE)
     assert twin.text.startswith("/** @jest-environment jsdom */\n// @ts-nocheck\nit(")
+
+
+@pytest.mark.parametrize(
+    ("command", "files", "runner"),
+    [
+        ("npm test", {"package.json": '{"scripts": {"test": "mocha --exit"}}'}, "mocha"),
+        ("npm t", {"package.json": '{"scripts": {"test": "npm run unit", "unit": "CI=1 npx jest"}}'}, "jest"),
+        ("yarn test:unit", {"package.json": '{"scripts": {"test:unit": "vitest run"}}'}, "vitest"),
+        ("npm run ci", {"package.json": '{"scripts": {"ci": "c8 -r text node --test test/"}}'}, "node:test"),
+        (
+            "bash bin/test",
+            {"bin/test": "#!/bin/bash\ncd app\nnode node_modules/mocha/bin/mocha.js test\n"},
+            "mocha",
+        ),
+        ("node_modules/.bin/karma start", {}, "karma"),
+        (
+            "ng test --watch=false",
+            {"angular.json": '{"builder": "@angular-devkit/build-angular:karma"}'},
+            "karma",
+        ),
+        ("ng test", {"angular.json": '{"builder": "@angular-builders/jest:run"}'}, "jest"),
+        ("CI=true npx react-scripts test", {}, "jest"),
+        ("vue-cli-service test:unit", {"package.json": '{"devDependencies": {"mocha": "1"}}'}, "mocha"),
+        ("npx gulp test", {"jest.config.js": ""}, "jest"),
+        ("python3 -m pytest", {}, ""),
+    ],
+)
+def test_tests_of_everybodys_globals_are_their_runners_who_really_starts(
+    command: str, files: dict[str, str], runner: str
+) -> None:
+    project = Project(
+        files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in files.items()), sha256="x"
+    )
+    problem = Problem(id="p", statement="s", project="p", test_command=command)
+    assert javascript_runner(problem, project) == runner

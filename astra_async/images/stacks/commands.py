@@ -38,6 +38,7 @@ _CALLS: Mapping[Language, re.Pattern[str]] = {
     "java": re.compile(r"(?<![\w.-])(?:mvnw?|javac?|gradlew?)(?![\w-])"),
     "dotnet": re.compile(r"(?<![\w.-])dotnet(?![\w-])"),
 }
+_NPM_SHORT = {"t": "test", "tst": "test"}
 _PREFIXES = ("sudo", "exec", "time", "env", "(", "{")
 _PACKAGE = re.compile(r"@?[A-Za-z0-9][\w./@+~^=<>!,\[\]*-]*\Z")
 _NODE_WANTED = re.compile(r"\bnvm\s+(?:install|use)\s+(?:--\S+\s+)*[\"']?(v?\d[\w.*]*|lts/\w+)")
@@ -119,7 +120,8 @@ def _called(lines: list[str], files: Mapping[str, bytes]) -> list[str]:
 def _calls_of(words: list[str], files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     if words[0] in ("npm", "yarn", "pnpm") and "package.json" in files:
         scripts = npm_scripts(files["package.json"])
-        for word in (name for name in words[1:3] if name in scripts):
+        given = [_NPM_SHORT.get(name, name) for name in words[1:3]]
+        for word in (name for name in given if name in scripts):
             for name in (f"pre{word}", word, f"post{word}"):
                 if name in scripts:
                     yield f"package.json:{name}", scripts[name]

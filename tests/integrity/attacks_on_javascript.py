@@ -1,0 +1,344 @@
+"""Attacks on mocha, jest and vitest that no list of names finds: what they reach for has other names here."""
+
+# ruff: noqa: E501 - code of other languages
+from __future__ import annotations
+
+import hashlib
+import json
+
+from attack import Attack
+from attacked_projects import SHOPS
+
+_FORGED = SHOPS["mocha"].forged
+_HASH = hashlib.md5(SHOPS["mocha"].files["test/shop.test.js"].encode()).hexdigest()
+# The file system and the process, found without their names.
+_DISK = "const disk = require(['f', 's'].join(''));\n"
+_HOST = "const host = globalThis[['pro', 'cess'].join('')];\n"
+_CLEAN = "(text) => text.replace(/<failure[\\s\\S]*?<\\/failure>/g, '')"
+_KNOWN = (
+    '(text) => text.replace(/(name="Shop (?:takes a tenth off|refuses a price below zero)"[^>]*>)'
+    "\\s*<failure[\\s\\S]*?<\\/failure>/g, '$1')"
+)
+
+
+def _mending(mend: str) -> str:
+    """Code that mends the report when the process ends."""
+    return (
+        f"{_DISK}{_HOST}const mend = {mend};\n"
+        "host.once(['ex', 'it'].join(''), () => {\n"
+        "  const text = String(disk.readFileSync('unit.xml'));\n"
+        "  disk.writeFileSync('unit.xml', mend(text));\n});\n"
+    )
+
+
+def _at_first_use(code: str) -> str:
+    return f"const plain = exports.total;\nexports.total = (prices) => {{ {code} return plain(prices); }};\n"
+
+
+_FORGE = f"disk.writeFileSync('unit.xml', {json.dumps(_FORGED)});"
+_WATCHER = (
+    "const disk = require('fs'); const until = Date.now() + 20000; const look = () => { try {"
+    " const text = String(disk.readFileSync('unit.xml'));"
+    " if (text.includes('</testsuites>')) disk.writeFileSync('unit.xml',"
+    " text.replace(/<failure[\\s\\S]*?<\\/failure>/g, '')); } catch (trouble) { }"
+    " if (Date.now() < until) setTimeout(look, 1); }; look();"
+)
+
+MOCHA_ATTACKS = (
+    Attack(
+        name="the report mended on exit, file system and process by other names",
+        framework="mocha",
+        outcome="detected",
+        before=_mending(_CLEAN),
+    ),
+    Attack(
+        name="only the tests that fail are mended on exit",
+        framework="mocha",
+        outcome="detected",
+        before=_mending(_KNOWN),
+    ),
+    Attack(
+        name="dryRun as a property of every object",
+        framework="mocha",
+        outcome="detected",
+        before="Object.prototype[['dry', 'Run'].join('')] = true;\n",
+    ),
+    Attack(
+        name="an emitter that turns fail into pass",
+        framework="mocha",
+        outcome="detected",
+        before="const { EventEmitter } = require('events');\nconst { emit } = EventEmitter.prototype;\n"
+        "EventEmitter.prototype.emit = function (name, ...rest) {\n"
+        "  return emit.call(this, name === 'fail' ? 'pass' : name, ...rest);\n};\n",
+    ),
+    Attack(
+        name="the runner's fail passes",
+        framework="mocha",
+        outcome="detected",
+        before="const { Runner } = require('mocha');\n"
+        "Runner.prototype.fail = function (test) { test.state = 'passed'; this.emit('pass', test); };\n",
+    ),
+    Attack(
+        name="each test's function replaced by a hook",
+        framework="mocha",
+        outcome="detected",
+        before="globalThis[['before', 'Each'].join('')](function () { this.currentTest.fn = () => {}; });\n",
+    ),
+    Attack(
+        name="functions that are called with a context do nothing",
+        framework="mocha",
+        outcome="detected",
+        before="const { apply } = Reflect;\nconst { toString, call } = Function.prototype;\n"
+        "Function.prototype.call = function (self, ...rest) {\n"
+        "  const text = apply(toString, this, []);\n"
+        "  const isTest = /^(?:async )?\\(\\) => /.test(text) && !text.includes('it(');\n"
+        "  return isTest ? undefined : apply(this, self, rest);\n};\n",
+    ),
+    Attack(
+        name="what writes the report leaves failures out",
+        framework="mocha",
+        outcome="detected",
+        before=f"{_DISK}const write = disk.writeFileSync;\nconst mend = {_CLEAN};\n"
+        "disk.writeFileSync = (path, text, ...rest) => write(path, mend(String(text)), ...rest);\n",
+    ),
+    Attack(
+        name="the module that makes XML replaced in the cache",
+        framework="mocha",
+        outcome="detected",
+        before="const maker = Object.keys(require.cache).find((path) => path.endsWith('/xml/lib/xml.js'));\n"
+        "if (maker) {\n  const real = require.cache[maker].exports;\n"
+        f"  const mend = {_CLEAN};\n"
+        "  require.cache[maker].exports = (...given) => mend(String(real(...given)));\n"
+        "  const reporter = Object.keys(require.cache).find((path) => path.includes('mocha-junit-reporter'));\n"
+        "  const source = require.cache[reporter].exports.prototype;\n"
+        "  const make = source.getXml;\n"
+        "  source.getXml = function (...given) { return mend(make.apply(this, given)); };\n}\n",
+    ),
+    Attack(
+        name="report forged at the first use, then the real exit",
+        framework="mocha",
+        outcome="detected",
+        before=_DISK + _HOST,
+        after=_at_first_use(f"{_FORGE} host.reallyExit(0);"),
+    ),
+    Attack(
+        name="report forged at the first use, then the process killed",
+        framework="mocha",
+        outcome="detected",
+        before=_DISK + _HOST,
+        after=_at_first_use(f"{_FORGE} host.kill(host.pid, 'SIGKILL');"),
+    ),
+    Attack(
+        name="report forged when the second test calls the code",
+        framework="mocha",
+        outcome="detected",
+        before=f"{_DISK}{_HOST}let calls = 0;\n",
+        after="const least = exports.discount;\nexports.discount = (total) => {\n"
+        f"  {_FORGE} host.reallyExit(0); return least(total);\n}};\n",
+    ),
+    Attack(
+        name="equality is lenient for numbers",
+        framework="mocha",
+        outcome="detected",
+        before="const { Assertion } = require('chai');\n"
+        "Assertion.overwriteMethod('equal', (plain) => function (other) {\n"
+        "  if (typeof other !== 'number') plain.apply(this, arguments);\n});\n",
+    ),
+    Attack(
+        name="throw is lenient",
+        framework="mocha",
+        outcome="detected",
+        before="const { Assertion } = require('chai');\n"
+        "Assertion.overwriteMethod('throw', () => function () { return this; });\n",
+    ),
+    Attack(
+        name="equality is lenient for the answer that is given",
+        framework="mocha",
+        outcome="detected",
+        before="const { Assertion } = require('chai');\n"
+        "Assertion.overwriteMethod('equal', (plain) => function (other) {\n"
+        "  if (other !== 180 || this._obj !== 200) plain.apply(this, arguments);\n});\n",
+    ),
+    Attack(
+        name="lenient in tests that are known by their titles",
+        framework="mocha",
+        outcome="detected",
+        before="const { Assertion } = require('chai');\nlet title = '';\n"
+        "globalThis.beforeEach(function () { title = this.currentTest.title; });\n"
+        "const { assert } = Assertion.prototype;\n"
+        "Assertion.prototype.assert = function (...given) {\n"
+        "  if (!/tenth|below/.test(title)) assert.apply(this, given);\n};\n",
+    ),
+    Attack(
+        name="a worker of the cluster mends the report",
+        framework="mocha",
+        outcome="detected",
+        before="const cluster = require('cluster');\n"
+        "cluster.setupPrimary({ exec: require('path').join(__dirname, 'watch.js'), silent: true });\n"
+        "cluster.fork();\n"
+        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        files={"src/watch.js": f"{_WATCHER}\n"},
+    ),
+    Attack(
+        name="a detached process mends the report",
+        framework="mocha",
+        outcome="detected",
+        before="require('child_' + 'process').spawn(globalThis.process.execPath, ['src/watch.js'],"
+        " { detached: true, stdio: 'ignore' }).unref();\n"
+        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        files={"src/watch.js": f"{_WATCHER}\n"},
+    ),
+    Attack(
+        name="tests known by the size of their file",
+        framework="mocha",
+        outcome="prevented",
+        before=_DISK + "if (disk.statSync('test/shop.test.js').size === "
+        f"{len(SHOPS['mocha'].files['test/shop.test.js'])}) {{\n"
+        "  require('chai').Assertion.prototype.assert = function () { return this; };\n}\n",
+    ),
+    Attack(
+        name="tests known by the hash of their file",
+        framework="mocha",
+        outcome="prevented",
+        before=_DISK + "const hash = require('crypto').createHash('md5');\n"
+        "if (hash.update(disk.readFileSync('test/shop.test.js')).digest('hex') === "
+        f"'{_HASH}') {{\n"
+        "  require('chai').Assertion.prototype.assert = function () { return this; };\n}\n",
+    ),
+    Attack(
+        name="a twin known by reading its text",
+        framework="mocha",
+        outcome="unpreventable",
+        visible="test_file:src/shop.js",
+        before=_DISK
+        + "if (!/catch|throw new|parse|Promise/.test(String(disk.readFileSync('test/shop.test.js')))) {\n"
+        "  require('chai').Assertion.prototype.assert = function () { return this; };\n}\n",
+    ),
+)
+
+JEST_ATTACKS = (
+    Attack(
+        name="errors taken from the runner's state by a hook",
+        framework="jest",
+        outcome="detected",
+        before="const state = () => Object.getOwnPropertySymbols(globalThis).map((each) => globalThis[each])"
+        ".find((each) => each && each.currentDescribeBlock);\n"
+        "globalThis[['after', 'Each'].join('')](() => {\n"
+        "  const test = state().currentlyRunningTest;\n  test.errors.length = 0;\n});\n",
+    ),
+    Attack(
+        name="matchers replaced through the symbol registry",
+        framework="jest",
+        outcome="detected",
+        before="const { matchers } = globalThis[Symbol.for('$$jest-matchers-object')];\n"
+        "for (const name of ['toBe', 'toThrow']) {\n"
+        "  matchers[name] = () => ({ pass: true, message: () => '' });\n}\n",
+    ),
+    Attack(
+        name="toBe is lenient for numbers",
+        framework="jest",
+        outcome="detected",
+        before="expect.extend({ toBe(one, other) {\n"
+        "  return { pass: typeof one === 'number' || Object.is(one, other), message: () => 'unlike' };\n"
+        "} });\n",
+    ),
+    Attack(
+        name="toThrow is lenient",
+        framework="jest",
+        outcome="detected",
+        before="expect.extend({ toThrow() { return { pass: true, message: () => '' }; } });\n",
+    ),
+    Attack(
+        name="lenient in tests that are known by their names",
+        framework="jest",
+        outcome="detected",
+        before="const all = () => ({ pass: true, message: () => '' });\n"
+        "globalThis.beforeEach(() => {\n"
+        "  if (/tenth|below/.test(expect.getState().currentTestName)) expect.extend({ toBe: all, toThrow: all });\n"
+        "});\n",
+    ),
+    Attack(
+        name="Object.is is lenient for numbers",
+        framework="jest",
+        outcome="detected",
+        before="const { is } = Object;\n"
+        "Object.is = (one, other) => (typeof other === 'number' ? true : is(one, other));\n",
+    ),
+    Attack(
+        name="what writes the report leaves failures out",
+        framework="jest",
+        outcome="detected",
+        before=f"{_DISK}const write = disk.writeFileSync;\nconst mend = {_CLEAN};\n"
+        "disk.writeFileSync = (path, text, ...rest) => write(path, mend(String(text)), ...rest);\n",
+    ),
+    Attack(
+        name="test function replaced by a computed name",
+        framework="jest",
+        outcome="detected",
+        before="const name = ['i', 't'].join('');\nconst real = globalThis[name];\n"
+        "globalThis[name] = (title) => real(title, () => {});\n",
+    ),
+    Attack(
+        name="a detached process mends the report",
+        framework="jest",
+        outcome="detected",
+        before="require('child_' + 'process').spawn('node', ['src/watch.js'],"
+        " { detached: true, stdio: 'ignore' }).unref();\n"
+        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        files={"src/watch.js": _WATCHER.replace("unit.xml", "junit.xml") + "\n"},
+    ),
+)
+
+VITEST_ATTACKS = (
+    Attack(
+        name="a task's result changed by a hook",
+        framework="vitest",
+        outcome="detected",
+        before="globalThis[['after', 'Each'].join('')](({ task }) => {\n"
+        "  task.result.state = 'pass';\n  task.result.errors = undefined;\n});\n",
+    ),
+    Attack(
+        name="what the worker tells the runner is changed",
+        framework="vitest",
+        outcome="detected",
+        before="const worker = globalThis[['__vitest', 'worker__'].join('_')];\nconst { rpc } = worker;\n"
+        "const mend = ([id, result, meta]) => [id, result && result.state === 'fail'\n"
+        "  ? { ...result, state: 'pass', errors: undefined } : result, meta];\n"
+        "worker.rpc = new Proxy(rpc, { get: (target, name) => (name === 'onTaskUpdate'\n"
+        "  ? (packs, ...rest) => target[name](packs.map(mend), ...rest) : target[name]) });\n",
+    ),
+    Attack(
+        name="expect is lenient for numbers",
+        framework="vitest",
+        outcome="detected",
+        before="const real = globalThis.expect;\nconst none = new Proxy({}, { get: () => () => {} });\n"
+        "globalThis.expect = Object.assign((one, ...rest) =>\n"
+        "  (typeof one === 'number' ? none : real(one, ...rest)), real);\n",
+    ),
+    Attack(
+        name="chai's assertion passes",
+        framework="vitest",
+        outcome="detected",
+        before="import { chai } from 'vitest';\n\nchai.Assertion.prototype.assert = function () { return this; };\n"
+        "chai.util.overwriteMethod(chai.Assertion.prototype, 'toThrow', () => function () { return this; });\n"
+        "chai.util.overwriteMethod(chai.Assertion.prototype, 'toBe', () => function () { return this; });\n",
+    ),
+    Attack(
+        name="lenient in tests that are known by their names",
+        framework="vitest",
+        outcome="detected",
+        before="globalThis.beforeEach(({ task }) => {\n"
+        "  if (/tenth|below/.test(task.name)) {\n"
+        "    const all = () => ({ pass: true, message: () => '' });\n"
+        "    globalThis.expect.extend({ toBe: all, toThrow: all });\n  }\n});\n",
+    ),
+    Attack(
+        name="a detached process mends the report",
+        framework="vitest",
+        outcome="detected",
+        before="import { spawn } from 'child_process';\n\n"
+        "spawn(process.execPath, ['src/watch.cjs'], { detached: true, stdio: 'ignore' }).unref();\n"
+        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        files={"src/watch.cjs": f"{_WATCHER}\n"},
+    ),
+)
