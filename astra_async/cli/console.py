@@ -1,4 +1,4 @@
-"""All printing: consoles for people, and the one way by which foreign text reaches a terminal.
+"""All printing: consoles for people, JSON for programs, and the one way of foreign text to a terminal.
 
 Answers, test output, names of files and of tests, providers' messages come from others. What a terminal would
 obey in them (colours, titles, links, a cleared screen, reordered text) is shown as a sign or left out.
@@ -7,15 +7,19 @@ obey in them (colours, titles, links, a cleared screen, reordered text) is shown
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from rich.console import Console, ConsoleRenderable
 
+    Command = TypeVar("Command", bound=Callable[..., Any])
+
+_STANDARD_OUTPUT = Path("-")
 _PLAIN_WIDTH = 140  # in a file or a log nobody's terminal sets a limit
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _BIDIRECTIONAL = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -54,6 +58,39 @@ def open_console(*, stderr: bool = False) -> Console:
         console.width = _PLAIN_WIDTH
     console.push_render_hook(_harmless_hook())
     return console
+
+
+def json_option(what: str, default: Path | None = None) -> Callable[[Command], Command]:
+    """The option `--json`, passed on as `json_path`; `what` completes its help."""
+    place = f" [default: {default}]" if default else ""
+    return click.option(
+        "--json",
+        "json_path",
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+        metavar="FILE",
+        default=default,
+        help=f"{what}; `-` is standard output, and people read standard error then{place}.",
+    )
+
+
+def takes_standard_output(json_path: Path | None) -> bool:
+    """Whether standard output is the programs', and people have to read standard error."""
+    return json_path == _STANDARD_OUTPUT
+
+
+def write_json(json_path: Path | None, value: object) -> None:
+    """Write the value, indented; nothing without a path. Raises StorageError."""
+    if json_path is None:
+        return
+    import orjson
+
+    from astra_async.running.log import write_atomically
+
+    content = orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
+    if takes_standard_output(json_path):
+        click.echo(content, nl=False)
+    else:
+        write_atomically(json_path, content)
 
 
 def _harmless_hook() -> Any:

@@ -1,18 +1,22 @@
-"""`astra run --dry-run`: calls, prompt sizes, cost and time, without a call, a container or a directory."""
+"""`astra run --dry-run`: the checks of a run, and what it would take; no call, no container, no directory."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.cli.console import open_console, tell
+from astra_async.asking.providers.models import KEY_VARIABLES
+from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
-from astra_async.running.wiring import chosen_problems, ready_problems, resolved_models
+from astra_async.errors import ConfigError
+from astra_async.running.plan import TYPICAL_LATENCY_S
+from astra_async.running.wiring import check_models, chosen_problems, ready_problems, resolved_models
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
@@ -27,7 +31,7 @@ class Estimate:
     """What one model's share of a run would take.
 
     `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
-    provider's cache. `least_s` None: no limit is known that would bound the time.
+    provider's cache.
     """
 
     model: str
@@ -36,29 +40,53 @@ class Estimate:
     output_tokens: int
     cost_usd: float | None
     cost_cached_usd: float | None
-    least_s: float | None
+    about_s: float
 
 
 def dry_run(config: RunConfig) -> int:
     """Print the plan; returns the exit code."""
     from rich.table import Table
 
+    _check_as_a_run_does(config)
     problems = chosen_problems(config, tell)
     prepared, failed = asyncio.run(ready_problems(config, problems))
     config = resolved_models(config)
     console = open_console()
-    table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "at least")
-    for settings in config.models:
-        table.add_row(*_cells(estimate(settings, prepared, config.formats, config.samples)))
+    table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "time, about")
+    found = [estimate(settings, prepared, config.formats, config.samples) for settings in config.models]
+    for each in found:
+        table.add_row(*_cells(each))
     console.print(table)
     console.print(
         f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
         f" Tokens are estimates: {_BYTES_PER_TOKEN} bytes each; answers as long as the reference, else"
-        f" {_ANSWER_CHARACTERS} characters; reasoning not included.",
+        f" {_ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
+        f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
     )
+    _say_budget(config, found)
     for error in failed.values():
         console.print(str(error), style="red")
     return 1 if failed else 0
+
+
+def _check_as_a_run_does(config: RunConfig) -> None:
+    """Refuse what a run would refuse; only a key may still be missing, which is told."""
+    try:
+        check_models(config)
+    except ConfigError as error:
+        names = {name for names in KEY_VARIABLES.values() for name in names}
+        names |= {model.api_key_env for model in config.models if model.api_key_env}
+        keys = dict.fromkeys(names, "unset")
+        check_models(config, environ=keys | dict(os.environ))
+        tell(f"note: {error}; without it the run is refused")
+
+
+def _say_budget(config: RunConfig, found: Sequence[Estimate]) -> None:
+    if config.budget_usd is None:
+        return
+    total = sum(each.cost_usd or 0.0 for each in found)
+    verdict = "holds it" if total <= config.budget_usd else "would stop it on the way"
+    say(f"{_usd(total)} in all without a cache; the budget of {_usd(config.budget_usd)} {verdict}.")
 
 
 def estimate(
@@ -87,7 +115,7 @@ def estimate(
         output_tokens=outputs,
         cost_usd=plain.value,
         cost_cached_usd=cached.value,
-        least_s=_least_s(settings, calls, inputs, outputs),
+        about_s=_about_s(settings, calls, inputs, outputs),
     )
 
 
@@ -107,8 +135,8 @@ def _answer_tokens(item: Prepared) -> int:
     return round(size / _BYTES_PER_TOKEN)
 
 
-def _least_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float | None:
-    bounds = [
+def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float:
+    bounds = [calls * TYPICAL_LATENCY_S / settings.max_in_flight] + [
         60 * amount / limit
         for amount, limit in (
             (calls, settings.requests_per_minute),
@@ -117,7 +145,7 @@ def _least_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> 
         )
         if limit
     ]
-    return max(bounds, default=None)
+    return max(bounds)
 
 
 def _cells(found: Estimate) -> tuple[str, ...]:
@@ -128,7 +156,7 @@ def _cells(found: Estimate) -> tuple[str, ...]:
         f"{found.output_tokens:,}",
         _usd(found.cost_usd),
         _usd(found.cost_cached_usd),
-        "no limit given" if found.least_s is None else duration(found.least_s),
+        duration(found.about_s),
     )
 
 

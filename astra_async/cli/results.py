@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from astra_async.cli.console import open_console, say
-from astra_async.cli.json_file import json_option, takes_standard_output, write_json
+from astra_async.cli.console import json_option, open_console, say, takes_standard_output, write_json
 from astra_async.errors import UsageError
 from astra_async.types.records import read_run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.console import say
+from astra_async.cli.console import say, tell
 from astra_async.errors import UsageError
 from astra_async.running.directory import stored_prompt
 from astra_async.running.log import scan
@@ -70,7 +70,7 @@ def _record(path: Path, keys: list[SampleKey]) -> Record | None:
             try:
                 check(record)
             except Flaw as flaw:
-                click.echo(f"warning: {path.name}: {flaw}; not counted, not shown", err=True)
+                tell(f"warning: {path.name}: {flaw}; not counted, not shown")
             else:
                 return record
     return None

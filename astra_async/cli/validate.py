@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.console import open_console, say, tell
-from astra_async.cli.json_file import json_option, takes_standard_output, write_json
+from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.cli.options import config_options
 from astra_async.config import BUNDLED
 from astra_async.running.wiring import (

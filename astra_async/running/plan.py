@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
 _CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
-_TYPICAL_LATENCY_S = 20.0
+TYPICAL_LATENCY_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
     if model.provider not in _CACHING or config.samples == 1:
         return 1
     per_second = (model.requests_per_minute or math.inf) / 60
-    per_second = min(per_second, model.max_in_flight / _TYPICAL_LATENCY_S)
+    per_second = min(per_second, model.max_in_flight / TYPICAL_LATENCY_S)
     fits = int(_CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
     return min(config.samples, max(2, fits))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import BUNDLED, load_config, model_part
-from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part
@@ -21,6 +21,7 @@ from astra_async.redaction import public_settings, public_url
 from astra_async.running.directory import make_private
 from astra_async.running.fingerprint import Parts
 from astra_async.testing.verdict import limits_for
+from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -229,13 +230,23 @@ def simulated_names(config: RunConfig) -> frozenset[str]:
     return frozenset(model.name for model in config.models if _is_simulated(model, config))
 
 
-def check_models(config: RunConfig) -> None:
-    """Refuse models that cannot be called (no key, no address, a setting without meaning) before all else."""
+def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse models that cannot be called (no key, no address, a setting without meaning) before all else.
+
+    So are models without a price, where there is a budget to keep.
+    """
     from astra_async.asking.providers import check_settings
+    from astra_async.asking.providers.models import cost_usd
 
     for model in config.models:
         will_be_simulated = _is_simulated(model, config) and not model.base_url
-        check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, os.environ)
+        check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, environ)
+        thousand = Usage(input_tokens=1000, output_tokens=1000)
+        if config.budget_usd is not None and cost_usd(model, thousand) is None:
+            raise ConfigError(
+                f"--budget-usd: no price is known for {model.name};"
+                " set price_input and price_output (USD per million tokens) for it under [[models]]"
+            )
 
 
 def resolved_models(config: RunConfig) -> RunConfig:

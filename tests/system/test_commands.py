@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 import time
@@ -99,6 +100,27 @@ def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
     assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("--model openai/gpt-4o", 0, "note: openai/gpt-4o needs an API key: set OPENAI_API_KEY"),
+        ("--model openai/gpt-4o --budget-usd 0.001", 0, "would stop it on the way"),
+        ("--model openai/gpt-4o --budget-usd 500", 0, "holds it"),
+        ("--model simulated/steady --budget-usd 5", 2, "no price is known for simulated/steady"),
+        ("--model openai-compatible/a --base-url http://user:pw@host/v1", 2, "without user and password"),
+        ("--model azure/x", 2, "azure/x"),
+    ],
+)
+def test_a_dry_run_refuses_what_a_run_refuses_except_for_a_missing_key(
+    tmp_path: Path, command: str, code: int, said: str
+) -> None:
+    words = ("run", "--problems", "bundled", "--only", "product-api", "--samples", "2", "--dry-run")
+    done = astra(*words, *command.split(), cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert said in " ".join((done.stdout + done.stderr).split())
+    assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
+
+
 @pytest.fixture
 def zipped(tmp_path: Path) -> Path:
     """A user's own CSV with a zip and an alias for every column."""
@@ -169,6 +191,7 @@ def server() -> Iterator[str]:
             "0",
             "--fault-rate",
             "0.2",
+            *("--fault", "rate_limit", "--fault", "server_error", "--fault", "overloaded"),  # before any text
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -191,6 +214,9 @@ def test_answers_of_several_providers_are_recorded_without_docker(zipped: Path, 
     assert done.returncode == 0, done.stderr
     lines = (zipped.parent / "run" / "completions.jsonl").read_text().splitlines()
     assert len(lines) == len(models) * 5
+    assert (
+        f"all {len(models) * 5} answers are recorded; the same command without --generate-only" in done.stderr
+    )
     shown = astra("show", "run", "anthropic/erratic", "api", "3", cwd=zipped.parent)
     assert "--- prompt" in shown.stdout
     assert "--- answer" in shown.stdout
@@ -212,3 +238,22 @@ def test_help_is_instant(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "regrade" in done.stdout
     assert time.perf_counter() - began[1] < 3  # 0.1 s as a rule; this machine may be busy
+
+
+def test_help_imports_nothing_that_is_slow(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, contextlib\nfrom astra_async.cli import main\nsys.argv = ['astra', '--help']\n"
+        "with contextlib.suppress(SystemExit):\n    main()\n"
+        "print(sorted({'pydantic', 'aiohttp', 'numpy', 'rich'} & set(sys.modules)), time.process_time())"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    imported, _, seconds = done.stdout.splitlines()[-1].rpartition(" ")
+    assert imported == "[]"
+    assert float(seconds) < 0.3
+
+
+def test_everything_that_is_printed_goes_through_the_console() -> None:
+    for path in (BUNDLED.parents[1] / "cli").glob("*.py"):
+        printing = re.findall(r"\bclick\.echo\(|(?<![.\w])print\(|sys\.std(?:out|err)", path.read_text())
+        assert not printing or path.name == "console.py", path

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_TOKENS = 32_768
 
-_KEY_VARIABLES = {
+KEY_VARIABLES = {
     "openai": ("OPENAI_API_KEY",),
     "openai-responses": ("OPENAI_API_KEY",),
     "openai-compatible": ("OPENAI_API_KEY",),
@@ -71,7 +71,7 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
     """
     if settings.provider in {"simulated", "bedrock"}:
         return None
-    names = (settings.api_key_env,) if settings.api_key_env else _KEY_VARIABLES[settings.provider]
+    names = (settings.api_key_env,) if settings.api_key_env else KEY_VARIABLES[settings.provider]
     for name in names:
         key = environ.get(name, "").strip()
         if key:
