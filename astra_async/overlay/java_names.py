@@ -47,7 +47,7 @@ class JavaNames:
         return _read(text)
 
 
-@lru_cache(maxsize=256)  # the tests of a problem are the same for every answer
+@lru_cache(maxsize=256)  # an answer often leaves a file as other answers have it
 def _read(text: str) -> JavaNames:
     text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text[:_MOST_CHARACTERS])
     pieces = list(_pieces(text))

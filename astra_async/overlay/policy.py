@@ -218,7 +218,7 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
         test_folders=test_names.test_folders(tests),
         runner_files=runner_files(tools, texts),
         tools=tools,
-        lookups=Lookups.of(texts, tests, tools, statement=problem.statement),
+        lookups=Lookups.of({}, frozenset(), tools, statement=""),
         runs_pip=_RUNS_PIP.search(problem.test_command) is not None,
     )
     protected = frozenset(path for path in files if policy.refusal(path) is not None)

@@ -40,6 +40,7 @@ _AFTER_JSON = frozenset(
     {"mjs", "cjs", "jsx", "vue", "node", "svelte"}
 )  # some tool looks for .json before these
 _PLATFORMS = frozenset({"web", "native", "ios", "android"})
+_HEAD = 20_000  # characters of a Java source, after whose comments its package stands
 _COMPILED = re.compile(
     r"\.(?:class|jar|war|ear|pyc|pyo|pyd|so|dylib|dll|node|whl|egg|gem|phar|beam|nupkg)(?:\.\d+)*$|(?:^|/)__pycache__/"
 )
@@ -84,7 +85,9 @@ class Lookups:
     protected: frozenset[str]
     roots: Roots
     uses_mocks: bool
-    statement: frozenset[str] = frozenset()  # its words: types that are asked for
+    statement: frozenset[str]  # its words: types that are asked for
+    java_packages: frozenset[str]
+    java_sources: Mapping[str, JavaNames]  # of the protected ones
     installed: Installed = field(default_factory=Installed)
     suffixes: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     protected_folders: frozenset[str] = frozenset()
@@ -105,6 +108,10 @@ class Lookups:
             roots=_roots(texts, tools),
             uses_mocks="jest" in tools or "vitest" in tools,
             statement=frozenset(re.findall(r"\w+", statement)),
+            java_packages=frozenset(
+                JavaNames.of(text[:_HEAD]).package for path, text in texts.items() if split(path)[2] in JAVA
+            ),
+            java_sources={path: JavaNames.of(texts[path]) for path in protected if split(path)[2] in JAVA},
             suffixes={place: frozenset(found) for place, found in suffixes.items()},
             protected_folders=frozenset(folder for path in protected for folder in above(path)),
         )
@@ -261,27 +268,18 @@ class Lookups:
         if found is None:
             return None
         package = found[1].rpartition(".")[0]
-        is_foreign = package not in self._java_packages() and self.installed.has_java_package(package)
+        is_foreign = package not in self.java_packages and self.installed.has_java_package(package)
         return "plugin_registration" if is_foreign else None
 
     def java(self, path: str, text: str) -> str | None:
         """What the types of a new or changed source would take the place of, wherever the file lies."""
         declared = JavaNames.of(text)
         pristine = JavaNames.of(self.texts.get(path, ""))
-        if declared.package not in self._java_packages() and self.installed.has_java_package(
-            declared.package
-        ):
+        if declared.package not in self.java_packages and self.installed.has_java_package(declared.package):
             return INSTALLED
         new = declared.types - (pristine.types if pristine.package == declared.package else frozenset())
-        for each in self.protected:
-            if split(each)[2] in JAVA and each != path:
-                found = self._java_taken(new, declared.package, JavaNames.of(self.texts[each]))
-                if found:
-                    return found
-        return None
-
-    def _java_packages(self) -> set[str]:
-        return {JavaNames.of(text).package for each, text in self.texts.items() if split(each)[2] in JAVA}
+        others = (source for each, source in self.java_sources.items() if each != path)
+        return next(filter(None, (self._java_taken(new, declared.package, each) for each in others)), None)
 
     def _java_taken(self, new: frozenset[str], package: str, test: JavaNames) -> str | None:
         """What a protected source of the same package means by a name, and would no longer."""

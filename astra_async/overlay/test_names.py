@@ -41,6 +41,8 @@ _TEST_SUPPORT_NAME = re.compile(
 _JVM_FOLDERS = frozenset({"java", "kotlin", "groovy", "scala", "resources"})
 _DOTNET_TEST_PROJECT = re.compile(r"[.](?:Unit|Integration|Api)?Tests?$")
 
+_WORD = re.compile(r"\w+")
+
 # Content that only a test has; searched in pristine files alone.
 _TEST_CONTENT = {
     "js": re.compile(r"(?<![.\w$])(?:it|test|specify)(?:\.(?:only|skip|each|concurrent))?\(\s{0,50}[\"'`]"),
@@ -133,12 +135,16 @@ def is_test_by_content(path: str, text: str) -> bool:
 
 
 def _users(paths: Collection[str], texts: Mapping[str, str]) -> dict[str, set[str]]:
-    """The files that mention each of these by its name without suffixes."""
-    users = {}
-    for path in paths:
-        mention = re.compile(rf"(?<!\w){re.escape(path.rpartition('/')[2].partition('.')[0])}\b")
-        users[path] = {user for user, text in texts.items() if user != path and mention.search(text)}
-    return users
+    """The files that mention each of these by its name without suffixes: all words of it stand in them."""
+    words_of = {path: set(_WORD.findall(path.rpartition("/")[2].partition(".")[0])) for path in paths}
+    users_of: dict[str, set[str]] = {word: set() for words in words_of.values() for word in words}
+    for user, text in texts.items() if users_of else ():
+        for word in users_of.keys() & set(_WORD.findall(text)):
+            users_of[word].add(user)
+    return {
+        path: set.intersection(*(users_of[word] for word in words)) - {path} if words else set()
+        for path, words in words_of.items()
+    }
 
 
 def _is_test_support(path: str) -> bool:

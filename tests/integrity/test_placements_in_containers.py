@@ -9,12 +9,15 @@ import pytest
 from attacks_on_stacks import forged_report
 
 from astra_async.bundled import load_answers
+from astra_async.testing.installed_modules import InstalledModules
+from astra_async.types import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graded_answers import Case
+    from graded_answers import Await, Case, Courtroom
 
+    from astra_async.overlay import Installed
     from astra_async.types import Result
 
 
@@ -187,3 +190,25 @@ def test_a_file_in_place_of_another_gains_nothing(case: Placement, graded: Calla
     assert {entry.path for entry in result.dropped} == set(case.files)
     assert case.rule in {entry.reason for entry in result.dropped}
     assert (result.passed, result.failure) == (case.worth, "tests_failed")
+
+
+@pytest.mark.docker
+def test_images_say_what_they_hold(court: Courtroom, wait: Await) -> None:
+    modules = InstalledModules(court.directory.path / "cache", court.sandbox, Limits())
+
+    async def held(problem: str) -> Installed:
+        await court.ready(problem)
+        return await modules.of(court.images[problem])
+
+    flask, express, rails, java = (
+        wait(held(problem)) for problem in ("task-api", "product-api", "room-booking", "box-office")
+    )
+    assert [flask.has_python(name) for name in ("jwt", "pytest", "json", "django", "os", "turtle")] == [
+        *(True, True, True),  # installed
+        *(False, False, False),  # not installed, loaded before any path is known, loaded by nobody
+    ]
+    assert [express.has_node(name) for name in ("chai", "supertest/lib", "react")] == [True, True, False]
+    assert [rails.has_ruby(name) for name in ("time", "rspec/core", "sinatra")] == [True, True, False]
+    assert java.has_java_type("org.junit.jupiter.api", "Assertions")
+    assert java.has_java_type("java.util", "List")
+    assert not java.has_java_package("org.springframework.boot")
