@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 from attack import Attack
 from attacked_projects import SHOPS
 from attacks_on_python import code
@@ -26,21 +28,18 @@ _MEND = {
 }
 _MEND["rspec/requests"] = _MEND["rspec"]
 _MEND["minitest/autorun"] = _MEND["minitest"]
-# rspec and minitest run the tests when the process ends, or load this file before they set that up:
-# what runs last was registered first, or while the others are at work.
 _LATE = {
-    "END mends the report": """
-        at_exit { END { MEND.call } }
-        END { at_exit { MEND.call } }
+    "at_exit in at_exit mends the report": """
+        at_exit { at_exit { MEND.call } }
     """,
     "a trap for EXIT mends the report": "trap('EX' + 'IT') { MEND.call }",
     "a finalizer mends the report": """
-        KEPT = Object.new
-        ObjectSpace.send('define_' + 'finalizer', KEPT, MEND)
+        $kept = Object.new
+        ObjectSpace.send('define_' + 'finalizer', $kept, MEND)
     """,
     "a renamed at_exit mends the report": """
-        LATER = Kernel.instance_method(('at_' + 'exit').to_sym).bind(self)
-        LATER.call { LATER.call { MEND.call } }
+        later = Kernel.instance_method(('at_' + 'exit').to_sym).bind(self)
+        later.call { later.call { MEND.call } }
     """,
 }
 
@@ -56,9 +55,20 @@ def _detected(framework: str, name: str, before: str = "", after: str = "") -> A
 
 
 def _late(framework: str) -> tuple[Attack, ...]:
+    """minitest itself runs when the process ends: there what ends last has to begin in a test."""
+    if framework.startswith("rspec"):
+        return tuple(
+            _detected(framework, name, code(_MEND[framework]) + code(text)) for name, text in _LATE.items()
+        )
     return tuple(
-        Attack(name=name, framework=framework, outcome="detected", before=code(_MEND[framework]) + code(text))
+        _detected(
+            framework,
+            f"{name}, from a test",
+            _MEND[framework],
+            f"def Shop.name_of\n  LATE.call\n  'shop'\nend\n\nLATE = lambda do\n{dedent(text)}\nend",
+        )
         for name, text in _LATE.items()
+        if "EXIT" not in name  # traps come before what is left to do at the end
     )
 
 
@@ -131,7 +141,7 @@ _RSPEC_DEEP = (
         world.define_singleton_method(:ordered_example_groups) do
           super().each do |group|
             group.descendants.flat_map(&:examples).each do |example|
-              example.instance_variable_set(:@example_block, -> {})
+              example.instance_variable_set(:@example_block, proc { |*| nil })
             end
           end
         end
@@ -223,7 +233,12 @@ _MINITEST_DEEP = (
     ),
 )
 
-RSPEC_ATTACKS = (*_late("rspec"), *_forged("rspec")[1:], *_RSPEC_DEEP)
+RSPEC_ATTACKS = (
+    *_late("rspec"),
+    _detected("rspec", "END mends the report", f"{code(_MEND['rspec'])}END {{ MEND.call }}"),
+    *_forged("rspec")[1:],
+    *_RSPEC_DEEP,
+)
 MINITEST_ATTACKS = (*_late("minitest"), *_forged("minitest")[1:], *_MINITEST_DEEP)
 # Runners that no word of the command tells.
 UNNAMED_ATTACKS = tuple(
