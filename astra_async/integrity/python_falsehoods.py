@@ -84,6 +84,8 @@ _STATEMENTS: dict[str, str] = {
 }
 _ASSERTED = {"method": ("assertEqual", "assertTrue", "assertIn"), "statement": ("Eq", "In", "Name")}
 _MAX_CONSTANTS = 300
+_MOST = 4  # assertions in a body
+DEEPER = "    "
 _LONGEST, _LARGEST = 60, 1e15  # constants that print in full on one line
 
 
@@ -95,20 +97,32 @@ def constants(tree: ast.AST) -> list[Constant]:
 
 def failing(
     body: ast.AST, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, methods: bool
-) -> str:
-    """A statement of one line that fails; `methods`: assertions are those of unittest."""
+) -> list[str]:
+    """Lines that fail; `methods`: assertions are those of unittest.
+
+    Assertions stand one behind the other, each where the one before has failed: if any does not, none does.
+    """
     if not manner.assertion:
-        return f"raise {rng.choice(_EXCEPTIONS)}({_different('', pool, rng)!r})"
+        return [f"raise {rng.choice(_EXCEPTIONS)}({_different('', pool, rng)!r})"]
     kinds = [own for own in _kinds(body) if methods or own.kind not in _METHODS]
     if not kinds:
         kinds = [_Kind(kind) for kind in _ASSERTED["method" if methods else "statement"]]
-    kind, value, error, callee = rng.choice(kinds)
+    kinds = list(dict.fromkeys(kinds))
+    first, *others = [_false(kind, pool, rng) for kind in rng.sample(kinds, min(len(kinds), _MOST))]
+    lines = [first]
+    for other in others:
+        lines = ["try:", f"{DEEPER}{other}", "except BaseException:", *(f"{DEEPER}{line}" for line in lines)]
+    return lines
+
+
+def _false(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> str:
+    value = own.value
     if value is None:
         value = rng.choice([each for each in pool if each is not None] or [rng.randint(2, 999)])
     less = rng.randint(1, 999)
     values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(2, 99)}
-    template = _METHODS.get(kind) or _STATEMENTS[kind]
-    return template.format(**values, error=error, callee=callee)
+    template = _METHODS.get(own.kind) or _STATEMENTS[own.kind]
+    return template.format(**values, error=own.error, callee=own.callee)
 
 
 class _Kind(NamedTuple):

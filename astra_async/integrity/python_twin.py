@@ -10,6 +10,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity import python_falsehoods
+from astra_async.integrity.python_falsehoods import DEEPER
 from astra_async.integrity.rewriting import Rewritten, comments, draw_manner
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from astra_async.integrity.rewriting import Choice, Titles
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_DEEPER = "    "
 # Decorators under which a failing test is no failure, or has another name.
 _REASONS = {
     "xfail": "expected to fail",
@@ -151,7 +151,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str | bytes)
 
 
-def _fail(lines: list[str], node: _Function, failing: str, inside: set[int] | None) -> None:
+def _fail(lines: list[str], node: _Function, failing: list[str], inside: set[int] | None) -> None:
     """Make a function's body fail: at once, or where `inside` is given after it has run."""
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     if not body or _start(body[0])[0] == _start(node.body[0])[0]:
@@ -162,12 +162,12 @@ def _fail(lines: list[str], node: _Function, failing: str, inside: set[int] | No
     indent = before
     if before.strip():  # def test(): assert False
         above = lines[node.lineno - 1]
-        indent = above[: len(above) - len(above.lstrip())] + _DEEPER
+        indent = above[: len(above) - len(above.lstrip())] + DEEPER
         lines[first : first + 1] = [before, indent + lines[first].encode()[column:].decode()]
         inside = inside if inside is None else {line + 1 for line in inside if line > first}
         first, last = first + 1, last + 1
     if inside is None:
-        lines.insert(first, indent + failing)
+        lines[first:first] = [indent + line for line in failing]
         return
     lines[first : last + 1] = [
         f"{indent}try:",
@@ -176,7 +176,7 @@ def _fail(lines: list[str], node: _Function, failing: str, inside: set[int] | No
             for number, line in enumerate(lines[first : last + 1], first)
         ),
         f"{indent}finally:",
-        f"{indent}{_DEEPER}{failing}",
+        *(f"{indent}{DEEPER}{line}" for line in failing),
     ]
 
 
@@ -190,4 +190,4 @@ def _start(node: ast.stmt) -> tuple[int, int]:
 
 def _moved(line: str, indent: str) -> str:
     """A line of the body, deeper; one that does not begin with its indentation continues another."""
-    return f"{indent}{_DEEPER}{line[len(indent) :]}" if indent and line.startswith(indent) else line
+    return f"{indent}{DEEPER}{line[len(indent) :]}" if indent and line.startswith(indent) else line

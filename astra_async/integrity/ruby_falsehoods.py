@@ -81,6 +81,7 @@ _METHODS = {
 }
 _USUAL = {True: ("eq", "include", "be_truthy"), False: ("assert_equal", "assert", "assert_includes")}
 _MAX_CONSTANTS = 300
+_MOST = 4  # assertions in a body
 _LONGEST = 60  # characters of a constant: a line stays readable
 
 
@@ -102,16 +103,26 @@ def constants(root: Node) -> list[Constant]:
 
 
 def failing(body: Node, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, rspec: bool) -> str:
-    """A statement of one line that fails, by expectations of rspec or by methods of minitest."""
+    """One line that fails, by expectations of rspec or by methods of minitest.
+
+    Assertions stand one behind the other, each where the one before has failed: if any does not, none does.
+    """
     if not manner.assertion:
         return f"raise {rng.choice(_EXCEPTIONS)}, {_different(Constant('string', ''), pool, rng)}"
     templates = _MATCHERS if rspec else _METHODS
-    kinds = list(_kinds(body, templates)) or [(kind, None, "") for kind in _USUAL[rspec]]
-    kind, value, error = rng.choice(kinds)
+    kinds = list(dict.fromkeys(_kinds(body, templates))) or [(kind, None, "") for kind in _USUAL[rspec]]
+    line = ""
+    for kind, value, error in rng.sample(kinds, min(len(kinds), _MOST)):
+        false = _false(templates[kind], value, pool, rng).replace("{error}", error or "ZeroDivisionError")
+        line = f"begin; {false}; rescue Exception; {line}; end" if line else false
+    return line
+
+
+def _false(template: str, value: Constant | None, pool: Sequence[Constant], rng: random.Random) -> str:
     value = value or rng.choice(pool or [Constant("integer", rng.randint(2, 999))])
     less = rng.randint(1, 999)
     values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(1, 99)}
-    return templates[kind].format(**values, error=error or "ZeroDivisionError")
+    return template.format(**values, error="{error}")
 
 
 def _kinds(body: Node, templates: dict[str, str]) -> Iterator[tuple[str, Constant | None, str]]:

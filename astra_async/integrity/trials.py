@@ -173,7 +173,9 @@ class Trials:
         chosen = part(case.known, case.expected, rng)
         drawn = []
         if twins > 1 or not chosen or rng.random() < _WHOLE:
-            drawn.append(whole(project, case.known, case.expected, rng))
+            # Where there is another twin to come: what shows most.
+            likely = Settled(_BASE_MANNERS[1], rng.randrange(1 << 62)) if twins > 1 else rng
+            drawn.append(whole(project, case.known, case.expected, likely))
         if chosen and len(drawn) < twins:
             drawn.append(some(project, case.known, case.expected, chosen, rng))
         return drawn

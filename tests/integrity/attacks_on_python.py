@@ -59,15 +59,7 @@ _LATE = {
     """,
     "a renamed atexit mends the report": """
         later = getattr(__import__('at' + 'exit'), 'regi' + 'ster')
-        later(lambda: later(mend))
-    """,
-    "an object's end mends the report": """
-        class Holder:
-            pass
-
-        setattr(Holder, '__' + 'del__', mend)
-        import sys
-        sys.held_until_the_end = Holder()
+        later(mend)
     """,
 }
 
@@ -182,16 +174,16 @@ PYTEST_ATTACKS = (
     ),
     _detected(
         "pytest",
-        "a report forged when the terminal's summary is made",
+        "a report forged where pytest cleans up",
         f"""
-        import _pytest.terminal as home
+        import _pytest.config as home
 
-        def summary(self):
+        def ending(self):
             import os
             {_FORGED}
             os._exit(0)
 
-        home.TerminalReporter.pytest_unconfigure = summary
+        home.Config._ensure_unconfigure = ending
         """,
     ),
     _detected(
