@@ -48,7 +48,7 @@ _NAMES: tuple[tuple[str, str, _Reach, tuple[str, ...]], ...] = (
     )),
     (_RUNNER, "pytest", "above", (r"pytest\.(?:ini|toml)|tox\.ini|setup\.cfg|pyproject\.toml",)),
     (_RUNNER, "pytest", "any", (r"conftest\.py",)),
-    (_RUNNER, "python", "place", (r"sitecustomize\.py|usercustomize\.py|pyvenv\.cfg",)),
+    (_RUNNER, "python", "any", (r"sitecustomize\.py|usercustomize\.py|pyvenv\.cfg",)),
     (_RUNNER, "nose", "place", (r"nose\.cfg|setup\.cfg",)),
     (_RUNNER, "unittest", "place", (r"unittest\.cfg",)),
     (_RUNNER, "tox nox", "place", (r"noxfile\.py|tox\.ini|pyproject\.toml|setup\.cfg",)),
@@ -90,7 +90,9 @@ _NAMES: tuple[tuple[str, str, _Reach, tuple[str, ...]], ...] = (
     )),
     (_BUILD, "phpunit", "place", (r"composer\.(?:json|lock)",)),
     (_BUILD, "go cargo mix", "place", (r"go\.(?:mod|sum|work)|cargo\.(?:toml|lock)|mix\.(?:exs|lock)",)),
-    (_BUILD, "make cmake", "place", (r"(?:gnu)?makefile(?:\..*)?|cmakelists\.txt|cmakepresets\.json",)),
+    (_BUILD, "make cmake", "place", (
+        r"(?:gnu)?makefile(?:\..*)?|.*\.mk|cmakelists\.txt|cmakepresets\.json",
+    )),
     (_BUILD, "just task", "place", (r"\.?justfile|taskfile\.ya?ml",)),
 )  # fmt: skip
 _COMPILED = tuple(
@@ -245,6 +247,8 @@ class Tools:
                 return rule
         if path.lower().endswith("config/environments/test.rb"):
             return _RUNNER
+        if "gradle" in self and re.match(r"(?:.*/)?buildSrc/|gradle/[^/]*\.(?:gradle(?:\.kts)?|toml)$", path):
+            return _BUILD
         named = _NAMED_CONFIG.fullmatch(name.lower())
         return _BUILD if named and folder in self.places and named[1] in self.development else None
 

@@ -59,6 +59,7 @@ _WORD = re.compile(r"[\w./-]+")
 _PYTHON_PLACE = re.compile(
     r"(?:\bcd|(?<!\w)-s|(?<!\w)-t|--start-directory|--top-level-directory|PYTHONPATH|\bpython[\d.]*)[\s=]+[\"']?([\w./:-]+)"
 )
+_FROM_SRC = re.compile(r"^\s*(?:from|import) src\b", re.MULTILINE)
 _BASE_URL = re.compile(r'"baseUrl"\s*:\s*"([^"]*)"')
 _MODULE_FOLDERS = re.compile(
     r"\b(moduleDirectories|modulePaths|modules|roots|root)\b[\"']?\s*:\s*(\[[^\]]*\]|[\"'][^\"']*[\"'])"
@@ -162,10 +163,10 @@ class Lookups:
                 continue
             if self.installed.has_python(first):
                 return INSTALLED
-            others = (posixpath.join(other, first) for other in self.roots.python if other != root)
-            if module == top and any(
-                f"{each}.py" in self.protected or f"{each}/__init__.py" in self.protected for each in others
-            ):
+            others = [posixpath.join(other, first) for other in self.roots.python if other != root]
+            # A module or package comes before plain folders of its name, wherever in the path those lie.
+            found = {name for each in others for name in (f"{each}.py", f"{each}/__init__.py")}
+            if module == top and (found & self.protected or self.protected_folders.intersection(others)):
                 return PROTECTED
         return None
 
@@ -314,8 +315,11 @@ def _roots(texts: Mapping[str, str], tools: Tools) -> Roots:
 
 
 def _python_roots(texts: Mapping[str, str], tools: Tools, folders: set[str]) -> Iterator[str]:
-    """The root, src, folders of manage.py and of loose tests, and what commands, code and settings name."""
-    yield from ("", "src")
+    """The root, a src that is no package, folders of manage.py and loose tests, and what is named as one."""
+    yield ""
+    is_package = "src/__init__.py" in texts or any(_FROM_SRC.search(text) for text in texts.values())
+    if "src" in folders and not is_package:
+        yield "src"
     for path in _PYTHON_PLACE.findall(tools.commands):
         for each in path.split(":"):
             place = _folder(posixpath.dirname(each) if each.endswith(".py") else each)

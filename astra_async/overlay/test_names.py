@@ -59,6 +59,7 @@ _TEST_CONTENT = {
     "cs": re.compile(r"\[(?:Fact|Theory|Test|TestMethod|TestFixture)\b"),
     "php": re.compile(r"extends\s+(?:\w+\\)*TestCase\b"),
 }
+_UNREAD_LANGUAGES = frozenset({"go", "ex", "exs", "dart", "coffee", "feature"})
 _LANGUAGES = {
     "mjs": "js",
     "cjs": "js",
@@ -104,8 +105,11 @@ def is_tests_alone(path: str) -> bool:
 
 
 def is_own_test(path: str, text: str) -> bool:
-    """Whether a new file is called like a test and holds test cases."""
-    is_called_so = is_test_by_name(path) or _LIKELY_TEST_NAME.search(path.rpartition("/")[2])
+    """Whether a new file is called like a test and holds test cases, where its language's are known."""
+    name = path.rpartition("/")[2]
+    if name.rpartition(".")[2].lower() in _UNREAD_LANGUAGES:
+        return _CERTAIN_TEST_NAME.search(name) is not None
+    is_called_so = is_test_by_name(path) or _LIKELY_TEST_NAME.search(name)
     return bool(is_called_so) and is_test_by_content(path, text)
 
 
