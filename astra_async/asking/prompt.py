@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from astra_async.overlay import path_policy
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pathspec import GitIgnoreSpec
 
+    from astra_async.overlay import PathPolicy
     from astra_async.types import Format, Problem, Project, ProjectFile
 
 PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}
@@ -159,18 +161,23 @@ _RENDERED = re.compile(r"\n## (?P<path>.*)\n\n(?P<fence>`{3,})\n")
 
 
 def build_prompt(
-    problem: Problem, project: Project, fmt: Format, *, leave_out: Sequence[str] = PROMPT_LEAVES_OUT
+    problem: Problem,
+    project: Project,
+    fmt: Format,
+    *,
+    leave_out: Sequence[str] = PROMPT_LEAVES_OUT,
+    policy: PathPolicy | None = None,
 ) -> Prompt:
     """The prompt, the same to the byte for the same problem, project, format and rules.
 
     Never shown: the problem's hidden files, links, binary files (a NUL byte, or not UTF-8) and files over
     256 KiB. `leave_out` holds more rules as .gitignore patterns. Every file left out stands in
     `Prompt.left_out` with the rule. Line ends are kept. A file's fence is longer than any run of backticks
-    in it, so that no content can end it.
+    in it, so that no content can end it. `policy` is `path_policy` of both, where that is known already.
     """
-    policy = path_policy(problem, project)
+    policy = policy or path_policy(problem, project)
     hidden = PathPatterns.of(problem.hidden_paths)
-    ignored = _compiled(leave_out)
+    ignored = _compiled(tuple(leave_out))
     shown: list[str] = []
     left_out: list[tuple[str, str]] = []
     pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
@@ -209,7 +216,8 @@ def prompt_fingerprint(fmt: Format, leave_out: Sequence[str] = PROMPT_LEAVES_OUT
     return f"{PROMPT_VERSIONS[fmt]}:{digest.hexdigest()[:16]}"
 
 
-def _compiled(leave_out: Sequence[str]) -> GitIgnoreSpec:
+@lru_cache(maxsize=8)
+def _compiled(leave_out: tuple[str, ...]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(leave_out)

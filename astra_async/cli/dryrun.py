@@ -49,7 +49,7 @@ def dry_run(config: RunConfig) -> int:
 
     _check_as_a_run_does(config)
     problems = chosen_problems(config, tell)
-    prepared, failed = asyncio.run(ready_problems(config, problems))
+    prepared, failed = asyncio.run(ready_problems(config, problems, tell))
     config = resolved_models(config)
     console = open_console()
     table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "time, about")

@@ -38,7 +38,7 @@ def build(*, config_file: Path | None, **given: Any) -> int:
 async def _build(config: RunConfig) -> dict[str, AstraError]:
     from astra_async.testing.sandbox.engine import Engine
 
-    prepared, unready = await ready_problems(config, chosen_problems(config, tell))
+    prepared, unready = await ready_problems(config, chosen_problems(config, tell), tell)
     async with await Engine.open() as engine:
         found, unbuilt = await resolve_images(engine, prepared, config.image, tell)
         for line in await _lines(engine, found):

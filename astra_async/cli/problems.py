@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.console import open_console
+from astra_async.cli.console import open_console, tell
 from astra_async.cli.options import config_options
 from astra_async.integrity.javascript_runner import javascript_runner
 from astra_async.integrity.twin import survey
@@ -42,7 +42,7 @@ async def _show(config: RunConfig, found: ProblemSet) -> int:
     from astra_async.report.text import render_terminal
 
     chosen = select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
-    ready, failed = await ready_problems(config, chosen)
+    ready, failed = await ready_problems(config, chosen, tell)
     console = open_console()
     columns = ", ".join(
         field if field == header else f"{field} = {header!r}" for field, header in found.columns.items()

@@ -53,10 +53,10 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-    from astra_async.testing.validation import Fitness, Validator
+    from astra_async.testing.validation import Fitness, Validator, together
 
     problems = chosen_problems(config, tell)
-    prepared, failed = await ready_problems(config, problems)
+    prepared, failed = await ready_problems(config, problems, tell)
     with TemporaryDirectory(prefix="astra-validate-") as folder:
         async with await DockerSandbox.open(run_id="validate", slots=config.sandboxes) as sandbox:
             images, unbuilt = await resolve_images(sandbox.engine, prepared, config.image, tell)
@@ -71,7 +71,7 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
                 validator.check(prepared[problem_id], image, _faulty(config, problem_id), on_trial=_say_trial)
                 for problem_id, image in images.items()
             ]
-            found = await asyncio.gather(*checks)
+            found = await together(checks)
             sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.values())}
     found = [replace(fitness, image_bytes=sizes[fitness.image]) for fitness in found]
     unready = [

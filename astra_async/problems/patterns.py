@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class PathPatterns:
             globs += [glob] if glob is not None else []
             regexes += [regex] if regex is not None else []
         exact = frozenset(_cleaned(pattern) for pattern in readable)
-        return cls(tuple(readable), tuple(ignored), exact, _globs(globs), tuple(regexes))
+        return cls(tuple(readable), tuple(ignored), exact, _globs(tuple(globs)), tuple(regexes))
 
     def matches(self, path: str) -> bool:
         """Whether a relative path, or a directory above it, is covered."""
@@ -59,7 +60,8 @@ class PathPatterns:
         return any(regex.search(path) for regex in self._regexes)
 
 
-def _globs(lines: list[str]) -> GitIgnoreSpec:
+@lru_cache(maxsize=1024)  # thousands of problems share a handful of rules
+def _globs(lines: tuple[str, ...]) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(lines)
@@ -110,5 +112,5 @@ def _regex(pattern: str) -> re.Pattern[str] | None:
 def _matches_everything(glob: str | None, regex: re.Pattern[str] | None) -> bool:
     if regex is not None:
         return all(regex.search(probe) for probe in _PROBES)
-    spec = _globs([glob] if glob else [])
+    spec = _globs((glob,) if glob else ())
     return all(spec.match_file(probe) for probe in _PROBES)

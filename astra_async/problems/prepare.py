@@ -15,7 +15,7 @@ from astra_async.problems.offline import offline_command, offline_environment
 from astra_async.types import ProjectStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from astra_async.types import Format, Problem, Project, Prompt, Solution
 
@@ -55,8 +55,9 @@ async def prepare_all(
     formats: Sequence[Format],
     *,
     leave_out: Sequence[str] | None = None,
+    on_ready: Callable[[int], None] = lambda _: None,
 ) -> tuple[dict[str, Prepared], dict[str, ProjectError]]:
-    """All problems made ready at once; those that cannot be, with the reason."""
+    """All problems made ready; those that cannot be, with the reason. `on_ready` hears how many are done."""
     ready: dict[str, Prepared] = {}
     failed: dict[str, ProjectError] = {}
     left = iter(problems)
@@ -70,6 +71,7 @@ async def prepare_all(
             except Exception as error:  # noqa: BLE001 - the boundary: this problem's trouble, no other's
                 said = f"unexpected {type(error).__name__}: {error}; please report this"
                 failed[problem.id] = ProjectError(said, problem_id=problem.id)
+            on_ready(len(ready) + len(failed))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(_LOADS_AT_ONCE, len(problems))):
@@ -106,7 +108,7 @@ async def prepare(
         problem=whole,
         project=project,
         policy=policy,
-        prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules) for fmt in formats},
+        prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules, policy=policy) for fmt in formats},
         reference=reference,
         command=offline_command(whole.test_command, project),
         environment=offline_environment(project),

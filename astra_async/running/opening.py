@@ -144,7 +144,7 @@ async def _open_rooms(
     say: Say,
 ) -> AsyncIterator[OpenRun]:
     async with AsyncExitStack() as stack:
-        prepared, unprepared = await wiring.ready_problems(config, problems)
+        prepared, unprepared = await wiring.ready_problems(config, problems, say)
         for item in prepared.values():
             for warning in item.warnings:
                 say(f"{item.problem.id}: {warning}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -37,6 +38,7 @@ SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAM
 _DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
 _SIMULATED_SOON = "http://127.0.0.1"  # its server is not started yet
 _PULL_STARTS_S = 60.0
+_TELL_EVERY_S = 5.0
 _NO_MODEL = "simulated/steady"  # never called
 _VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
 
@@ -88,12 +90,31 @@ async def open_store(config: RunConfig) -> AsyncIterator[Store]:
 
 
 async def ready_problems(
-    config: RunConfig, problems: Sequence[Problem]
+    config: RunConfig, problems: Sequence[Problem], say: Callable[[str], None] = lambda _: None
 ) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
-    """All problems made ready, and those that cannot be, with the reason."""
+    """All problems made ready, and those that cannot be, with the reason; `say` hears how far it is."""
     async with open_store(config) as store:
-        ready, failed = await prepare_all(problems, store, config.formats, leave_out=config.leave_out)
+        ready, failed = await prepare_all(
+            problems,
+            store,
+            config.formats,
+            leave_out=config.leave_out,
+            on_ready=_patience(say, len(problems)),
+        )
     return ready, dict(failed)
+
+
+def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:
+    """Tells every few seconds how far it is."""
+    told_at = time.monotonic()
+
+    def tell(done: int) -> None:
+        nonlocal told_at
+        if time.monotonic() - told_at >= _TELL_EVERY_S and done < total:
+            told_at = time.monotonic()
+            say(f"{done:,} of {total:,} problems are ready")
+
+    return tell
 
 
 async def resolve_images(

@@ -10,21 +10,22 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from astra_async.errors import ProjectError, SandboxError
+from astra_async.errors import EngineUnavailable, ProjectError, SandboxError
 from astra_async.overlay import integrate
 from astra_async.testing.verdict import judge, run_tests
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations, Expected
     from astra_async.types import Failure, Limits, Sandbox, Solution, Verdict
 
+T = TypeVar("T")
 UNTOUCHED = "untouched"
 REFERENCE = "reference"
 _NAMED = 5  # tests named in a reason
@@ -84,6 +85,19 @@ class Fitness:
         return "fit" if any(trial.name == REFERENCE for trial in self.trials) else "unverified"
 
 
+async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order; when one fails, the others are cancelled and its error is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in coroutines]
+    except BaseExceptionGroup as failed:
+        first: BaseException = failed
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
+    return [task.result() for task in tasks]
+
+
 class Validator:
     """Tries candidates on problems in a sandbox."""
 
@@ -110,13 +124,27 @@ class Validator:
         *,
         on_trial: Callable[[str, Trial], None] | None = None,
     ) -> Fitness:
-        """Everything about one problem. Raises EngineUnavailable."""
-        problem_id = prepared.problem.id
+        """Everything about one problem; what breaks is its own trouble. Raises EngineUnavailable."""
         try:
-            expected = await self._expectations.of(prepared, image)
-            prepared = await self._expectations.fitted(prepared, image)
+            return await self._check(prepared, image, faulty, on_trial)
+        except EngineUnavailable:
+            raise
         except (ProjectError, SandboxError) as error:
-            return Fitness(problem_id=problem_id, image=image, reasons=(str(error),))
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001 - the boundary: no other problem is left untried
+            reason = f"unexpected {type(error).__name__}: {error}; please report this"
+        return Fitness(problem_id=prepared.problem.id, image=image, reasons=(reason,))
+
+    async def _check(
+        self,
+        prepared: Prepared,
+        image: str,
+        faulty: Sequence[Candidate],
+        on_trial: Callable[[str, Trial], None] | None,
+    ) -> Fitness:
+        problem_id = prepared.problem.id
+        expected = await self._expectations.of(prepared, image)
+        prepared = await self._expectations.fitted(prepared, image)
         candidates = [Candidate(name=UNTOUCHED, solution=None)]
         if prepared.reference is not None:
             candidates.append(Candidate(name=REFERENCE, solution=prepared.reference))
@@ -149,9 +177,7 @@ class Validator:
             else:
                 changed = integrated.files
                 dropped = tuple(f"{item.path} ({item.reason})" for item in integrated.dropped)
-        runs = await asyncio.gather(
-            *(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
-        )
+        runs = await together(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
         verdicts = [verdict for verdict, _, _ in runs]
         return Trial(
             name=candidate.name,

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from whole_runs import Run, awaited
+
+from nasty_server import NastyServer, answers
+from small_problems import write_problems
 
 BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "product-api"
 STATUS = "expect(response.body).to.deep.equal({ service: 'product-api', status: 'up' });"
@@ -114,3 +118,35 @@ def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(grad
     assert said.count(f"-> 0/{total} (timeout)") == SAMPLES
     again = astra(graded, "regrade", "hurried", "--out", "hurried-again")
     assert f"0 of {SAMPLES} verdicts changed" in again
+
+
+def test_a_regrade_without_out_resumes_the_directory_that_it_left_unfinished(
+    tmp_path: Path, tiny_image: str
+) -> None:
+    with NastyServer(lambda _, __: answers()) as server:
+        problems = write_problems(tmp_path, ["p"], tiny_image, before="sleep 1")
+        run = Run(
+            folder=tmp_path,
+            problems=problems,
+            base_url=server.base_url,
+            samples=6,
+            options=("--sandboxes", "2"),
+        )
+        run.finish()
+    words = [sys.executable, "-m", "astra_async", "regrade", "run", "--sandboxes", "1"]
+    environ = {**os.environ, "ASTRA_CACHE": str(tmp_path / "cache")}
+    killed = subprocess.Popen(words, cwd=tmp_path, env=environ, stderr=subprocess.DEVNULL)
+    begun = tmp_path / "run-regrade-1" / "results.jsonl"
+    awaited(lambda: begun.exists() and begun.read_bytes().count(b"\n") > 0, "the first verdict")
+    killed.kill()
+    killed.wait()
+    before = begun.read_bytes().count(b"\n")
+    assert before < 6
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
+    assert not (tmp_path / "run-regrade-2").exists()
+    assert begun.read_bytes().count(b"\n") == 6
+    assert "0 of 6 verdicts changed" in done.stdout
+    assert "no answer" not in done.stderr
+    assert "missing" not in done.stderr
+    subprocess.run([*words, "--canary", "off"], cwd=tmp_path, env=environ, capture_output=True, check=True)
+    assert (tmp_path / "run-regrade-2").exists(), "another regrade, and the first one is finished"
