@@ -1,10 +1,8 @@
 """Files that a test runner, an interpreter, a build tool or a package manager of this problem reads by name.
 
-Which tools a problem has follows from its commands, with the scripts and npm scripts that they call, and
-from its manifests (`Tools.of`); where no test runner is recognised, it may be any. A tool reads its
-configuration where it works: at the root, beside a manifest, in a folder that a command enters, and some
-(pytest, TypeScript, Babel) in every folder above what they load. The same name elsewhere is a file like
-others: `config/jest.js`, `locales/global.json`, `game/setup.py`.
+A tool reads its configuration where it works: at the root, beside a manifest, in a folder that a command
+enters, and some (pytest, TypeScript, Babel) in every folder above what they load. The same name elsewhere is
+a file like others: `config/jest.js`, `locales/global.json`, `game/setup.py`.
 """
 
 from __future__ import annotations
@@ -13,13 +11,14 @@ import json
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from astra_async.overlay.paths import above
+from astra_async.overlay.tools import ENTERED, WORD, section
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+
+    from astra_async.overlay.tools import Tools
 
 _RUNNER, _BUILD = "runner_configuration", "build_configuration"
 _EXT = r"\.(?:[cm]?[jt]sx?|json[c5]?|ya?ml|toml|coffee)"
@@ -99,92 +98,6 @@ _COMPILED = tuple(
     (rule, frozenset(tools.split()), reach, re.compile("|".join(names)))
     for rule, tools, reach, names in _NAMES
 )
-
-# What tells of a tool, in commands and manifests; what it brings along; whether it runs tests.
-_SIGNS = {
-    "jest": r"\bjest\b|react-scripts|@vue/cli-plugin-unit-jest|ng test",
-    "vitest": r"\bvitest\b",
-    "mocha": r"\bmocha\b",
-    "karma": r"\bkarma\b|\bng test\b|build-angular",
-    "jasmine": r"\bjasmine\b",
-    "cypress": r"\bcypress\b",
-    "playwright": r"\bplaywright\b",
-    "tape": r"\btape\b|\bnode --test\b|\btap\b",
-    "pytest": r"\bpy\.?test\b",
-    "unittest": r"\bunittest\b|\bxmlrunner\b|manage\.py|\bdjango\b",
-    "rspec": r"\brspec\b",
-    "minitest": r"\bminitest\b|\brails\s+test\b|\bruby\b[^\n]{0,200}\btest",
-    "junit": r"\bjunit\b|jupiter|\bmvnw?\b|gradle|surefire",
-    "testng": r"\btestng\b",
-    "phpunit": r"\bphpunit\b|\bpest\b|\bcodecept",
-    "dotnet": r"\bdotnet\b|\bxunit\b|\bnunit\b",
-    "go": r"\bgo test\b",
-    "cargo": r"\bcargo\b",
-    "mix": r"\bmix test\b",
-}
-_FURTHER_SIGNS = {
-    "nyc": r"\bnyc\b|\bc8\b",
-    "rake": r"\brake\b|\brails\b",
-    "bundler": r"\bbundle\b|\bgem ['\"]",
-    "pip": r"\bpip3?\b|\bpoetry\b|\buv\b|\bpipenv\b",
-    "nose": r"\bnose",
-    "vite": r"\bvite\b",
-    "webpack": r"\bwebpack\b|react-scripts|vue-cli-service|craco|\bnext\b|\bnuxt\b|build-angular",
-    "angular": r"@angular/|\bng\b",
-    "babel": r"\bbabel\b|@babel/",
-    "typescript": r"\btypescript\b|\btsc\b|ts-node|ts-jest",
-    "tailwind": r"\btailwindcss\b",
-    "maven": r"\bmvnw?\b",
-    "gradle": r"gradle",
-    "cmake": r"\bcmake\b|\bctest\b",
-    **{
-        name: rf"\b{name}\b"
-        for name in (
-            *(
-                "protractor",
-                "wdio",
-                "nightwatch",
-                "codecept",
-                "testcafe",
-                "ava",
-                "web-test-runner",
-                "wallaby",
-            ),
-            *(
-                "stryker",
-                "cucumber",
-                "rollup",
-                "esbuild",
-                "gulp",
-                "grunt",
-                "nest",
-                "eslint",
-                "turbo",
-                "lerna",
-            ),
-            *("bun", "deno", "tox", "nox", "sbt", "make", "just", "task"),
-        )
-    },
-}
-_BRINGS = {
-    "jest": ("babel", "typescript", "node"),
-    "vitest": ("vite", "typescript", "node"),
-    "mocha": ("node",),
-    "karma": ("webpack", "typescript", "angular", "jasmine", "node"),
-    "pytest": ("python",),
-    "unittest": ("python",),
-    "junit": ("maven", "gradle"),
-}
-_MANIFESTS = re.compile(
-    r"(?:.*/)?(?:package\.json|pom\.xml|build\.gradle(?:\.kts)?|gemfile|requirements[^/]*\.txt|pyproject\.toml|pipfile"
-    r"|setup\.cfg|tox\.ini|makefile|composer\.json|[^/]*\.csproj)",
-    re.IGNORECASE,
-)
-_CD = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
-_NPM_CALL = re.compile(r"\b(?:npm|yarn|pnpm)\s+(?:run(?:-script)?\s+)?([\w:.-]+)")
-_WORD = re.compile(r"[\w@./-]{2,300}")
-_FILES_OF = {"make": ("GNUmakefile", "makefile", "Makefile"), "rake": ("rakefile", "Rakefile")}
-_DEPTH, _MOST_TEXT = 4, 200_000
 # `svgo.config.js` is read by the tool of that name: one that the project has for development.
 _NAMED_CONFIG = re.compile(r"([\w-]+)(?:\.config\.(?:[cm]?[jt]s|json|ya?ml)|rc\.(?:[cm]?js|json|ya?ml|toml))")
 
@@ -199,58 +112,26 @@ _INERT_DOTFOLDERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """The tools at hand, the folders where they look, and everything that is run, as one text.
+def reads(tools: Tools, path: str, *, is_new: bool) -> str | None:
+    """`runner_configuration` or `build_configuration` where a tool reads this file by its name.
 
-    `above_tests` are the folders above the tests; `development` names packages for development alone.
+    Of the project's own files those with such a name are configuration wherever they lie: a command or
+    another configuration may name them.
     """
-
-    names: frozenset[str]
-    places: frozenset[str]
-    tests: frozenset[str]
-    above_tests: frozenset[str]
-    commands: str
-    development: frozenset[str]
-
-    @classmethod
-    def of(cls, command: str, texts: Mapping[str, str], tests: Collection[str]) -> Tools:
-        """From the test command and the text of the pristine files."""
-        commands = "\n".join(_commands(command, texts))
-        manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
-        places = {"", *(posixpath.dirname(path) for path in manifests), *_CD.findall(commands)}
-        return cls(
-            names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
-            places=frozenset(places),
-            tests=frozenset(tests),
-            above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
-            commands=commands,
-            development=frozenset(_development(manifests)),
-        )
-
-    def __contains__(self, tool: object) -> bool:
-        return not self.names or tool in self.names
-
-    def reads(self, path: str, *, is_new: bool) -> str | None:
-        """`runner_configuration` or `build_configuration` where a tool reads this file by its name.
-
-        Of the project's own files those with such a name are configuration wherever they lie: a command or
-        another configuration may name them.
-        """
-        folder, _, name = path.rpartition("/")
-        for rule, tools, reach, names in _COMPILED:
-            if not names.fullmatch(name.lower()) or (self.names and not tools & self.names):
-                continue
-            if folder in self.places or reach == "any" or (reach == "above" and folder in self.above_tests):
-                return rule
-            if not is_new and not _is_everyday(name):
-                return rule
-        if path.lower().endswith("config/environments/test.rb"):
-            return _RUNNER
-        if "gradle" in self and re.match(r"(?:.*/)?buildSrc/|gradle/[^/]*\.(?:gradle(?:\.kts)?|toml)$", path):
-            return _BUILD
-        named = _NAMED_CONFIG.fullmatch(name.lower())
-        return _BUILD if named and folder in self.places and named[1] in self.development else None
+    folder, _, name = path.rpartition("/")
+    for rule, readers, reach, names in _COMPILED:
+        if not names.fullmatch(name.lower()) or (tools.names and not readers & tools.names):
+            continue
+        if folder in tools.places or reach == "any" or (reach == "above" and folder in tools.above_tests):
+            return rule
+        if not is_new and not _is_everyday(name):
+            return rule
+    if path.lower().endswith("config/environments/test.rb"):
+        return _RUNNER
+    if "gradle" in tools and re.match(r"(?:.*/)?buildSrc/|gradle/[^/]*\.(?:gradle(?:\.kts)?|toml)$", path):
+        return _BUILD
+    named = _NAMED_CONFIG.fullmatch(name.lower())
+    return _BUILD if named and folder in tools.places and named[1] in tools.development else None
 
 
 def is_dotfile(path: str) -> bool:
@@ -261,14 +142,6 @@ def is_dotfile(path: str) -> bool:
     return name.startswith(".") and not _INERT_DOTFILE.fullmatch(name)
 
 
-def settings_text(text: str) -> Any:
-    """A JSON document, None where it is none."""
-    try:
-        return json.loads(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
-        return None
-
-
 def _is_everyday(name: str) -> bool:
     """Whether a name is also that of ordinary sources and data: only its place makes it configuration."""
     return re.fullmatch(
@@ -276,78 +149,6 @@ def _is_everyday(name: str) -> bool:
         r"|(?:jest|vitest)[.-].*|.*\.(?:props|targets|sln)|task.*",
         name.lower(),
     ) is not None and not re.search(r"config|conf\.|setup\.[jt]s|preset|transform", name.lower())
-
-
-def _at_hand(evidence: str) -> frozenset[str]:
-    runners = {tool for tool, sign in _SIGNS.items() if re.search(sign, evidence, re.IGNORECASE)}
-    if not runners:
-        return frozenset()
-    further = {tool for tool, sign in _FURTHER_SIGNS.items() if re.search(sign, evidence)}
-    return frozenset(runners | further | {brought for tool in runners for brought in _BRINGS.get(tool, ())})
-
-
-def _own_settings(texts: Mapping[str, str]) -> Iterator[str]:
-    """What the project's own configuration is called, which tells of its tools (`vitest.config.js`)."""
-    for path in texts:
-        name = path.rpartition("/")[2]
-        if re.fullmatch(r"\.?[\w-]+(?:\.config\.\w+|\.conf\.\w+|rc(?:\.\w+)?|\.ini)", name):
-            yield re.sub(r"\.(?:config|conf)\.\w+$|\.ini$|rc(?:\.\w+)?$", "", name.removeprefix("."))
-
-
-def _commands(command: str, texts: Mapping[str, str]) -> Iterator[str]:
-    """The command, and the scripts and npm scripts that it calls, and those that they call."""
-    found: dict[str, str] = {}
-    fresh = {"": command}
-    for _ in range(_DEPTH):
-        found |= fresh
-        called: dict[str, str] = {}
-        for text in fresh.values():
-            called |= {path: texts[path] for path in _scripts_in(text, texts)}
-            called |= _npm_scripts(text, texts)
-        fresh = {name: text for name, text in called.items() if name not in found}
-    yield from (text[:_MOST_TEXT] for text in found.values())
-
-
-def _scripts_in(text: str, texts: Mapping[str, str]) -> Iterator[str]:
-    folders = ["", *_CD.findall(text)]
-    words = [
-        *_WORD.findall(text),
-        *(each for tool, files in _FILES_OF.items() if tool in text for each in files),
-    ]
-    for word in dict.fromkeys(words):
-        for folder in folders:
-            path = posixpath.normpath(posixpath.join(folder, word))
-            is_script = texts.get(path, "").startswith("#!") or path.endswith((".sh", ".bash", "akefile"))
-            if path in texts and is_script:
-                yield path
-
-
-def _npm_scripts(text: str, texts: Mapping[str, str]) -> dict[str, str]:
-    scripts: dict[str, str] = {}
-    for folder in ("", *_CD.findall(text)):
-        path = posixpath.normpath(posixpath.join(folder, "package.json"))
-        known = _section(texts.get(path, ""), "scripts")
-        for name in _NPM_CALL.findall(text):
-            name = "test" if name == "t" else name  # noqa: PLW2901 - npm's own short form
-            for each in (f"pre{name}", name, f"post{name}"):
-                if each in known:
-                    scripts[f"{path}:{each}"] = str(known[each])
-    return scripts
-
-
-def _section(text: str, name: str) -> dict[str, Any]:
-    package = settings_text(text)
-    section = package.get(name) if isinstance(package, dict) else None
-    return section if isinstance(section, dict) else {}
-
-
-def _development(manifests: Mapping[str, str]) -> Iterator[str]:
-    for path, text in manifests.items():
-        if path.endswith("package.json"):
-            used = _section(text, "dependencies")
-            for name in _section(text, "devDependencies"):
-                if name not in used:
-                    yield name.rpartition("/")[2]
 
 
 # --- files that the project's own commands and settings name -------------------------------------------
@@ -379,16 +180,16 @@ def runner_files(tools: Tools, texts: Mapping[str, str]) -> frozenset[str]:
     words = {path for path in _named_in(tools.commands, texts) if _runs_tests(path)}
     for path, text in texts.items():
         if path.rpartition("/")[2] == "package.json":
-            for section in ("jest", "mocha", "nyc", "ava", "vitest", "babel", "jest-junit"):
-                words |= _named_by_settings(path, json.dumps(_section(text, section)), texts)
-        elif tools.reads(path, is_new=False) == _RUNNER or _ALSO_RUNNER.search(path):
+            for name in ("jest", "mocha", "nyc", "ava", "vitest", "babel", "jest-junit"):
+                words |= _named_by_settings(path, json.dumps(section(text, name)), texts)
+        elif reads(tools, path, is_new=False) == _RUNNER or _ALSO_RUNNER.search(path):
             words |= _named_by_settings(path, text, texts)
     return frozenset(words)
 
 
 def _named_in(commands: str, texts: Mapping[str, str]) -> Iterator[str]:
-    for folder in ("", *_CD.findall(commands)):
-        for word in _WORD.findall(commands.replace("=", " ")):
+    for folder in ("", *ENTERED.findall(commands)):
+        for word in WORD.findall(commands.replace("=", " ")):
             path = posixpath.normpath(posixpath.join(folder, word))
             if path in texts:
                 yield path
@@ -405,14 +206,14 @@ def _named_by_settings(path: str, text: str, texts: Mapping[str, str]) -> set[st
     for setting in _SETTING.finditer(text):
         region = re.split(r"[\]})]", text[setting.end() : setting.end() + _SETTING_LENGTH], maxsplit=1)[0]
         for found in _STRING.findall(region):
-            for word in shlex_words(next(filter(None, found), "")):
+            for word in _words(next(filter(None, found), "")):
                 name = word.rpartition("=")[2].replace("<rootDir>/", "").removeprefix("./")
                 targets = {posixpath.normpath(posixpath.join(base, name)) for base in (folder, "")}
                 named |= {f"{target}{suffix}" for target in targets for suffix in _SUFFIXES} & texts.keys()
     return named
 
 
-def shlex_words(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     """The words of a shell line; the line itself where its quotes do not pair."""
     try:
         return shlex.split(text)

@@ -33,10 +33,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.overlay import test_names
-from astra_async.overlay.configuration import Tools, is_dotfile, runner_files
+from astra_async.overlay.configuration import is_dotfile, reads, runner_files
 from astra_async.overlay.java_names import SUFFIXES as JAVA
 from astra_async.overlay.paths import above, name_refusal, split
 from astra_async.overlay.resolution import Lookups
+from astra_async.overlay.tools import Tools
 from astra_async.problems.patterns import PathPatterns
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class PathPolicy:
             return None
         if self.runs_pip and _REQUIREMENTS.fullmatch(path):
             return "build_configuration"
-        return self.tools.reads(path, is_new=path not in self.files) or (
+        return reads(self.tools, path, is_new=path not in self.files) or (
             "dotfile" if is_dotfile(path) else None
         )
 
