@@ -11,11 +11,9 @@ from astra_async.cli.console import open_console, tell
 from astra_async.cli.options import config_options
 from astra_async.integrity.javascript_runner import javascript_runner
 from astra_async.integrity.twin import survey
-from astra_async.overlay import integrate
 from astra_async.problems import select
 from astra_async.problems.prepare import problem_description
 from astra_async.running.wiring import data_config, load_problem_set, ready_problems
-from astra_async.types import Integrated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,20 +90,9 @@ def _twin(item: Prepared) -> str:
 
 
 def _facts(item: Prepared) -> ProblemFacts:
-    """The problem's row of Table 1; solution sizes are the reference's where there is one."""
-    from astra_async.report.dataset import ProblemFacts
+    """The problem's row of Table 1, as a report reads it from run.json."""
+    from astra_async.report.dataset import facts_of
+    from astra_async.report.settings import problem_info
 
     about = problem_description(item)
-    reference = item.reference and integrate(item.project, item.reference, item.policy)
-    solved = reference if isinstance(reference, Integrated) else None
-    return ProblemFacts(
-        main_skill=item.problem.main_skill,
-        sub_skills=item.problem.sub_skills,
-        tests=about["total"],
-        input_files=about["input_files"],
-        input_characters=about["input_characters"],
-        statement_characters=about["statement_characters"],
-        output_characters=sum(map(len, solved.files.values())) if solved else None,
-        lines_written=solved.lines_written if solved else None,
-        files_changed=solved.files_changed if solved else None,
-    )
+    return facts_of(problem_info(item.problem.id, about), about["total"])

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, build_prompt
 from astra_async.errors import ProjectError
-from astra_async.overlay import PathPolicy, path_policy
+from astra_async.overlay import PathPolicy, integrate, path_policy
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.offline import offline_command, offline_environment
-from astra_async.types import ProjectStore
+from astra_async.types import Integrated, ProjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -159,6 +159,20 @@ def problem_part(prepared: Prepared) -> dict[str, Any]:
     }
 
 
+def _reference_sizes(prepared: Prepared) -> dict[str, int] | None:
+    """The reference as Table 1 counts a solution: characters, lines and number of the files it changes."""
+    if prepared.reference is None:
+        return None
+    changed = integrate(prepared.project, prepared.reference, prepared.policy)
+    if not isinstance(changed, Integrated):
+        return None
+    return {
+        "output_characters": sum(map(len, changed.files.values())),
+        "lines_written": changed.lines_written,
+        "files_changed": changed.files_changed,
+    }
+
+
 def problem_description(prepared: Prepared) -> dict[str, Any]:
     """What run.json tells a report about a problem."""
     problem = prepared.problem
@@ -175,6 +189,7 @@ def problem_description(prepared: Prepared) -> dict[str, Any]:
         "prompt_characters": {fmt: len(prompt.text) for fmt, prompt in prepared.prompts.items()},
         "prompt_sha256": {fmt: prompt.sha256 for fmt, prompt in prepared.prompts.items()},
         "project_sha256": prepared.project.sha256,
+        "reference": _reference_sizes(prepared),
         "total": len(problem.tests) or None,
         "tests": [asdict(test) for test in problem.tests],
     }

@@ -11,9 +11,10 @@ from astra_async.report.skills import problem_infos
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from astra_async.report.entries import Entry
+    from astra_async.report.settings import ProblemInfo
     from astra_async.report.table import Cell
 
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class ProblemFacts:
     """One problem's row of the averages; None where nothing is known of it.
 
-    The last three are about solutions: of the reference where there is one, else of the models' answers.
+    The last three are of the reference's files that the project takes over: no model's answer is counted, for
+    every model writes another one.
     """
 
     main_skill: str = ""
@@ -67,51 +69,43 @@ def table_1(rows: Sequence[ProblemFacts]) -> Table:
             Column(name="paper", title="Paper (v1)", kind="number"),
         ),
         rows=cells,
-        notes=("Averages over the problems for which the quantity is known.",),
+        notes=tuple(_notes(rows)),
     )
 
 
-def facts_of(entries: Sequence[Entry]) -> list[ProblemFacts]:
-    """What a run knows of its problems; solutions are the models' samples that passed all tests."""
-    solved = _solved(entries)
+def _notes(rows: Sequence[ProblemFacts]) -> Iterator[str]:
+    yield "Averages over the problems for which the quantity is known."
+    known = sum(row.output_characters is not None for row in rows)
+    yield (
+        "Output characters, lines of code and modified files are those of the reference solution, which is "
+        f"known of {known} of {len(rows)} problems."
+    )
+
+
+def facts_of_all(entries: Sequence[Entry]) -> list[ProblemFacts]:
+    """What run.json tells of each problem, with the T that its samples were graded against."""
     totals = {
         problem: float(total)
         for entry in entries
         for problem, total in zip(entry.problem_ids, entry.totals, strict=True)
         if not np.isnan(total)
     }
-    return [
-        ProblemFacts(
-            main_skill=info.main_skill,
-            sub_skills=info.sub_skills,
-            tests=totals.get(problem),
-            input_files=info.input_files,
-            input_characters=info.input_characters,
-            statement_characters=info.statement_characters,
-            **dict(zip(_SOLUTION, solved.get(problem, (None, None, None)), strict=True)),
-        )
-        for problem, info in problem_infos(entries).items()
-    ]
+    return [facts_of(info, totals.get(problem)) for problem, info in problem_infos(entries).items()]
 
 
-_SOLUTION = ("output_characters", "lines_written", "files_changed")
-
-
-def _solved(entries: Sequence[Entry]) -> dict[str, tuple[float, float, float]]:
-    """Means of the perfect samples of each problem, over all entries."""
-    sums: dict[str, np.ndarray] = {}
-    for entry in entries:
-        for run, rows in entry.rows_by_run():
-            perfect = rows[rows["passed"] == rows["total"]]
-            for number in np.unique(perfect["problem"]).tolist():
-                mine = perfect[perfect["problem"] == number]
-                part = np.array([len(mine), *(mine[name].sum() for name in _SOLUTION)], dtype=float)
-                name = run.problems[number]
-                sums[name] = sums.get(name, np.zeros(4)) + part
-    return {
-        name: (float(part[1] / part[0]), float(part[2] / part[0]), float(part[3] / part[0]))
-        for name, part in sums.items()
-    }
+def facts_of(info: ProblemInfo, tests: float | None) -> ProblemFacts:
+    """One problem's row of the averages."""
+    return ProblemFacts(
+        main_skill=info.main_skill,
+        sub_skills=info.sub_skills,
+        tests=tests,
+        input_files=info.input_files,
+        input_characters=info.input_characters,
+        statement_characters=info.statement_characters,
+        output_characters=info.output_characters,
+        lines_written=info.lines_written,
+        files_changed=info.files_changed,
+    )
 
 
 def _average(values: Iterable[float | None]) -> float | None:

@@ -126,13 +126,18 @@ class Run:
 
     def problem_rows(self, problem: int, answer_format: Format | None = None) -> NDArray[np.void]:
         """The rows of one problem under all models, in one format or all."""
-        return np.concatenate(
+        cells = np.array(
             [
-                self.cell_rows(pair, problem)
+                pair * len(self.problems) + problem
                 for pair, (_, used) in enumerate(self.pairs)
                 if answer_format in (None, used)
-            ]
+            ],
+            dtype=np.int64,
         )
+        # gathered by index: concatenating structured arrays costs a hundred times as much for each part
+        places = [np.arange(self.bounds[cell], self.bounds[cell + 1]) for cell in cells]
+        gathered: NDArray[np.void] = self.rows[np.concatenate(places)]
+        return gathered
 
     def line(self, row: np.void) -> dict[str, Any]:
         """The whole result record of a row, read again from disk."""

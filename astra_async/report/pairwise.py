@@ -22,7 +22,7 @@ from astra_async.stats.paired import (
     equivalence,
     least_p,
     paired_t,
-    sign_flip,
+    sign_flips,
     verdict,
     wilcoxon,
 )
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.table import Cell, Kind
     from astra_async.stats.paired import Verdict
+
+    Values = tuple["Metric", Floats, Floats]  # of one metric, over the same problems
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
@@ -102,41 +104,24 @@ class Pair:
         return self.a.summary.complete and self.b.summary.complete
 
 
-def compare_values(metric: Metric, a: Floats, b: Floats, margin: float) -> Comparison:
-    """Every paired test of two aligned arrays over problems."""
-    test, n = paired_t(a, b), len(a)
-    effect = minimum_detectable_effect(n)
-    interval, inner = _intervals(metric, a, b)
-    mean_a, mean_b = (math.fsum(values) / n if n else None for values in (a, b))
-    return Comparison(
-        metric=metric,
-        n=n,
-        differing=int(np.count_nonzero(np.round(a - b, 12))),
-        a=mean_a,
-        b=mean_b,
-        difference=mean_a - mean_b if test and mean_a is not None and mean_b is not None else None,
-        interval=interval,
-        within_margin=inner is not None and -margin < inner[0] and inner[1] < margin,
-        sd=test.sd if test else None,
-        t=test.t if test else None,
-        p_t=test.p if test else None,
-        p_wilcoxon=wilcoxon(a, b) if test else None,
-        p_permutation=sign_flip(a, b) if test else None,
-        p_equivalence=equivalence(a, b, margin),
-        least_p=least_p(a, b),
-        smallest_effect=min(1.0, effect * test.sd) if test and effect is not None and test.sd else None,
-    )
+def compare_values(values: Sequence[Values], margin: float) -> list[Comparison]:
+    """Every paired test of aligned arrays over problems."""
+    flips = sign_flips([(a, b) for _, a, b in values])
+    return [_compared(each, p, margin) for each, p in zip(values, flips, strict=True)]
 
 
-def compare_entries(a: Entry, b: Entry, margin: float) -> Iterator[Comparison]:
-    """Two entries on every metric; SDs only over problems with the same k above 1: they depend on it."""
+def common_values(a: Entry, b: Entry) -> Iterator[Values]:
+    """The values of both on their common problems, by metric.
+
+    SDs only of problems with the same k above 1: they depend on it.
+    """
     places = _common(a, b)
     here, there = [one for one, _ in places], [other for _, other in places]
-    yield compare_values("mean_score", a.means[here], b.means[there], margin)
-    yield compare_values("pass_at_1", a.passes[here], b.passes[there], margin)
+    yield "mean_score", a.means[here], b.means[there]
+    yield "pass_at_1", a.passes[here], b.passes[there]
     same = [(one, other) for one, other in places if a.planned[one] == b.planned[other] > 1]
     here, there = [one for one, _ in same], [other for _, other in same]
-    yield compare_values("sd", a.sds[here], b.sds[there], margin)
+    yield "sd", a.sds[here], b.sds[there]
 
 
 def judge(family: Sequence[Comparison]) -> list[Judged]:
@@ -168,13 +153,18 @@ def judged_pairs(
     pairs: Sequence[Pair], margin: float = EQUIVALENCE_MARGIN
 ) -> Iterator[tuple[Metric, Pair, Judged]]:
     """Every pair on every metric, one Holm family for each metric and format."""
-    compared = [list(compare_entries(pair.a, pair.b, margin)) for pair in pairs]
-    for place, metric in enumerate(METRICS):
+    values = [(pair, each) for pair in pairs for each in common_values(pair.a, pair.b)]
+    compared = compare_values([each for _, each in values], margin)
+    for metric in METRICS:
         for shared in dict.fromkeys(pair.format for pair in pairs):
-            family = [number for number, pair in enumerate(pairs) if pair.format == shared]
-            found = judge([compared[number][place] for number in family])
-            for number, judged in zip(family, found, strict=True):
-                yield metric, pairs[number], judged
+            family = [
+                (pair, comparison)
+                for (pair, _), comparison in zip(values, compared, strict=True)
+                if pair.format == shared and comparison.metric == metric
+            ]
+            found = judge([comparison for _, comparison in family])
+            for (pair, _), judged in zip(family, found, strict=True):
+                yield metric, pair, judged
 
 
 def paired_table(
@@ -322,6 +312,32 @@ def _row(metric: Metric, pair: Pair, judged: Judged) -> tuple[Cell, ...]:
         c.smallest_effect,
         f"{'' if pair.complete else '~'}{said(judged, (pair.a_name, pair.b_name))}",
         judged.why,
+    )
+
+
+def _compared(values: Values, p_permutation: float | None, margin: float) -> Comparison:
+    metric, a, b = values
+    test, n = paired_t(a, b), len(a)
+    effect = minimum_detectable_effect(n)
+    interval, inner = _intervals(metric, a, b)
+    mean_a, mean_b = (math.fsum(values) / n if n else None for values in (a, b))
+    return Comparison(
+        metric=metric,
+        n=n,
+        differing=int(np.count_nonzero(np.round(a - b, 12))),
+        a=mean_a,
+        b=mean_b,
+        difference=test.difference if test else None,
+        interval=interval,
+        within_margin=inner is not None and -margin < inner[0] and inner[1] < margin,
+        sd=test.sd if test else None,
+        t=test.t if test else None,
+        p_t=test.p if test else None,
+        p_wilcoxon=wilcoxon(a, b) if test else None,
+        p_permutation=p_permutation if test else None,
+        p_equivalence=equivalence(a, b, margin),
+        least_p=least_p(a, b),
+        smallest_effect=min(1.0, effect * test.sd) if test and effect is not None and test.sd else None,
     )
 
 

@@ -30,6 +30,9 @@ class ProblemInfo:
     statement_characters: int | None = None
     input_files: int | None = None
     input_characters: int | None = None
+    output_characters: int | None = None  # this and the next two are the reference's
+    lines_written: int | None = None
+    files_changed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
         samples=int(record["samples"]),
         models={str(model["name"]): _scalars(model) for model in record["models"]},
         formats=tuple(record["formats"]),
-        problems={name: _problem(name, problem) for name, problem in record["problems"].items()},
+        problems={name: problem_info(name, problem) for name, problem in record["problems"].items()},
         simulated=bool(record.get("simulated", False)),
         parent=None if parent is None else _parent(parent),
         fingerprints={
@@ -86,7 +89,9 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
     )
 
 
-def _problem(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
+def problem_info(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
+    """One problem's description, as run.json has it."""
+    reference = record.get("reference") or {}
     return ProblemInfo(
         id=problem_id,
         name=record.get("name") or "",
@@ -96,6 +101,9 @@ def _problem(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
         statement_characters=record.get("statement_characters"),
         input_files=record.get("input_files"),
         input_characters=record.get("input_characters"),
+        output_characters=reference.get("output_characters"),
+        lines_written=reference.get("lines_written"),
+        files_changed=reference.get("files_changed"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.report.table import Column, Table
 from astra_async.stats.intervals import total_interval
-from astra_async.stats.paired import ALPHA, paired_t, sign_flip
+from astra_async.stats.paired import ALPHA, paired_t, sign_flips
 from astra_async.stats.several import benjamini_hochberg
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
     Benjamini-Hochberg over all such tests of this table: there the win means little.
     """
     found = list(_contests(skills))
-    adjusted = iter(benjamini_hochberg([p for contest in found for p in contest.p_values]).tolist())
+    adjusted = iter(benjamini_hochberg(_p_values(found)).tolist())
     rows = []
     for contest in found:
         close = [
@@ -184,7 +184,6 @@ class _Contest:
     best: SkillScore
     winners: tuple[str, ...]
     rivals: tuple[SkillScore, ...]
-    p_values: tuple[float, ...]
 
 
 def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
@@ -206,15 +205,22 @@ def _contest(skill: Skill, scores: Sequence[SkillScore]) -> _Contest:
         best=best,
         winners=tuple(score.entry.label for score in tied),
         rivals=tuple(rivals),
-        p_values=tuple(_p_of_difference(best, rival, skill.problems) for rival in rivals),
     )
 
 
-def _p_of_difference(best: SkillScore, rival: SkillScore, problems: Sequence[str]) -> float:
-    """The larger p of the paired t-test and the sign flips, which take six problems to reach 5 %."""
-    a, b = (score.entry.means[_places(score.entry, problems)] for score in (best, rival))
-    test, flips = paired_t(a, b), sign_flip(a, b)
-    return max(test.p, flips) if test and test.p is not None and flips is not None else 1.0
+def _p_values(contests: Sequence[_Contest]) -> list[float]:
+    """For each rival of each best the larger p of t-test and sign flips, which take six problems for 5 %."""
+    pairs = [
+        (
+            contest.best.entry.means[_places(contest.best.entry, contest.skill.problems)],
+            rival.entry.means[_places(rival.entry, contest.skill.problems)],
+        )
+        for contest in contests
+        for rival in contest.rivals
+    ]
+    tests = zip(pairs, sign_flips(pairs), strict=True)
+    found = ((paired_t(a, b), flips) for (a, b), flips in tests)
+    return [max(t.p, flips) if t and t.p is not None and flips is not None else 1.0 for t, flips in found]
 
 
 def _names(info: ProblemInfo, kind: SkillKind) -> tuple[str, ...]:

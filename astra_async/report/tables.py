@@ -166,7 +166,7 @@ def _problems_section(entries: Sequence[Entry]) -> Section:
         name="problems",
         title="Problems and samples",
         text="Each cell of the map is one sample: the share of its tests that passed.",
-        tables=(problems_table(entries), dataset.table_1(dataset.facts_of(entries))),
+        tables=(problems_table(entries), dataset.table_1(dataset.facts_of_all(entries))),
     )
 
 

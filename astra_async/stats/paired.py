@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ FEWEST = 6  # problems that differ: 2 / 2^6 is the first p of the sign-flip test
 _EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
 _EXACT_RANKS = 50  # up to this many untied differences, Wilcoxon's exact distribution is used
 _SAMPLED_FLIPS = 20_000
+_CHUNK = 2_000  # patterns multiplied at a time: a thousand problems would take 160 MB at once
 _DIGITS = 12  # quotients that are equal must also compare equal: differences are rounded to so many
 
 
@@ -72,12 +72,20 @@ def sign_flip(a: ArrayLike, b: ArrayLike, seed: int = 0) -> float | None:
     Exact (all 2^n patterns) up to 16 non-zero differences; else 20,000 random patterns from a fixed
     seed, p = (1 + as extreme) / (1 + patterns), Phipson and Smyth (2010).
     """
-    d = _differences(a, b)
-    if len(d) == 0:
-        return None
-    if np.count_nonzero(d) <= _EXACT_FLIPS:
-        return _all_flips(d)
-    return (1 + int(_as_extreme(_signs(len(d), seed) @ d, d).sum())) / (1 + _SAMPLED_FLIPS)
+    return sign_flips([(a, b)], seed)[0]
+
+
+def sign_flips(pairs: Sequence[tuple[ArrayLike, ArrayLike]], seed: int = 0) -> list[float | None]:
+    """`sign_flip` of each pair; those with the same number of problems share their random patterns."""
+    differences = [_differences(a, b) for a, b in pairs]
+    found = [_all_flips(d) if len(d) and np.count_nonzero(d) <= _EXACT_FLIPS else None for d in differences]
+    sampled = [place for place, p in enumerate(found) if p is None and len(differences[place])]
+    for n in {len(differences[place]) for place in sampled}:
+        places = [place for place in sampled if len(differences[place]) == n]
+        extreme = _sampled_flips(np.column_stack([differences[place] for place in places]), seed)
+        for place, count in zip(places, extreme.tolist(), strict=True):
+            found[place] = (1 + count) / (1 + _SAMPLED_FLIPS)
+    return found
 
 
 def wilcoxon(
@@ -162,11 +170,15 @@ def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     return rounded
 
 
-@lru_cache(maxsize=2)
-def _signs(n: int, seed: int) -> NDArray[np.float64]:
-    """20,000 random sign patterns: kept, for all pairs of models have the same number of problems."""
-    coins = np.random.default_rng(seed).integers(0, 2, size=(_SAMPLED_FLIPS, n))
-    return np.where(coins == 1, 1.0, -1.0)
+def _sampled_flips(d: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+    """How many of the random patterns are as extreme as the observed one, for each column of differences."""
+    rng = np.random.default_rng(seed)
+    counts = np.zeros(d.shape[1], dtype=np.int64)
+    for start in range(0, _SAMPLED_FLIPS, _CHUNK):
+        patterns = min(_CHUNK, _SAMPLED_FLIPS - start)
+        signs = np.where(rng.integers(0, 2, size=(patterns, len(d))) == 1, 1.0, -1.0)
+        counts += _as_extreme(signs @ d, d).sum(axis=0)
+    return counts
 
 
 def _all_flips(d: NDArray[np.float64]) -> float:
@@ -178,7 +190,7 @@ def _all_flips(d: NDArray[np.float64]) -> float:
 
 
 def _as_extreme(sums: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which sums are at least as far from 0 as the observed one, up to rounding."""
-    tolerance = 1e-9 * float(np.abs(d).sum())
-    extreme: NDArray[np.bool_] = np.abs(sums) >= abs(float(d.sum())) - tolerance
+    """Which sums are at least as far from 0 as the observed one of their column, up to rounding."""
+    tolerance = 1e-9 * np.abs(d).sum(axis=0)
+    extreme: NDArray[np.bool_] = np.abs(sums) >= np.abs(d.sum(axis=0)) - tolerance
     return extreme

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def judged(a: Sequence[float], b: Sequence[float], *, margin: float = 0.02) -> Judged:
-    return judge([compare_values("mean_score", np.array(a), np.array(b), margin)])[0]
+    return judge(compare_values([("mean_score", np.array(a), np.array(b))], margin))[0]
 
 
 def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], total: int = 4) -> Report:
@@ -83,7 +83,7 @@ def test_only_problems_that_differ_count() -> None:
 
 def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
     a, b = np.array([0.9, 1.0, 0.95, 0.9, 1.0, 0.97]), np.array([0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
-    found = judge([compare_values("mean_score", a, b, 0.02)] * 28)
+    found = judge(compare_values([("mean_score", a, b)] * 28, 0.02))
     assert {each.verdict for each in found} == {"inconclusive"}
     assert found[0].why.endswith("among 28 comparisons")
 
