@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # What tells of a tool, in commands and manifests; what it brings along; whether it runs tests.
 _SIGNS = {
-    "jest": r"\bjest\b|react-scripts|@vue/cli-plugin-unit-jest|ng test",
+    "jest": r"\bjest\b(?!-dom|-axe)|react-scripts|@vue/cli-plugin-unit-jest|ng test",
     "vitest": r"\bvitest\b",
     "mocha": r"\bmocha\b",
     "karma": r"\bkarma\b|\bng test\b|build-angular",
@@ -31,7 +31,7 @@ _SIGNS = {
     "unittest": r"\bunittest\b|\bxmlrunner\b|manage\.py|\bdjango\b",
     "rspec": r"\brspec\b",
     "minitest": r"\bminitest\b|\brails\s+test\b|\bruby\b[^\n]{0,200}\btest",
-    "junit": r"\bjunit\b|jupiter|\bmvnw?\b|gradle|surefire",
+    "junit": r"(?<![-=])\bjunit\b(?!\.xml|-reporter)|jupiter|\bmvnw?\b|gradle|surefire",
     "testng": r"\btestng\b",
     "phpunit": r"\bphpunit\b|\bpest\b|\bcodecept",
     "dotnet": r"\bdotnet\b|\bxunit\b|\bnunit\b",
