@@ -26,11 +26,12 @@ Style = Literal["live", "lines", "json"]
 _REDRAW_S = 0.5
 _LINE_S = 60.0
 _MINUTE_S, _HOUR_S = 60, 3600
-_LEAST_NAME = 12
+_LEAST_NAME = 24  # characters of a model's name that outrank a number
 _LEAST_STATE = 24
 _KEPT_MESSAGES = 50
 _LEAST_BAR = 10
 # Which numbers give way first on a narrow terminal; samples and score always stay.
+_LIVE = ("calls", "429")  # what a run that has ended does not have
 _OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost")
 
 
@@ -106,7 +107,7 @@ class Screen:
         head = [_bar(self._view, width), *_packed(list(_facts(self._view, live=self._live)), width)]
         tail = [f"last: {self._view.last}"] if self._view.last else []
         room = max(1, console.height - len(head) - len(tail) - 2)
-        for text in (*head, *_models(self._view.models, width, room), *tail):
+        for text in (*head, *_models(self._view.models, width, room, live=self._live), *tail):
             shown = Text(harmless(text), no_wrap=True, overflow="ellipsis")
             shown.truncate(width, overflow="ellipsis")
             yield shown
@@ -199,17 +200,17 @@ def _packed(parts: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _models(rows: Sequence[ModelView], width: int, room: int) -> list[str]:
+def _models(rows: Sequence[ModelView], width: int, room: int, *, live: bool) -> list[str]:
     """A table of models and formats: as many columns as the width allows, as many rows as the height does."""
     cells = [_cells(row) for row in rows]
-    names = [name for name in cells[0] if name != "model"] if cells else []
+    names = [name for name in cells[0] if name != "model" and (live or name not in _LIVE)] if cells else []
     widths = {name: max(len(name), *(len(row[name]) for row in cells)) for name in names}
+    longest = max((len(row["model"]) for row in cells), default=0)
     for name in _OPTIONAL:
-        if _LEAST_NAME + sum(widths[each] + 2 for each in names) > width:
+        if min(longest, _LEAST_NAME) + sum(widths[each] + 2 for each in names) > width and name in names:
             names.remove(name)
     numbers = sum(widths[name] + 2 for name in names)
-    longest = max((len(row["model"]) for row in cells), default=0)
-    name_width = max(_LEAST_NAME, min(longest, width - numbers))
+    name_width = max(1, min(longest, width - numbers))
     left = width - name_width - numbers - 2
     state_width = left if left >= _LEAST_STATE else 0
     lines = [_line({name: name for name in ("model", *names)}, names, widths, name_width)]

@@ -164,6 +164,7 @@ def view_of_directory(path: Path) -> View:
         planned=planned,
         answered=max(len(answered), final),
         final=final,
+        graded=bool(times) or not answered,
         missing=_missing(events, {key for key in answered if key}),
         tests_per_minute=per_minute,
         elapsed_s=seconds,
@@ -234,7 +235,7 @@ def _said(event: Mapping[str, Any] | None) -> str:
     seconds = _seconds(str(event.get("at", "")))
     clock = f"{datetime.fromtimestamp(seconds, UTC).astimezone():%H:%M:%S} " if seconds is not None else ""
     who = event.get("model") or event.get("pool") or event.get("problem_id") or ""
-    detail = " ".join(str(event.get("detail") or "").split())
+    detail = " ".join(str(event.get("detail") or "").split()).removeprefix(f"{who}: ")
     return f"{clock}{event.get('kind', '')} {who}: {detail}".replace("_", " ", 1).rstrip(": ")
 
 
@@ -294,6 +295,6 @@ def _why(state: PoolState) -> str:
     if not (state.in_flight or state.waiting):
         return ""
     rate = f", {state.tokens_per_minute / 1000:.0f}k tokens/min" if state.calls_ok else ""
-    buckets = ", ".join(f"{bucket.dimension} {bucket.level:,.0f}" for bucket in state.buckets)
+    buckets = ", ".join(f"{bucket.dimension} {max(0.0, bucket.level):,.0f}" for bucket in state.buckets)
     levels = f" ({buckets})" if buckets else ""
     return (f"waits for {state.held_by}{levels}" if state.held_by else "running") + rate
