@@ -159,6 +159,7 @@ class RunDirectory:
         record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         line = encode(record)
+        self.recorded_usd[key.model] += completion.cost_usd or 0.0
         try:
             self.answered[key] = self._append_answer(line)
         except StorageError:
@@ -197,6 +198,8 @@ class RunDirectory:
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
         self.last_event = {"at": now_utc(), "kind": kind, **named, **details}
         line = encode(self.last_event)
+        if key:
+            self.recorded_usd[key.model] += details.get("cost_usd") or 0.0
         try:
             self._events.append_line(line)
         except StorageError as error:
