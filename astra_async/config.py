@@ -78,7 +78,9 @@ class Options:
     budget_usd: Annotated[float | None, Gt(0), Setting("Stop before this sum is passed.", "USD")] = None
     seed: Annotated[int | None, Setting("Sent to the model, a different one for each sample.", "N")] = None
     image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
-    canary: Annotated[Canary, Setting("Which samples a test that must fail is run against.")] = "suspicious"
+    canary: Annotated[Canary, Setting("Which samples are tried by a twin of their tests, made to fail.")] = (
+        "suspicious"
+    )
     reuse_identical: Annotated[
         bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
     ] = False
