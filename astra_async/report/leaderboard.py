@@ -234,8 +234,10 @@ def _against_best(
 ) -> str:
     """What the comparison with the first entry of the same format has shown."""
     best = next(each for each in ranked if each.format == entry.format)
+    rivals = [each for each in ranked if each.format == entry.format and each.summary.valid]
     if entry is best:
-        return "best" if sum(each.format == entry.format for each in ranked) > 1 else ""
+        sure = all(each.summary.complete for each in rivals)
+        return ("best" if sure else "best of the complete") if len(rivals) > 1 else ""
     found = (
         j for metric, pair, j in compared if metric == "mean_score" and pair.a is best and pair.b is entry
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 from browser import PROGRAM, Tab, open_tab
 from made_runs import Made, made_problems, write_run
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine")
 
+ESCAPES = (
+    "\x1b[1m\x1b[31mFAIL\x1b[39m\x1b[22m App.test.js\r\n"
+    "\x1b[38;5;208morange\x1b[0m \x1b[48;2;1;2;3mpaper\x1b[m"
+    "\x1b]0;owned\x07\x1b[2J\x1b[H<img src=x onerror=alert(1)>\x1b[32m\u202etxt.exe\x1b"
+)
 MADE = Made(
     skill={"alpha": 0.9, "beta": 0.6},
     formats=("xml", "json"),
@@ -29,6 +36,11 @@ MADE = Made(
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = write_run(tmp_path_factory.mktemp("browser") / "run", MADE)
+    results = directory / "results.jsonl"
+    lines = [orjson.loads(line) for line in results.read_bytes().splitlines()]
+    for line in lines:
+        line["output_tail"] = line["output_tail"] and ESCAPES
+    results.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return write_report([directory], directory / "report").index
 
 
@@ -104,5 +116,139 @@ def test_nothing_is_wider_than_a_narrow_window(index: Path, tmp_path: Path) -> N
     async def steps(tab: Tab) -> None:
         await tab.screenshot(tmp_path / "narrow.png", width=380, height=800)
         assert await tab.run("document.documentElement.scrollWidth") <= 380
+
+    browse(index, tmp_path / "profile", steps)
+
+
+def test_a_programs_output_has_its_colours_and_nothing_else_that_a_terminal_obeys(
+    index: Path, tmp_path: Path
+) -> None:
+    async def steps(tab: Tab) -> None:
+        failed = "[...document.querySelectorAll('#map a')].find((cell) => /, tests_failed$/.test(cell.title))"
+        await tab.run(f"{failed}.click()")
+        await tab.until("document.querySelector('#sample pre.terminal')")
+        shown = await tab.run("document.querySelector('#sample pre.terminal').textContent")
+        assert shown == "FAIL App.test.js\norange paper<img src=x onerror=alert(1)><U+202E>txt.exe"
+        spans = await tab.run(
+            "[...document.querySelectorAll('#sample pre.terminal span')].map((span) =>"
+            " [span.textContent, span.className, span.style.color, span.style.backgroundColor])"
+        )
+        assert spans == [
+            ["FAIL", "bold ink-1", "", ""],
+            ["orange", "", "rgb(255, 135, 0)", ""],
+            ["paper", "", "", "rgb(1, 2, 3)"],
+            ["<U+202E>txt.exe", "ink-2", "", ""],
+        ]
+        assert await tab.run("document.querySelectorAll('#sample img').length") == 0
+
+    browse(index, tmp_path, steps)
+
+
+def type_into_search(text: str) -> str:
+    return (
+        f"{{ const search = document.getElementById('search'); search.value = '{text}';"
+        " search.dispatchEvent(new Event('input')) }"
+    )
+
+
+def test_search_leaves_the_rows_with_that_text(index: Path, tmp_path: Path) -> None:
+    async def steps(tab: Tab) -> None:
+        await tab.run(type_into_search("p03"))
+        for table in ("#map", "#matrix", "#table-problems"):
+            rows = f"[...document.querySelectorAll('{table} tbody tr')].filter((row) => !row.hidden)"
+            found = await tab.run(f"{rows}.map((row) => row.textContent)")
+            assert found, table
+            assert all("p03" in row for row in found), table
+        assert await tab.run("document.getElementById('costs').hidden")
+        await tab.run(type_into_search(""))
+        assert not await tab.run(
+            "[...document.querySelectorAll('tbody tr, section')].some((item) => item.hidden)"
+        )
+
+    browse(index, tmp_path, steps)
+
+
+def test_search_finds_the_samples_whose_answer_has_the_text(index: Path, tmp_path: Path) -> None:
+    async def steps(tab: Tab) -> None:
+        await tab.run(type_into_search("<solution>beta p04 1"))
+        await tab.run("document.getElementById('search-inside').click()")
+        await tab.until("document.querySelectorAll('#search-hits a').length === 2")
+        hits = await tab.run(
+            "[...document.querySelectorAll('#search-hits a')].map((link) => link.textContent)"
+        )
+        assert sorted(hits) == ["beta (json) · p04 · sample 1", "beta (xml) · p04 · sample 1"]
+        await tab.run("document.querySelector('#search-hits a').click()")
+        await tab.until("document.getElementById('sample').textContent.includes('<solution>beta p04 1')")
+
+    browse(index, tmp_path, steps)
+
+
+def test_the_matrix_has_a_cell_for_each_problem_and_model_and_leads_to_its_samples(
+    index: Path, tmp_path: Path
+) -> None:
+    async def steps(tab: Tab) -> None:
+        assert await tab.run("document.querySelectorAll('#matrix tbody a').length") == 5 * 4
+        await tab.run(
+            "{ const order = document.getElementById('matrix-order'); order.value = 'hard';"
+            " order.dispatchEvent(new Event('change')) }"
+        )
+        means = await tab.run(
+            "[...document.querySelectorAll('#matrix tbody tr')].map((row) => [...row.querySelectorAll('a')]"
+            ".reduce((sum, cell) => sum + Number(cell.textContent), 0))"
+        )
+        assert len(means) == 5
+        assert all(first <= second + 4 for first, second in pairwise(means))  # shown rounded to 1 %
+        await tab.run("document.querySelector('#matrix tbody tr td:nth-child(4) a').click()")
+        assert await tab.run("document.querySelector('#map caption').textContent") == "beta (xml)"
+
+    browse(index, tmp_path, steps)
+
+
+def test_the_first_screen_answers_and_its_data_is_one_click_away(index: Path, tmp_path: Path) -> None:
+    async def steps(tab: Tab) -> None:
+        await tab.screenshot(tmp_path / "wide.png", width=1400, height=900)
+        bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
+        assert await tab.run(bottom.format(".conclusions")) < 450
+        assert await tab.run(bottom.format("#table-leaderboard tbody tr:last-child")) < 900
+        links = await tab.run(
+            "[...document.querySelectorAll('a.csv, footer a')].map((a) => a.getAttribute('href'))"
+        )
+        assert {"leaderboard.csv", "pairwise.csv", "problems.csv", "runs.csv", "report.json"} <= set(links)
+        assert all((index.parent / link).is_file() for link in links)
+
+    browse(index, tmp_path / "profile", steps)
+
+
+def test_a_phone_shows_what_matters_without_scrolling_sideways(index: Path, tmp_path: Path) -> None:
+    async def steps(tab: Tab) -> None:
+        await tab.screenshot(tmp_path / "phone.png", width=390, height=844)
+        assert await tab.run("document.documentElement.scrollWidth") <= 390
+        right = await tab.run(
+            "[...document.querySelectorAll('#table-leaderboard td[data-label]')].map((cell) =>"
+            " cell.getBoundingClientRect().right)"
+        )
+        assert right
+        assert max(right) <= 390
+        letters = await tab.run(
+            "[...document.querySelectorAll('svg.plot text')].map((text) =>"
+            " text.getBoundingClientRect().height)"
+        )
+        assert min(letters) >= 9
+
+    browse(index, tmp_path / "profile", steps)
+
+
+def test_on_paper_nothing_is_cut_and_no_figure_is_torn(index: Path, tmp_path: Path) -> None:
+    async def steps(tab: Tab) -> None:
+        await tab.call("Emulation.setEmulatedMedia", media="print")
+        await tab.screenshot(tmp_path / "print.png", width=1030, height=700)  # A4 across, 12 mm margins
+        wide = await tab.run(
+            "[...document.querySelectorAll('table.data')].filter((table) => table.checkVisibility() &&"
+            " table.getBoundingClientRect().right > 1030).map((table) => table.id)"
+        )
+        assert wide == []
+        for what in ("figure", "table.data tr"):
+            rule = f"getComputedStyle(document.querySelector('{what}')).breakInside"
+            assert await tab.run(rule) == "avoid", what
 
     browse(index, tmp_path / "profile", steps)

@@ -13,7 +13,7 @@ const CONTROL = new RegExp(
 const MOST_SPANS = 20_000;
 
 const lines = (text) => String(text).replaceAll("\r\n", "\n").replaceAll("\r", "\n");
-const visible = (control) => (control.charCodeAt(0) > 0x9f ? `‹U+${control.charCodeAt(0).toString(16).toUpperCase()}›` : "");
+const visible = (control) => (control.charCodeAt(0) > 0x9f ? `<U+${control.charCodeAt(0).toString(16).toUpperCase()}>` : "");
 const plain = (text) => lines(text).replace(CONTROL, visible);
 
 /** A colour of the 256 of a terminal: a class for the first 16, else a CSS colour. */
