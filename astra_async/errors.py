@@ -53,6 +53,10 @@ class UsageError(AstraError):
     """The call, the configuration or the data is wrong; nothing was changed."""
 
 
+class IncompleteRun(UsageError):  # noqa: N818 - a state of the run
+    """A headline was asked of a run whose planned samples have not all a result."""
+
+
 class ConfigError(UsageError):
     """An option or a TOML setting is unknown, malformed or contradicts another."""
 

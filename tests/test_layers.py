@@ -27,7 +27,7 @@ LAYERS = {
     },
     "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "running.log"},
     "stages": {"problems.prepare", "answers.lenient", "testing", "integrity.trials", "images", "simulate"},
-    "run": {"asking", "running"},
+    "run": {"asking", "running", "export"},
     "top": {"cli", "__main__", ""},
 }
 # Settings are resolved by what the providers know of their models, without any request.

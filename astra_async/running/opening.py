@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from astra_async.metrics import Metrics
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-    from astra_async.types import Problem
+    from astra_async.types import Problem, Result
 
     Say = Callable[[str], None]
 
@@ -72,8 +72,11 @@ async def open_run(
     generate_only: bool = False,
     say: Say = lambda _: None,
     on_directory: Callable[[RunDirectory], None] = lambda _: None,
+    on_result: Callable[[Result], None] = lambda _: None,
 ) -> AsyncIterator[OpenRun]:
     """Open the run directory `config.out` and all that its run needs; `on_directory` gets it once it is ours.
+
+    `on_result` gets every final line as it is recorded.
 
     A call that is refused, or stopped, before anything was asked leaves nothing behind.
 
@@ -92,6 +95,7 @@ async def open_run(
         async with _open_rooms(
             config, directory, recorded, problems=problems, docker=not generate_only, say=say
         ) as run:
+            run.runner.on_result = on_result
             yield run
     except (AstraError, asyncio.CancelledError):
         directory.discard_if_unused()

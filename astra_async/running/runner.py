@@ -32,7 +32,7 @@ from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reaso
 from astra_async.testing.verdict import limits_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from astra_async.metrics import Metrics
     from astra_async.running.directory import RunDirectory
@@ -54,6 +54,7 @@ class Runner:
         stopping: set once `stop` was called.
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
+        on_result: gets every final line once it is recorded; what it raises ends the run.
     """
 
     def __init__(
@@ -73,10 +74,12 @@ class Runner:
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
+        self.on_result: Callable[[Result], None] = lambda _: None
         self.turns = FairTurns(workshop.at_once if workshop else 1)
         self._workshop = workshop
         self._rooms = Rooms(directory=directory, asking=asking, workshop=workshop)
         self._missing: set[SampleKey] = set()
+        self._listener_error: Exception | None = None
 
     async def run(self) -> None:
         """Bring about the plan, or as much of it as can be.
@@ -98,6 +101,8 @@ class Runner:
         await self.publish()
         if self.fatal:
             raise self.fatal
+        if self._listener_error:
+            raise self._listener_error
         self._check_invariant()
 
     def stop(self) -> None:
@@ -209,6 +214,12 @@ class Runner:
             status=result.status,
             failure=result.failure,
         )
+        if self._listener_error is None:
+            try:
+                self.on_result(result)
+            except Exception as error:  # noqa: BLE001 - the listener's own: raised when the run has come to its end
+                self._listener_error = error
+                self.stop()
 
     def _bury(self, model: str, error: PoolUnusable) -> None:
         if model not in self.dead:

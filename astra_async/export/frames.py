@@ -1,0 +1,351 @@
+"""A run directory as pandas frames: typed columns, missing samples as NaN and never as 0.
+
+pandas is an extra: `pip install 'astra_async[pandas]'`. Every frame of a table is that table's CSV file,
+column for column; nothing is computed a second time here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from astra_async.errors import IncompleteRun, UsageError
+from astra_async.report import build_report, compare_runs
+from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS
+from astra_async.report.table import csv_header, csv_row
+from astra_async.running.directory import completion_from, stored_prompt
+from astra_async.running.log import decode, scan
+from astra_async.types import SampleKey
+from astra_async.types.records import Flaw, read_key, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pandas as pd
+
+    from astra_async.report.load import Run
+    from astra_async.report.table import Table
+    from astra_async.report.tables import Report
+    from astra_async.types import Completion, Format
+
+    Key = SampleKey | tuple[str, Format, str, int]
+
+_COUNTS = (
+    *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
+    *("lines_written", "extra_tests", "dropped", "trial_left_out"),
+)
+_NUMBERS = (
+    *("exit_code", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd"),
+    *("ttft_s", "latency_s", "test_s", "trial_s"),
+)
+_FLAGS = ("timed_out", "reused", "cost_estimated")
+_TEXTS = {"repairs": "repairs", "suspicions": "suspicions", "prompt_sha256": "prompt", "image_id": "image"}
+_NAMES: dict[str, tuple[str, Sequence[str | None]]] = {
+    "status": ("status", STATUSES),
+    "failure": ("failure", FAILURES),
+    "finish_reason": ("finish", FINISHES),
+    "trial": ("trial", TRIALS),
+}
+_KINDS = {"text": "string", "count": "Int64"}
+
+
+def load(*directories: str | Path, provisional: bool = False) -> Loaded:
+    """Open one or several run directories, also one that is still being written.
+
+    Args:
+        directories: several give every frame of samples a column `directory`.
+        provisional: hand out headlines of an incomplete run; without it they raise.
+
+    Raises:
+        UsageError: no run directory, or pandas is not installed.
+        ConflictError: two lines of one contradict each other.
+    """
+    if not directories:
+        raise UsageError("load() needs a run directory")
+    _pandas()
+    paths = tuple(Path(directory) for directory in directories)
+    return Loaded(build_report(paths), provisional=provisional)
+
+
+def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
+    """Compare run B against A, paired over problems; every difference is B - A.
+
+    Raises UsageError when nothing can be paired, else as `load`.
+    """
+    found = compare_runs(_one(a), _one(b))
+    return Compared(
+        conclusions=found.conclusions,
+        overall=frame(found.overall),
+        problems=frame(found.problems),
+        changed=frame(found.changed),
+        warnings=found.warnings,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two runs compared: in sentences, over all problems, problem by problem, and verdicts that changed.
+
+    `changed` has rows only where both graded the same solutions (a regrade).
+    """
+
+    conclusions: tuple[str, ...]
+    overall: pd.DataFrame
+    problems: pd.DataFrame
+    changed: pd.DataFrame
+    warnings: tuple[str, ...]
+
+
+class Loaded:
+    """Loaded runs. Frames are made when they are first asked for, and kept.
+
+    Attributes:
+        directories: where the runs lie.
+        report: every table as the report has it.
+        warnings: what was not believed of the records, a line each.
+    """
+
+    def __init__(self, report: Report, *, provisional: bool = False) -> None:
+        self.report = report
+        self.directories = tuple(run.directory for run in report.runs)
+        self.warnings = report.warnings
+        self._provisional = provisional
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned sample has a result."""
+        return self.report.complete
+
+    @property
+    def conclusions(self) -> tuple[str, ...]:
+        """What the run shows, in sentences."""
+        return self.report.conclusions
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of all tables of the report; `table(name)` gives one."""
+        return tuple(self.report.data())
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the report, equal to its CSV file. Raises UsageError for an unknown name."""
+        try:
+            return frame(self.report.data()[name])
+        except KeyError:
+            raise UsageError(f"no table {name!r}; there are: {', '.join(self.tables)}") from None
+
+    @cached_property
+    def leaderboard(self) -> pd.DataFrame:
+        """A row for each model and format: scores, pass@1 (fractions), SD, intervals, tokens, dollars.
+
+        Raises IncompleteRun unless every planned sample has a result, or `load(..., provisional=True)`.
+        """
+        self._demand_all()
+        return self.table("leaderboard")
+
+    @cached_property
+    def problems(self) -> pd.DataFrame:
+        """A row for each model, format and problem; what is missing is counted there."""
+        return self.table("problems")
+
+    def pairwise(self) -> pd.DataFrame:
+        """Every pair of models on the same problems: differences, intervals, tests, verdicts.
+
+        Raises IncompleteRun as `leaderboard`.
+        """
+        self._demand_all()
+        return self.table("pairwise")
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """A row for each planned sample, sorted by model, format, problem and sample.
+
+        A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
+        `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
+        """
+        frames = [_samples_of(run) for run in self.report.runs]
+        return self._with_directory(frames)
+
+    @cached_property
+    def tests(self) -> pd.DataFrame:
+        """A row for each expected test of each sample: `test` is its name, `outcome` what became of it."""
+        return self._with_directory([_tests_of(run) for run in self.report.runs])
+
+    def answer(
+        self, key: SampleKey | tuple[str, str, str, int], directory: str | Path | None = None
+    ) -> Completion:
+        """The recorded answer of a sample, read from disk.
+
+        `key` is (model, format, problem_id, sample); `directory` says which run where several are loaded.
+        Raises UsageError when there is none.
+        """
+        wanted = SampleKey(*key)
+        path = self._directory(directory)
+        place = self._answers(path).get(wanted)
+        if place is None:
+            raise UsageError(f"{path}: no answer of {wanted} is recorded")
+        with (path / "completions.jsonl").open("rb") as stream:
+            stream.seek(place[0])
+            return completion_from(decode(stream.read(place[1])))
+
+    def prompt(self, sha256: str, directory: str | Path | None = None) -> str:
+        """The text of a prompt by its `prompt_sha256`. Raises UsageError when it is not there."""
+        path = self._directory(directory)
+        text = stored_prompt(path, sha256)
+        if text is None:
+            raise UsageError(f"{path}: no prompt {sha256} is stored")
+        return text
+
+    def __repr__(self) -> str:
+        planned = sum(len(run.rows) + len(run.missing) for run in self.report.runs)
+        there = sum(len(run.rows) for run in self.report.runs)
+        where = ", ".join(map(str, self.directories))
+        return f"<{where}: {there} of {planned} samples{'' if self.complete else ', incomplete'}>"
+
+    def _demand_all(self) -> None:
+        missing = sum(len(run.missing) for run in self.report.runs)
+        if not (self.complete or self._provisional):
+            raise IncompleteRun(
+                f"{missing} planned samples have no result: headlines would be of another run. Run the same"
+                " command again, or load(..., provisional=True) to see what there is"
+            )
+
+    def _directory(self, directory: str | Path | None) -> Path:
+        if directory is not None:
+            return Path(directory)
+        if len(self.directories) > 1:
+            raise UsageError("several runs are loaded: say which with directory=")
+        return self.directories[0]
+
+    @cached_property
+    def _indexes(self) -> dict[Path, dict[SampleKey, tuple[int, int]]]:
+        return {}
+
+    def _answers(self, directory: Path) -> dict[SampleKey, tuple[int, int]]:
+        """Where each answer stands in completions.jsonl: (offset, length)."""
+        if directory not in self._indexes:
+            self._indexes[directory] = dict(_places(directory / "completions.jsonl"))
+        return self._indexes[directory]
+
+    def _with_directory(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        if len(frames) == 1:
+            return frames[0]
+        pd = _pandas()
+        whole = pd.concat(dict(zip(map(str, self.directories), frames, strict=True)), names=["directory"])
+        for name in ("model", "format", "problem_id"):
+            whole[name] = whole[name].astype("category")
+        return whole.reset_index(level="directory").reset_index(drop=True)
+
+
+def frame(table: Table) -> pd.DataFrame:
+    """A table with typed columns: text, whole numbers and fractions, empty cells as NA."""
+    pd = _pandas()
+    rows = [csv_row(row, table.columns) for row in table.rows]
+    whole = pd.DataFrame(rows, columns=csv_header(table.columns), dtype=object)
+    for column in table.columns:
+        for name in csv_header((column,)):
+            worded = any(isinstance(value, str) for value in whole[name])  # such as "not labelled"
+            whole[name] = whole[name].astype("string" if worded else _KINDS.get(column.kind, "Float64"))
+    return whole
+
+
+def _samples_of(run: Run) -> pd.DataFrame:
+    pd = _pandas()
+    rows, absent = run.rows, len(run.missing)
+    keys = {
+        name: np.concatenate([rows[name], run.missing[:, at]])
+        for at, name in enumerate(("pair", "problem", "sample"))
+    }
+    order = np.lexsort((keys["sample"], keys["problem"], keys["pair"]))
+    models, formats = zip(*run.pairs, strict=True)
+    columns: dict[str, Any] = {
+        "model": _category(keys["pair"], models),
+        "format": _category(keys["pair"], formats),
+        "problem_id": _category(keys["problem"], run.problems),
+        "sample": keys["sample"].astype(np.int64),
+    }
+    for name, (field, values) in _NAMES.items():
+        columns[name] = _category(_padded(rows[field].astype(np.int64), absent, -1), values)
+    for name in _COUNTS:
+        columns[name] = _masked(rows[name].astype(np.int64), absent, "Int64")
+    columns["score"] = _padded(rows["passed"] / rows["total"], absent, np.nan)
+    columns["perfect"] = _masked(rows["passed"] == rows["total"], absent, "boolean")
+    for name in _NUMBERS:
+        columns[name] = _padded(rows[name].astype(np.float64), absent, np.nan)
+    for name in _FLAGS:
+        columns[name] = _masked(rows[name].astype(bool), absent, "boolean")
+    for name, field in {**_TEXTS, "returned_model": "returned_model"}.items():
+        columns[name] = _category(_padded(rows[field].astype(np.int64), absent, -1), run.texts)
+    return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+
+
+def _tests_of(run: Run) -> pd.DataFrame:
+    pd = _pandas()
+    kept: dict[str, list[Any]] = {name: [] for name in ("pair", "problem", "sample", "test", "outcome")}
+    with (run.directory / "results.jsonl").open("rb") as stream:
+        for row in run.rows:
+            stream.seek(int(row["offset"]))
+            tests = orjson.loads(stream.read(int(row["length"])))["tests"]
+            for name in ("pair", "problem", "sample"):
+                kept[name] += [int(row[name])] * len(tests)
+            kept["test"] += [test["name"] for test in tests]
+            kept["outcome"] += [test["outcome"] for test in tests]
+    models, formats = zip(*run.pairs, strict=True)
+    return pd.DataFrame(
+        {
+            "model": _category(np.array(kept["pair"], dtype=np.int64), models),
+            "format": _category(np.array(kept["pair"], dtype=np.int64), formats),
+            "problem_id": _category(np.array(kept["problem"], dtype=np.int64), run.problems),
+            "sample": np.array(kept["sample"], dtype=np.int64),
+            "test": pd.Categorical(kept["test"]),
+            "outcome": pd.Categorical(kept["outcome"], categories=["passed", "failed", "skipped", "missing"]),
+        }
+    )
+
+
+def _category(codes: Any, values: Sequence[str | None]) -> pd.Categorical:
+    """Codes as a categorical; the code of None and -1 are NaN, and equal values are one category."""
+    pd = _pandas()
+    known = list(dict.fromkeys(value for value in values if value is not None))
+    places = {value: at for at, value in enumerate(known)}
+    lookup = np.array([-1 if value is None else places[value] for value in values] + [-1], dtype=np.int64)
+    return pd.Categorical.from_codes(lookup[codes], categories=known)
+
+
+def _padded(values: Any, absent: int, filler: float) -> Any:
+    return np.concatenate([values, np.full(absent, filler, dtype=values.dtype)])
+
+
+def _masked(values: Any, absent: int, dtype: str) -> Any:
+    pd = _pandas()
+    whole = pd.array(np.concatenate([values, np.zeros(absent, dtype=values.dtype)]), dtype=dtype)
+    whole[len(values) :] = pd.NA
+    return whole
+
+
+def _places(path: Path) -> Iterator[tuple[SampleKey, tuple[int, int]]]:
+    if not path.exists():
+        return
+    for _, offset, line in scan(path):
+        try:
+            yield read_key(read_record(line)), (offset, len(line))
+        except Flaw:
+            continue
+
+
+def _one(run: str | Path | Loaded) -> Path:
+    if isinstance(run, Loaded):
+        return run._directory(None)  # noqa: SLF001 - of this very module
+    return Path(run)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise UsageError("pandas is not installed: pip install 'astra_async[pandas]'") from error
+    return pd
