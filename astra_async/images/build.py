@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import ImageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build_request import build_image, proxies
-from astra_async.testing.sandbox.execution import run_orders
-from astra_async.testing.sandbox.script import SCRIPT, orders
+from astra_async.testing.sandbox.execution import Command, run_command
+from astra_async.testing.sandbox.keeper import Keeper, entry_point
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 from astra_async.types import Limits
 
@@ -153,8 +153,9 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
         environment |= dict.fromkeys(_AUTHORITY_VARIABLES, _AUTHORITIES)
         await engine.upload(container, "/", _tar_of(_AUTHORITIES.lstrip("/"), authorities))
     await engine.upload(container, _FOLDER, files)
-    todo = orders(_INSTALL, mark=secrets.token_hex(16), environment=environment)
-    ended = await run_orders(engine, container, todo, _INSTALL_LIMITS)
+    install = Command(text=_INSTALL, user="root", environment=environment)
+    async with await Keeper.start(engine, container):
+        ended = await run_command(engine, container, install, _INSTALL_LIMITS)
     said = ended.output.combined.text()
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
@@ -166,7 +167,7 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
 def _install_config(image_id: str) -> dict[str, Any]:
     return {
         "Image": image_id,
-        "Entrypoint": ["bash", "-c", SCRIPT],
+        "Entrypoint": entry_point(_INSTALL_LIMITS.timeout_s),
         "Cmd": [],
         "User": "root",
         "WorkingDir": _FOLDER,

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError
 from astra_async.images.build import committed_config
-from astra_async.testing.sandbox.execution import run_orders
-from astra_async.testing.sandbox.fitness import UNPRIVILEGED
-from astra_async.testing.sandbox.hardened import PROJECT, hardened
-from astra_async.testing.sandbox.script import orders
+from astra_async.testing.sandbox.execution import Command, run_command
+from astra_async.testing.sandbox.fitness import UNPRIVILEGED, unseen
+from astra_async.testing.sandbox.hardened import hardened
+from astra_async.testing.sandbox.keeper import Keeper
+from astra_async.testing.sandbox.resultfiles import PROJECT
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 from astra_async.testing.sandbox.upload import upload_archive
 
@@ -53,8 +54,8 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
     if found is None:
         raise ImageError(f"Image {job.image} is not there")
     labels = {RUN_LABEL: "images", OWNER_LABEL: owner()}
-    user = "{}:{}".format(*UNPRIVILEGED)
-    config = hardened(str(found["Id"]), job.limits, user=user, home="", labels=labels)
+    seccomp = await engine.confines_system_calls()
+    config = hardened(str(found["Id"]), job.limits, fitness=unseen(), seccomp=seccomp, labels=labels)
     creation = asyncio.create_task(engine.create(config, f"astra-{secrets.token_hex(8)}"))
     try:
         container = await asyncio.shield(creation)
@@ -71,13 +72,16 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
 
 async def _run(engine: Engine, container: str, job: Job) -> str:
     """Run the tests and remove the project's files; a reason not to keep what is left, or nothing."""
-    await engine.upload(container, "/", upload_archive(job.archive, PROJECT, UNPRIVILEGED))
     command = f"bash -c {shlex.quote(job.command)}; cd {PROJECT} || exit; {_CLEAN}; true"
-    todo = orders(command, mark=secrets.token_hex(16), environment=job.environment)
-    ended = await run_orders(engine, container, todo, replace(job.limits, output_bytes=64 * 1024))
-    state = await engine.inspect(container, size=True)
-    if ended.stopped or ended.exit_code or state["State"]["OOMKilled"]:
+    todo = Command(text=command, user=unseen().user, environment=job.environment)
+    limits = replace(job.limits, output_bytes=64 * 1024)
+    async with await Keeper.start(engine, container) as keeper:
+        await engine.upload(container, "/", upload_archive(job.archive, PROJECT, UNPRIVILEGED))
+        ended = await run_command(engine, container, todo, limits, watched=True)
+        seen = await keeper.ask()
+    if ended.stopped or ended.exit_code or seen is None or seen.memory_kills:
         return f"the untouched project's tests hit the {ended.stopped or 'memory'} limit"
+    state = await engine.inspect(container, size=True)
     written = int(state.get("SizeRw", 0))
     return f"its tests leave {written / 1e6:.0f} MB behind" if written > _LARGEST_BYTES else ""
 

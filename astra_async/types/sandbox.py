@@ -20,9 +20,13 @@ class Limits:
     timeout_s: Annotated[float, Gt(0), Setting("Longest time of a problem's tests, in seconds.")] = 300.0
     memory_bytes: Annotated[int, Gt(0), Setting("Memory, and no swap.")] = 4 * 1024**3
     processes: Annotated[int, Gt(0), Setting("Processes and threads at once.")] = 512
-    tmp_bytes: Annotated[int, Gt(0), Setting("Size of /tmp.")] = 256 * 1024**2
+    tmp_bytes: Annotated[
+        int, Gt(0), Setting("Size of /tmp, and of each other folder that an image leaves to the tests.")
+    ] = 256 * 1024**2
     file_bytes: Annotated[int, Gt(0), Setting("Largest file.")] = 1024**3
-    disk_bytes: Annotated[int, Gt(0), Setting("All that is written.")] = 4 * 1024**3
+    disk_bytes: Annotated[int, Gt(0), Setting("All that is written to the project; it counts as memory.")] = (
+        2 * 1024**3
+    )
     output_bytes: Annotated[
         int, Gt(0), Setting("Kept of the output: half from its head, half from its tail.")
     ] = 1024**2
@@ -34,7 +38,7 @@ class Job:
     """One container's work. `archive` is a tar of the whole project, relative to its root.
 
     The sandbox rewrites owners to the run's user. `result_files` are paths or globs relative to the
-    project; they are deleted before the command runs and read when the container is dead.
+    project; they are deleted before the command runs and read when nothing of it runs any more.
     """
 
     image: str

@@ -61,7 +61,8 @@ CASES = (
         "for (let n = 0; ; n += 1) fs.writeFileSync(`filler${n % 4000}`, block);\n",
         limits=Limits(timeout_s=60.0, disk_bytes=64 * 1024**2),
         failure="no_report",
-        note="stopped: the container's disk limit was hit",
+        note="unit.xml: not written",
+        output="ENOSPC",
     ),
     Misbehaviour(
         name="disk, one file",

@@ -32,9 +32,11 @@ DOCKERFILES = {
         " && echo stale > /projects/challenge/unit.xml && echo stale > /projects/challenge/out/unit.xml"
         " && chmod 777 /projects/challenge/out"
     ),
-    "undeletable-report": (
-        "RUN mkdir -p /projects/challenge/out && echo stale > /projects/challenge/out/unit.xml"
+    "large-project": (
+        "RUN mkdir -p /projects/challenge/out && cd /projects/challenge && chmod 777 ."
+        " && echo stale > out/unit.xml && echo stale > unit.xml && head -c 31457280 /dev/urandom > large"
     ),
+    "owned-system": "RUN chown -R 1000:1000 /usr /bin/ /lib/ /etc /opt",
     "with-volume": "VOLUME /projects/challenge /data",
     "entry-point": 'ENTRYPOINT ["/bin/false"]\nENV COLOUR=blue',
 }

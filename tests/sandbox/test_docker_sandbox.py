@@ -293,6 +293,35 @@ def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
     assert asyncio.run(of_run("alive")) == 0
 
 
+def test_what_runs_in_a_killed_programs_containers_ends_with_it(
+    image: str, request: pytest.FixtureRequest
+) -> None:
+    async def running() -> list[str]:
+        async with await Engine.open() as engine:
+            found = await engine.containers(f"{RUN_LABEL}=orphaned")
+            return [each["State"] for each in found if each["State"] == "running"]
+
+    async def check() -> None:
+        await eventually(lambda: _is_empty(running()))
+
+    async def _is_empty(found: Awaitable[list[str]]) -> bool:
+        return not await found
+
+    program = started_run(image, "orphaned", request.path.parent, "await asyncio.sleep(300)")
+    try:
+        assert asyncio.run(running()) == ["running"]
+    finally:
+        program.kill()
+        program.wait()
+    asyncio.run(check())
+
+    async def swept() -> None:
+        async with await Engine.open() as engine:
+            await sweep(engine, "orphaned")
+
+    asyncio.run(swept())
+
+
 @pytest.mark.parametrize(
     ("name", "of_this_run", "swept"),
     [

@@ -56,9 +56,16 @@ def test_the_command_cannot_kill_process_one(run: Run) -> None:
     assert run("bash -c 'kill -9 1; kill -TERM 1; kill -INT 1; kill -ABRT 1'; exit 3").exit_code == 3
 
 
-def test_a_command_that_kills_all_it_may_does_not_end_the_container(run: Run) -> None:
-    done = run("sleep 300 & kill -9 -1; echo alive")
-    assert (done.exit_code, done.stdout) == (0, "alive\n")
+def test_a_command_that_kills_all_it_may_is_its_own_doing(run: Run) -> None:
+    done = run("sleep 300 & echo r > unit.xml; kill -9 -1; sleep 300", "unit.xml")
+    assert (done.exit_code, done.timed_out, done.reports) == (137, False, {"unit.xml": b"r\n"})
+
+
+def test_a_command_that_signals_its_group_ends_as_it_would_alone(run: Run) -> None:
+    done = run("trap 'kill 0' EXIT; sleep 300 & echo r > unit.xml; exit 4", "unit.xml")
+    assert done.reports == {"unit.xml": b"r\n"}
+    assert done.exit_code == 128 + 15
+    assert done.duration_s < 30
 
 
 def test_orphans_are_collected(run: Run) -> None:
@@ -140,18 +147,30 @@ def test_a_file_cannot_grow_past_its_limit(run: Run) -> None:
     assert done.failed_limit is None
 
 
-def test_many_files_that_fill_the_disk_are_stopped(run: Run) -> None:
+def test_a_full_disk_is_the_commands_own_error(run: Run) -> None:
+    write = "for i in 1 2 3 4 5 6; do head -c 16m /dev/zero > f$i || exit 5; done"
+    done = run(write, limits=Limits(disk_bytes=64 * MB))
+    assert (done.exit_code, done.failed_limit) == (5, None)
+    assert "No space left on device" in done.output
+
+
+def test_folders_deeper_than_any_path_hide_no_report_and_harm_nobody(run: Run) -> None:
+    deep = 'echo r > unit.xml; p=$(printf "d%.0s" $(seq 200)); for i in $(seq 25); do mkdir $p; cd $p; done'
+    done = run(deep, "**/unit.xml")
+    assert (done.exit_code, done.reports) == (0, {"unit.xml": b"r\n"})
+
+
+def test_what_stays_in_the_containers_layer_is_watched(run: Run, made: Callable[[str], str]) -> None:
     write = "while :; do : $((i++)); head -c 16m /dev/zero > f$i; sleep 0.05; done"
-    done = run(write, limits=Limits(disk_bytes=64 * MB, timeout_s=60.0))
+    done = run(write, image=made("large-project"), limits=Limits(disk_bytes=64 * MB, timeout_s=60.0))
     assert done.failed_limit == "disk"
     assert not done.timed_out
 
 
-def test_hiding_the_size_of_the_disk_use_is_stopped(run: Run) -> None:
+def test_hiding_how_much_is_in_the_containers_layer_is_stopped(run: Run, made: Callable[[str], str]) -> None:
     deep = 'p=$(printf "d%.0s" $(seq 200)); for i in $(seq 25); do mkdir $p; cd $p; done; sleep 60'
-    done = run(deep, "**/unit.xml", limits=Limits(timeout_s=50.0))
+    done = run(deep, image=made("large-project"), limits=Limits(timeout_s=50.0))
     assert done.failed_limit == "disk"
-    assert done.report_problems == ("result files cannot be searched for (file name too long)",)
 
 
 # --- reports ----------------------------------------------------------------------------------------
@@ -333,14 +352,24 @@ def test_the_project_is_laid_over_what_the_image_holds(run: Run, made: Callable[
     assert done.stdout == "project\nkept\nnear\nfar\nnew\n"
 
 
-def test_stale_reports_of_the_image_are_deleted(run: Run, made: Callable[[str], str]) -> None:
-    done = run("true", "unit.xml", "out/unit.xml", image=made("with-project"))
+@pytest.mark.parametrize("files", [("unit.xml", "out/unit.xml"), ("**/*.xml",)])
+def test_stale_reports_of_the_image_are_deleted(
+    run: Run, made: Callable[[str], str], files: tuple[str, ...]
+) -> None:
+    done = run("ls", *files, image=made("with-project"))
     assert done.reports == {}
+    assert done.stdout.split() == ["a.txt", "kept.txt", "node_modules", "out"]
+
+
+def test_a_projects_folder_too_large_to_copy_is_run_in_place(run: Run, made: Callable[[str], str]) -> None:
+    done = run("ls; wc -c < large; echo new > unit.xml", "unit.xml", image=made("large-project"))
+    assert done.stdout.split() == ["a.txt", "large", "out", str(30 * MB)]
+    assert done.reports == {"unit.xml": b"new\n"}
 
 
 def test_a_stale_report_that_cannot_be_deleted_is_never_scored(run: Run, made: Callable[[str], str]) -> None:
     with pytest.raises(ImageError, match=r"result file that the run's user cannot delete.*out/unit\.xml"):
-        run("true", "out/unit.xml", image=made("undeletable-report"))
+        run("true", "out/unit.xml", image=made("large-project"))
 
 
 def test_an_image_without_bash_is_named(run: Run, made: Callable[[str], str]) -> None:

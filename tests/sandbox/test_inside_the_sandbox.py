@@ -11,11 +11,14 @@ import pytest
 from sandbox_jobs import tar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
-from astra_async.testing.sandbox.engine_errors import path_error, translate
+from astra_async.testing.sandbox.engine_errors import HostTrouble, path_error, translate
+from astra_async.testing.sandbox.execution import Command
+from astra_async.testing.sandbox.fitness import Fitness
 from astra_async.testing.sandbox.hardened import hardened
+from astra_async.testing.sandbox.keeper import SCRIPT
 from astra_async.testing.sandbox.output import Clipped, Output
 from astra_async.testing.sandbox.resultfiles import inside_project, matches
-from astra_async.testing.sandbox.script import SCRIPT, orders
+from astra_async.testing.sandbox.seccomp import profile
 from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
 
@@ -84,31 +87,34 @@ def test_an_upload_of_a_thousand_files_costs_milliseconds() -> None:
     assert time.process_time() - begun < 0.2
 
 
-# --- the script ---------------------------------------------------------------------------------------
+# --- the first process and the command -----------------------------------------------------------------
 
 
-def test_the_script_runs_in_any_bash() -> None:
-    given = orders('echo "$A"; exit 4', mark="m", environment={"A": 'it\'s\n"so"'})
-    done = subprocess.run(["bash", "-c", SCRIPT], input=given, capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (4, b'it\'s\n"so"\n')
+def test_the_first_process_answers_each_line_and_ends_with_its_input() -> None:
+    done = subprocess.run(
+        ["bash", "-c", SCRIPT, "bash", "9"], input=b"1\n2\n", capture_output=True, check=False
+    )
+    first, second = done.stdout.splitlines()
+    assert [field.isdigit() for field in first.split()] == [True] * 4
+    assert second.split()[0] == b"2"
+    assert done.stderr == b""
 
 
-def test_the_script_stops_when_no_orders_come() -> None:
-    for given in (b"", b"Mm\0", b"Cecho no"):
-        done = subprocess.run(["bash", "-c", SCRIPT], input=given, capture_output=True, check=False)
-        assert (done.returncode, done.stdout) == (125, b"")
+def test_the_first_process_ends_by_itself_when_nobody_asks() -> None:
+    with subprocess.Popen(["bash", "-c", SCRIPT, "bash", "1"], stdin=subprocess.PIPE) as process:
+        assert process.wait(timeout=30) is not None
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A B", "A\n", "Ä"])
 def test_only_a_name_is_a_variable(name: str) -> None:
     with pytest.raises(SandboxError, match="no name of an environment variable"):
-        orders("true", mark="m", environment={name: "x"})
+        Command(text="true", user="1", environment={name: "x"})
 
 
 @pytest.mark.parametrize("command", ["x" * 200_000, "a\0b"])
 def test_a_command_that_no_process_could_get_is_refused(command: str) -> None:
     with pytest.raises(SandboxError, match="128 KiB"):
-        orders(command, mark="m", environment={})
+        Command(text=command, user="1")
 
 
 # --- output -------------------------------------------------------------------------------------------
@@ -139,13 +145,11 @@ def test_output_of_any_size_stays_in_bounded_memory() -> None:
     assert len(clipped._head) + len(clipped._tail) <= 3000
 
 
-def test_the_mark_is_found_in_standard_output_only_and_never_shown() -> None:
+def test_standard_output_is_kept_apart() -> None:
     output = Output(1000)
-    output.feed(2, b"MARK in error\n")
-    assert not output.take_mark(b"MARK")
-    output.feed(1, b"out\nMARK")
-    assert output.take_mark(b"MARK")
-    assert output.stdout.text() == "out\n"
+    output.feed(2, b"error\n")
+    output.feed(1, b"out\n")
+    assert (output.stdout.text(), output.combined.text()) == ("out\n", "error\nout\n")
 
 
 # --- result files ---------------------------------------------------------------------------------------
@@ -215,7 +219,7 @@ def refusal(status: int, message: str) -> Exception:
         (refusal(900, "Cannot connect"), True, ContainerLost, "lost"),
         (refusal(404, "No such image: x:1"), False, ImageError, "images build"),
         (refusal(404, "No such container: abc"), True, ContainerLost, "vanished"),
-        (refusal(500, "write /x: no space left on device"), True, SandboxError, "disk is full"),
+        (refusal(500, "write /x: no space left on device"), True, HostTrouble, "disk is full"),
         (refusal(400, 'exec: "bash": executable file not found in $PATH'), True, ImageError, "no bash"),
         (refusal(409, "conflict"), False, SandboxError, "status 409"),
         (TimeoutError(), True, SandboxError, "overloaded"),
@@ -253,13 +257,25 @@ def test_names_chosen_by_the_code_under_test_do_not_pass_for_path_errors(
 
 
 def test_every_container_is_hardened() -> None:
-    config = hardened("sha256:1", Limits(), user="1000:1000", home="/tmp/home", labels={})
+    fitness = Fitness(uid=1000, gid=1000, home="/tmp/home", empty=("/var/tmp",), contents={"/x": {}})
+    config = hardened("sha256:1", Limits(), fitness=fitness, seccomp=True, labels={})
     host = config["HostConfig"]
     assert config["NetworkDisabled"] is True
+    assert config["User"] not in {"", "0", "root", "1000", fitness.user}
     assert host["NetworkMode"] == "none"
     assert host["CapDrop"] == ["ALL"]
-    assert host["SecurityOpt"] == ["no-new-privileges:true"]
+    assert host["SecurityOpt"] == ["no-new-privileges:true", f"seccomp={profile()}"]
     assert host["Memory"] == host["MemorySwap"] == Limits().memory_bytes
     assert host["PidsLimit"] == 512
     assert host["LogConfig"]["Type"] == "none"
-    assert host.keys().isdisjoint({"Binds", "Mounts", "Privileged", "CapAdd", "Devices", "AutoRemove"})
+    assert host.keys().isdisjoint({"Binds", "Privileged", "CapAdd", "Devices", "AutoRemove"})
+    assert {"size=", "nr_inodes="} <= {
+        option.partition("=")[0] + "=" for option in host["Tmpfs"]["/var/tmp"].split(",")
+    }
+    driver = host["Mounts"][0]["VolumeOptions"]["DriverConfig"]["Options"]
+    assert (driver["type"], "size=" in driver["o"], "nr_inodes=" in driver["o"]) == ("tmpfs", True, True)
+
+
+@pytest.mark.parametrize("uid", [1000, 65532, 65531])
+def test_the_first_process_never_runs_as_the_tests_user(uid: int) -> None:
+    assert Fitness(uid=uid, gid=uid, home="").keeper.partition(":")[0] != str(uid)

@@ -8,16 +8,16 @@ import secrets
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.execution import execute
-from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look
-from astra_async.testing.sandbox.hardened import PROJECT, hardened
+from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look, unseen
+from astra_async.testing.sandbox.hardened import hardened
+from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, remove_all, sweep, sweep_own
-from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class DockerSandbox:
         self._leftovers: set[str] = set()
         self._tasks: set[asyncio.Task[object]] = set()
         self._closed = False
+        self._seccomp: bool | None = None
 
     @classmethod
     async def open(cls, *, run_id: str, slots: int, docker_host: str | None = None) -> Self:
@@ -169,18 +170,21 @@ class DockerSandbox:
         return await self._run_as(job, await self._fit(job.image))
 
     async def _run_as(self, job: Job, fitness: Fitness) -> Execution:
-        archive = upload_archive(job.archive, PROJECT, (fitness.uid, fitness.gid))
         while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
             async with self._removing(ahead):
                 try:
-                    await self.engine.upload(ahead, "/", archive)
+                    keeper = await Keeper.start(self.engine, ahead)
                 except ContainerLost:
                     continue  # somebody pruned it while it lay ready
-                return await execute(self.engine, ahead, job)
-        fresh = await self._create(job.image, job.limits, fitness.user, fitness.home)
+                return await self._execute(ahead, job, keeper, fitness)
+        fresh = await self._create(job.image, job.limits, fitness)
         async with self._removing(fresh):
-            await self.engine.upload(fresh, "/", archive)
-            return await execute(self.engine, fresh, job)
+            return await self._execute(fresh, job, await Keeper.start(self.engine, fresh), fitness)
+
+    async def _execute(self, container: str, job: Job, keeper: Keeper, fitness: Fitness) -> Execution:
+        async with keeper:
+            done = await execute(self.engine, container, job, keeper=keeper, fitness=fitness)
+        return replace(done, image_id=await self.image_id(job.image))
 
     async def _engine_is_back(self) -> None:
         """Wait for a restarting engine; raises EngineUnavailable when it stays away."""
@@ -213,7 +217,7 @@ class DockerSandbox:
                 self._ahead.remove(each)
                 await self._remove(each.container)
             fitness = await self._fit(kind.image)
-            container = await self._create(kind.image, kind.limits, fitness.user, fitness.home)
+            container = await self._create(kind.image, kind.limits, fitness)
             self._ahead.append(_Ahead(kind, container, self._clock()))
         except SandboxError as error:
             _log.info("no container made ahead: %s", error)  # the run meets the same error and reports it
@@ -232,22 +236,26 @@ class DockerSandbox:
         return await asyncio.shield(task)
 
     async def _look(self, image: str) -> Fitness:
-        found = await self.engine.image(await self.image_id(image)) or {}
-        user = declared_user((found.get("Config") or {}).get("User") or "")
-        fitness = await self._look_as(image, user)
+        config = (await self.engine.image(await self.image_id(image)) or {}).get("Config") or {}
+        volumes = tuple(config.get("Volumes") or ())
+        fitness = await self._look_as(image, declared_user(config.get("User") or ""), volumes)
         if fitness.uid == 0:  # another name of root
-            fitness = await self._look_as(image, "{}:{}".format(*UNPRIVILEGED))
+            fitness = await self._look_as(image, "{}:{}".format(*UNPRIVILEGED), volumes)
         return fitness
 
-    async def _look_as(self, image: str, user: str) -> Fitness:
+    async def _look_as(self, image: str, user: str, volumes: tuple[str, ...]) -> Fitness:
         limits = Limits(timeout_s=_LOOK_S)
-        container = await self._create(image, limits, user, "")
+        container = await self._create(image, limits, unseen())
         async with self._removing(container):
-            return await look(self.engine, container, limits)
+            return await look(self.engine, container, limits, user=user, declared=volumes)
 
-    async def _create(self, image: str, limits: Limits, user: str, home: str) -> str:
+    async def _create(self, image: str, limits: Limits, fitness: Fitness) -> str:
         """Create a container; a cancellation waits for the engine's answer and removes it again."""
-        config = hardened(await self.image_id(image), limits, user=user, home=home, labels=self._labels)
+        if self._seccomp is None:
+            self._seccomp = await self.engine.confines_system_calls()
+        config = hardened(
+            await self.image_id(image), limits, fitness=fitness, seccomp=self._seccomp, labels=self._labels
+        )
         creation = self._spawn(self.engine.create(config, f"astra-{secrets.token_hex(8)}"))
         try:
             return await asyncio.shield(creation)

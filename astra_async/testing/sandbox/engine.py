@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -20,7 +21,7 @@ from astra_async.errors import EngineUnavailable, SandboxError
 from astra_async.testing.sandbox.engine_errors import PathUnreachable, engine_call, path_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
     import aiodocker
     from aiodocker.stream import Stream
@@ -32,6 +33,7 @@ _PULL_S = 1800.0
 _BUILD_S = 3600.0
 _NOT_FOUND = 404
 _CONFLICT = 409
+_LATE_NEWS_S = 1.0
 _FAILED = 500
 _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "~/.docker/run/docker.sock")
 
@@ -93,36 +95,87 @@ class Engine:
             put_archive: Any = self.docker.containers.container(container).put_archive  # untyped there
             await put_archive(folder, archive)
 
-    @asynccontextmanager
-    async def attached(self, container: str) -> AsyncIterator[Stream]:
-        """Standard input, output and error of a container, multiplexed, from now on."""
+    async def attach(self, container: str) -> Stream:
+        """Standard input, output and error of a container, multiplexed, from now on; to be closed."""
         stream = self.docker.containers.container(container).attach(
             stdin=True, stdout=True, stderr=True, logs=False
         )
-        try:
-            async with engine_call("attach to the container", timeout_s=_CALL_S, running=True):
-                await stream.__aenter__()
-            yield stream
-        finally:
-            with suppress(AssertionError):  # aiodocker's, when the connection has gone already
-                await stream.close()
+        async with engine_call("attach to the container", timeout_s=_CALL_S, running=True):
+            await stream.__aenter__()
+        return stream
 
     async def start(self, container: str) -> None:
         """Start a created container; raises ImageError when the image has no bash."""
         async with engine_call("start the container", timeout_s=_CALL_S, running=True):
             await self.docker.containers.container(container).start()
 
-    async def wait(self, container: str) -> int:
-        """Wait without a time limit for the end of a container; returns its exit code.
+    async def prepare(
+        self, container: str, command: Sequence[str], *, user: str, environment: Mapping[str, str]
+    ) -> str:
+        """Make a further process of a running container ready; returns its id."""
+        async with engine_call("prepare the command", timeout_s=_CALL_S, running=True):
+            made = await self.docker.containers.container(container).exec(
+                list(command), user=user, environment=[f"{key}={value}" for key, value in environment.items()]
+            )
+        return made.id
 
-        Raises:
-            ContainerLost: the connection broke, so the engine was restarted or died.
+    @asynccontextmanager
+    async def started(self, process: str) -> AsyncIterator[Stream]:
+        """Start a prepared process; its standard output and error, multiplexed.
+
+        The stream ends with the process, or seconds later when its children hold its output open.
         """
-        async with engine_call("wait for the container", timeout_s=None, running=True):
-            answer = await self.docker.containers.container(container).wait()
-        if (answer.get("Error") or {}).get("Message"):
-            raise SandboxError(f"Docker Engine could not run the container: {answer['Error']['Message']}")
-        return int(answer["StatusCode"])
+        from aiodocker.execs import Exec
+
+        stream = Exec(self.docker, process, tty=False).start()
+        try:
+            async with engine_call("start the command", timeout_s=_CALL_S, running=True):
+                await stream.__aenter__()
+            yield stream
+        finally:
+            with suppress(AssertionError):  # aiodocker's, when the connection has gone already
+                await stream.close()
+
+    async def exit_code(self, process: str) -> int | None:
+        """The exit code of a started process, or None while it runs; its children do not count."""
+        from aiodocker.execs import Exec
+
+        async with engine_call("ask for the command's end", timeout_s=_CALL_S, running=True):
+            state = await Exec(self.docker, process).inspect()
+        return None if state["Running"] else int(state["ExitCode"])
+
+    async def pause(self, container: str) -> None:
+        """Freeze every process of a running container."""
+        async with engine_call("pause the container", timeout_s=_CALL_S, running=True):
+            await self.docker.containers.container(container).pause()
+
+    async def allow_processes(self, container: str, limit: int) -> None:
+        """Change how many processes a running container may have."""
+        async with engine_call("change the container's limits", timeout_s=_CALL_S, running=True):
+            await self.docker._query_json(  # noqa: SLF001 - aiodocker has no method for it
+                f"containers/{container}/update", method="POST", data={"PidsLimit": limit}
+            )
+
+    async def ran_out_of_memory(self, container: str) -> bool:
+        """Whether the engine saw the kernel kill in the container, now dead, for want of memory."""
+        if (await self.inspect(container))["State"]["OOMKilled"]:
+            return True
+        # The kernel's word may come after the end; it is then in the engine's diary alone.
+        await asyncio.sleep(_LATE_NEWS_S)
+        filters = json.dumps({"container": [container], "event": ["oom"]})
+        events = self._events(
+            "events", {"since": "0", "until": str(int(time.time()) + 1), "filters": filters}, "GET"
+        )
+        async with engine_call("tell the container's end", timeout_s=_CALL_S, running=True), aclosing(events):
+            async for _ in events:
+                return True
+        return False
+
+    async def confines_system_calls(self) -> bool:
+        """Whether the engine can take a seccomp profile."""
+        async with engine_call("describe itself", timeout_s=_CALL_S):
+            about = await self.docker.system.info()
+        return any("name=seccomp" in option for option in about.get("SecurityOptions") or ())
 
     async def inspect(self, container: str, *, size: bool = False) -> Mapping[str, Any]:
         """The container's inspection document; with `size`, its `SizeRw` in bytes is in it."""
@@ -161,8 +214,9 @@ class Engine:
             found = await self.docker.containers.list(all=True, filters=filters)
         return [each._container for each in found]  # noqa: SLF001 - aiodocker has no other door to it
 
-    async def read(self, request: str, params: Mapping[str, str], limit: int) -> bytes | None:
-        """At most `limit` bytes of the answer to a GET request; None when there is no such thing.
+    @asynccontextmanager
+    async def reading(self, request: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The answer to a GET request, piece by piece, as far as it is wanted; empty for what is not there.
 
         For answers whose length the inside of a container decides; raises PathUnreachable when the inside
         of the container is the reason why there is no answer.
@@ -171,22 +225,28 @@ class Engine:
 
         async with engine_call(f"read {request.rpartition('/')[2]}", timeout_s=_TRANSFER_S, running=True):
             try:
-                return await self._read(request, params, limit)
+                query = self.docker._query(request, params=dict(params))  # noqa: SLF001 - the only streamed door
+                async with query as response:
+                    try:
+                        yield response.content.iter_chunked(64 * 1024)
+                    finally:
+                        if not response.content.at_eof():
+                            response.close()  # the rest is not wanted: do not reuse the connection
             except DockerError as error:
                 if error.status == _NOT_FOUND and not error.message.lower().startswith("no such container"):
-                    return None
-                if (unreachable := path_error(error.message)) is not None:
+                    yield _nothing()
+                elif (unreachable := path_error(error.message)) is not None:
                     raise PathUnreachable(unreachable) from error
-                raise
+                else:
+                    raise
 
-    async def _read(self, request: str, params: Mapping[str, str], limit: int) -> bytes:
+    async def read(self, request: str, params: Mapping[str, str], limit: int) -> bytes:
+        """At most `limit` bytes of the answer to a GET request; nothing when there is no such thing."""
         content = bytearray()
-        query = self.docker._query(request, params=dict(params))  # noqa: SLF001 - the only streamed door
-        async with query as response, response:
-            async for chunk in response.content.iter_chunked(64 * 1024):
+        async with self.reading(request, params) as chunks:
+            async for chunk in chunks:
                 content += chunk
                 if len(content) >= limit:
-                    response.close()  # the rest is not wanted: do not reuse the connection
                     break
         return bytes(content[:limit])
 
@@ -251,10 +311,10 @@ class Engine:
                     yield event
 
     async def _events(
-        self, request: str, params: Mapping[str, str], **rest: Any
+        self, request: str, params: Mapping[str, str], method: str = "POST", **rest: Any
     ) -> AsyncGenerator[Mapping[str, Any], None]:
         """JSON lines of a long answer. aiodocker's own readers leave the connection open when cancelled."""
-        query = self.docker._query(request, "POST", params=dict(params), **rest)  # noqa: SLF001 - streamed
+        query = self.docker._query(request, method, params=dict(params), **rest)  # noqa: SLF001 - streamed
         async with query as response:
             try:
                 async for line in response.content:
@@ -270,6 +330,11 @@ class Engine:
             await self.docker.containers.container(container).commit(
                 repository=repository, tag=tag, config=dict(config)
             )
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for nothing in tuple[bytes, ...]():
+        yield nothing
 
 
 def _event(line: bytes) -> Mapping[str, Any]:
@@ -290,13 +355,16 @@ def _client(docker_host: str | None) -> aiodocker.Docker:
     if docker_host is None and not os.environ.get("DOCKER_CONTEXT"):
         docker_host = f"unix://{_socket()}"
     if docker_host is not None and docker_host.startswith("unix://"):
-        # Every wait and every attach holds a connection: aiohttp's limit of 100 would deadlock.
+        # Two connections for each container at work: aiohttp's limit of 100 would deadlock.
         connector = aiohttp.UnixConnector(docker_host.removeprefix("unix://"), limit=0)
         return aiodocker.Docker(url="unix://localhost", connector=connector)
     try:
-        return aiodocker.Docker(url=docker_host)
+        docker = aiodocker.Docker(url=docker_host)
     except (ValueError, DockerError) as error:
         raise EngineUnavailable(f"DOCKER_HOST={docker_host} is no address of a Docker Engine") from error
+    # Every container at work holds two connections: aiohttp's limit of 100 would deadlock fifty of them.
+    docker.connector._limit = 0  # noqa: SLF001 - aiodocker makes it, with keys and contexts, and takes no limit
+    return docker
 
 
 def _socket() -> Path:

@@ -16,9 +16,14 @@ class PathUnreachable(SandboxError):  # noqa: N818 - names what was seen
     """What the code under test made of a path keeps the engine from following it; the message says how."""
 
 
+class HostTrouble(SandboxError):  # noqa: N818 - names what was seen
+    """The engine's own host is short of something; nothing inside a container can make it say so."""
+
+
 _NO_CONNECTION = 900  # aiodocker's own status for "the socket does not answer"
 _NOT_FOUND = 404
 _SHOWN_CHARACTERS = 400
+_SHORTAGES = ("no space left on device", "disk quota exceeded")
 _PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "file name too long")
 
 
@@ -84,8 +89,8 @@ def path_error(message: str) -> str | None:
 
 def _refusal(status: int, message: str, action: str) -> SandboxError:
     lowered = message.lower()
-    if "no space left on device" in lowered or "disk quota exceeded" in lowered:
-        return SandboxError(
+    if lowered.endswith(_SHORTAGES):
+        return HostTrouble(
             f"The Docker host's disk is full: could not {action} ({message}); "
             "free space, e.g. with `docker system df` and `docker image prune`"
         )

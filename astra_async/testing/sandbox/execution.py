@@ -1,99 +1,171 @@
-"""One created container from upload to reports: run the command inside its limits, say what happened.
+"""One started container from upload to reports: run the command inside its limits, say what happened.
 
-Whose fault is an exit code of 137? Process 1 of the container is our own script, which nobody inside
-can kill. It is the time-out's or the disk limit's when we sent the kill; the memory limit's when the
-engine says OOMKilled; the command's own when process 1 lived to print its mark (see `script`). What is
-left came from outside (a restarted engine, `docker kill`, the host out of memory) and is ContainerLost,
-as is every broken connection while the command runs, and a host out of memory that took a process of the
-command and left process 1 to say so.
+The tests are an exec of their own user beside a first process of another one (see `keeper`); the engine knows
+the command's exit code. Whose fault is a container that died? Nothing of the tests can end the first process
+but the want of memory, and then the engine says so. All else came from outside (a restarted engine, `docker
+kill`) and is ContainerLost, as is every broken connection, and a host out of memory that took a process of
+the tests. Nothing that the tests print, write or leave as a status makes trouble of ours: what the engine
+cannot follow is a report not read.
+
+A report is read when nothing of the tests can change it any more: the command's shell ends by killing every
+process of its user; where the first process sees others all the same, the container is frozen.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
+import logging
+import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.testing.sandbox.engine_errors import engine_call, one_line
 from astra_async.testing.sandbox.output import Output
-from astra_async.testing.sandbox.resultfiles import inside_project, read_reports
-from astra_async.testing.sandbox.script import HOST_STARVED, STALE_KEPT, orders
+from astra_async.testing.sandbox.resultfiles import PROJECT, inside_project, read_reports
+from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Execution, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aiodocker.stream import Stream
 
     from astra_async.testing.sandbox.engine import Engine
+    from astra_async.testing.sandbox.fitness import Fitness
+    from astra_async.testing.sandbox.keeper import Keeper, Seen
     from astra_async.types import Job
 
-_KILLED = 137  # 128 + SIGKILL
-_KILL_S = 60.0
 _LAST_OUTPUT_S = 10.0
+_OVERLOOKED_END_S = 2.0
 _DISK_CHECK_S = 1.0
 _UNKNOWN_SIZES = 3
 _FREE_OUTPUT_BYTES = 128 * 1024**2
 _PACED_OUTPUT_BYTES = 4 * 1024**2
 _OUTPUT_PAUSE_S = 0.05
+_ENDING = (0.0, 0.01, 0.05)  # seconds until the first process is asked whether it is alone
+_FREEZING = (0.0, 0.2, 1.0)  # seconds before each try to freeze a container
+_DYING = (0.0, 0.2, 0.5, 1.0, 2.0)
+_KILLING_S = 60.0
+_ROOM_FOR_OURS = 16
+_log = logging.getLogger(__name__)
+_NOT_STOPPED = "processes that the tests left behind could not be stopped, so no report was read"
+_ARGUMENT_LIMIT = 128 * 1024  # MAX_ARG_STRLEN of Linux: one argument of a process
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+# kill -1 reaches every process that its user may signal but the caller, in one step that no fork outruns.
+# Signals that a script sends to its whole group must not take the shell with it; ignored ones would be
+# inherited.
+_SHELL = r"""
+trap : HUP INT TERM
+[ -d "$HOME" ] || mkdir -p -- "$HOME"
+bash -c "$1" </dev/null
+status=$?
+kill -KILL -1 2>/dev/null
+exit "$status"
+"""
+_DELETE = r"""
+shopt -s globstar nullglob dotglob
+IFS=
+for pattern in "$@"; do
+  for path in $pattern; do
+    [ -L "$path" ] || { [ -e "$path" ] && [ ! -d "$path" ]; } || continue
+    rm -f -- "$path" || exit
+  done
+done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to run, as whom (user and group, numeric or of the image) and with which variables."""
+
+    text: str
+    user: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no process could be given, with SandboxError."""
+        wrong = [name for name in self.environment if not _NAME.match(name)]
+        if wrong:
+            raise SandboxError(f"{wrong[0]!r} is no name of an environment variable")
+        for part in (self.text, *(f"{name}={value}" for name, value in self.environment.items())):
+            if len(part.encode(errors="surrogateescape")) >= _ARGUMENT_LIMIT or "\0" in part:
+                raise SandboxError(
+                    "The test command or its environment is longer than 128 KiB, or holds a NUL byte"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a container's command ended. `stopped` names the limit for which we killed it."""
+    """How a command ended. `stopped` names the limit that it hit: it still runs, without an exit code."""
 
-    exit_code: int
+    exit_code: int | None
     stopped: str | None
     duration_s: float
     output: Output
 
 
-async def execute(engine: Engine, container: str, job: Job) -> Execution:
-    """Run the job in a container that has its project, and read its reports; the caller removes it.
+async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, fitness: Fitness) -> Execution:
+    """Upload the job's project, run its tests and read their reports; the caller removes the container.
 
     Raises:
         ContainerLost: it ended through no doing of its own.
         ImageError: the image cannot run it.
         SandboxError: any other trouble of the engine.
     """
-    mark = secrets.token_hex(16)
-    result_files = [path for path in map(inside_project, job.result_files) if path]
-    todo = orders(job.command, mark=mark, environment=job.environment, result_files=result_files)
-    ended = await run_orders(engine, container, todo, job.limits)
-    state = await engine.inspect(container)
-    out_of_memory = bool(state["State"]["OOMKilled"])
-    marked = ended.output.take_mark(mark.encode())
-    if ended.exit_code == STALE_KEPT and marked:
-        shown = one_line(ended.output.combined.text())
-        raise ImageError(f"Image {job.image} holds a result file that the run's user cannot delete: {shown}")
-    if ended.exit_code == HOST_STARVED and marked:
+    command = Command(text=job.command, user=fitness.user, environment=job.environment)
+    stale = [path for path in map(inside_project, job.result_files) if path]
+    owner = (fitness.uid, fitness.gid)
+    archive = upload_archive(job.archive, PROJECT, owner, stale=stale, contents=fitness.contents)
+    await engine.upload(container, "/", archive)
+    if stale and PROJECT not in fitness.contents:
+        await _delete(engine, container, stale, job=job, fitness=fitness)
+    ended = await run_command(engine, container, command, job.limits, watched=fitness.layered)
+    seen = await _last_look(engine, container, keeper)
+    if seen is not None and seen.memory_kills and not seen.limit_reached:
         raise ContainerLost(
             "A process of the tests was killed because the Docker host ran out of memory, not the container;"
             " run fewer containers at once (--sandboxes) or give the host more memory"
         )
-    if ended.exit_code == _KILLED and not (ended.stopped or out_of_memory or marked):
-        raise ContainerLost("The container was killed from outside (engine restarted, host out of memory?)")
-    reports, problems = await read_reports(engine, container, job.result_files, job.limits.report_bytes)
-    return _execution(ended, state, reports, problems)
+    reports: Mapping[str, bytes] = {}
+    problems: Sequence[str] = ()
+    if seen is not None:
+        still = not (seen.others or ended.stopped) or await _stopped(
+            engine, container, keeper, fitness, job.limits
+        )
+        problems = [_NOT_STOPPED]
+        if still:
+            reports, problems = await read_reports(
+                engine, container, job.result_files, job.limits.report_bytes
+            )
+    out_of_memory = seen is None or seen.memory_kills > 0
+    return _execution(ended, reports, problems, out_of_memory=out_of_memory)
 
 
-async def run_orders(engine: Engine, container: str, todo: bytes, limits: Limits) -> Ended:
-    """Start a created container, give its script the orders, and see it to its end."""
+async def run_command(
+    engine: Engine, container: str, command: Command, limits: Limits, *, watched: bool = False
+) -> Ended:
+    """Run a command in a started container until its end or a limit; `watched`: its layer's size as well."""
     output = Output(limits.output_bytes)
-    async with engine.attached(container) as stream:
-        await engine.start(container)
+    process = await engine.prepare(
+        container,
+        ["bash", "-c", _SHELL, "bash", command.text],
+        user=command.user,
+        environment=command.environment,
+    )
+    async with engine.started(process) as stream:
         started = time.monotonic()
         drain = asyncio.create_task(_drain(stream, output))
         try:
-            async with engine_call("give the container its orders", timeout_s=_KILL_S, running=True):
-                await stream.write_in(todo)
-            exit_code, stopped = await _see_to_its_end(engine, container, limits)
+            exit_code, stopped = await _see_to_its_end(
+                engine, container, process, drain, limits, watched=watched
+            )
             duration_s = time.monotonic() - started
-            # Process 1 is dead, so the stream ends by itself; an engine that forgets it must not hang us.
-            await asyncio.wait({drain}, timeout=_LAST_OUTPUT_S)
+            if not stopped:
+                # The stream ends by itself now; an engine that forgets it must not hang us.
+                await asyncio.wait({drain}, timeout=_LAST_OUTPUT_S)
         finally:
             await _cancelled(drain)
     if drain.done() and not drain.cancelled():
@@ -101,25 +173,115 @@ async def run_orders(engine: Engine, container: str, todo: bytes, limits: Limits
     return Ended(exit_code=exit_code, stopped=stopped, duration_s=duration_s, output=output)
 
 
-async def _see_to_its_end(engine: Engine, container: str, limits: Limits) -> tuple[int, str | None]:
-    """The exit code, and the limit for which the container had to be killed."""
-    end = asyncio.create_task(engine.wait(container))
-    full = asyncio.create_task(_disk_full(engine, container, limits.disk_bytes))
+async def _see_to_its_end(
+    engine: Engine, container: str, process: str, drain: asyncio.Task[None], limits: Limits, *, watched: bool
+) -> tuple[int | None, str | None]:
+    """The exit code, or the limit that was hit first."""
+    end = asyncio.create_task(_end(engine, container, process, drain))
+    full = asyncio.create_task(_disk_full(engine, container, limits.disk_bytes)) if watched else None
     try:
-        await asyncio.wait({end, full}, timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        stopped = None
-        if not end.done():
-            stopped = "time"
-            if full.done():
-                full.result()
-                stopped = "disk"
-            if not await engine.kill(container):
-                stopped = None
-            async with engine_call("end the container", timeout_s=_KILL_S, running=True):
-                await asyncio.shield(end)
-        return end.result(), stopped
+        waited = {end, full} if full else {end}
+        await asyncio.wait(waited, timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if end.done():
+            return end.result(), None
+        if full and full.done():
+            full.result()
+            return None, "disk"
+        return None, "time"
     finally:
-        await _cancelled(end, full)
+        await _cancelled(end, *([full] if full else []))
+
+
+async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task[None]) -> int | None:
+    """The command's exit code, once it has one; None when the container went with it.
+
+    Its output mostly ends with it. But whoever closes its output runs on, and a child may hold it open.
+    """
+    while True:
+        await asyncio.wait({drain}, timeout=_OVERLOOKED_END_S)
+        try:
+            code = await engine.exit_code(process)
+        except ContainerLost:
+            raise
+        except SandboxError:  # the engine forgets the processes of a dead container
+            if not (await engine.inspect(container))["State"]["Running"]:
+                return None
+            code = None
+        if code is not None:
+            return code
+        if drain.done():
+            await asyncio.sleep(_OUTPUT_PAUSE_S)
+
+
+async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | None:
+    """What the first process sees after the tests; None when it died for want of memory.
+
+    Raises:
+        ContainerLost: it died of anything else.
+    """
+    from astra_async.testing.sandbox.keeper import Seen
+
+    last = Seen(others=1, memory_kills=0, limit_reached=False)
+    for pause_s in _ENDING:
+        await asyncio.sleep(pause_s)
+        try:
+            seen = await keeper.ask()
+        except ContainerLost:
+            if await engine.ran_out_of_memory(container):
+                return None
+            raise ContainerLost(
+                "The container was killed from outside (engine restarted, host out of memory?)"
+            ) from None
+        if seen is None:
+            return last  # too busy with the tests' processes to answer: there are some
+        last = seen
+        if not seen.others:
+            break
+    return last
+
+
+async def _stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitness, limits: Limits) -> bool:
+    """Whether every process of the tests is frozen, or else killed, now."""
+    for pause_s in _FREEZING:
+        await asyncio.sleep(pause_s)
+        try:
+            await engine.pause(container)
+        except ContainerLost:
+            raise
+        except SandboxError as error:  # no freezer (rootless engines), or very busy processes
+            _log.info("container %s is not frozen: %s", container[:12], error)
+        else:
+            return True
+    # The command's shell, once more: all that it does after a command that does nothing is to kill.
+    nothing = Command(text="true", user=fitness.user)
+    try:
+        await engine.allow_processes(container, limits.processes + _ROOM_FOR_OURS)
+        await run_command(engine, container, nothing, Limits(timeout_s=_KILLING_S))
+    except ContainerLost:
+        raise
+    except SandboxError as error:
+        _log.info("the processes of container %s are not killed: %s", container[:12], error)
+    for pause_s in _DYING:
+        await asyncio.sleep(pause_s)
+        seen = await keeper.ask()
+        if seen is not None and not seen.others:
+            return True
+    return False
+
+
+async def _delete(
+    engine: Engine, container: str, stale: Sequence[str], *, job: Job, fitness: Fitness
+) -> None:
+    """Delete result files that the image holds; nothing of the tests has run yet."""
+    process = await engine.prepare(
+        container, ["bash", "-c", _DELETE, "bash", *stale], user=fitness.user, environment={}
+    )
+    output = Output(job.limits.output_bytes)
+    async with engine.started(process) as stream, asyncio.timeout(job.limits.timeout_s):
+        await _drain(stream, output)
+    if await engine.exit_code(process):
+        shown = one_line(output.combined.text())
+        raise ImageError(f"Image {job.image} holds a result file that the run's user cannot delete: {shown}")
 
 
 async def _disk_full(engine: Engine, container: str, limit: int) -> None:
@@ -166,12 +328,12 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
 
 
 def _execution(
-    ended: Ended, state: Mapping[str, Any], reports: Mapping[str, bytes], problems: list[str]
+    ended: Ended, reports: Mapping[str, bytes], problems: Sequence[str], *, out_of_memory: bool
 ) -> Execution:
     return Execution(
         exit_code=ended.exit_code,
         timed_out=ended.stopped == "time",
-        out_of_memory=bool(state["State"]["OOMKilled"]),
+        out_of_memory=out_of_memory,
         failed_limit="disk" if ended.stopped == "disk" else None,
         duration_s=ended.duration_s,
         output=ended.output.combined.text(),
@@ -179,5 +341,4 @@ def _execution(
         output_bytes=ended.output.combined.total,
         reports=reports,
         report_problems=tuple(problems),
-        image_id=str(state["Image"]),
     )

@@ -1,42 +1,100 @@
-"""Looks once into an image: which user runs there, where is HOME, is there a bash."""
+"""Looks once into an image: which user runs there, where is HOME, is there a bash, where may the tests write.
+
+A place where the tests' user may write gets a tmpfs of a certain size: what is written there is bounded by
+the kernel, whatever call writes it. What the image keeps in such a place is fetched once and laid into every
+container with the project. Where that is too much (dependencies in the project's folder, a Maven repository
+in HOME) the place stays in the container's own layer, which is only watched.
+"""
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import dataclass
+import io
+import tarfile
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError, SandboxError
 from astra_async.testing.sandbox.engine_errors import one_line
-from astra_async.testing.sandbox.execution import run_orders
+from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.hardened import FALLBACK_HOME
-from astra_async.testing.sandbox.script import orders
+from astra_async.testing.sandbox.keeper import Keeper
+from astra_async.testing.sandbox.resultfiles import PROJECT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Limits
 
 UNPRIVILEGED = (1000, 1000)
-# Only what bash itself provides: an image need not have `id` or `test`.
-_QUESTION = (
-    'IFS=; writable=no; [ -d "$HOME" ] && [ -w "$HOME" ] && writable=yes; '
-    'printf "%s\\n" "$UID" "${GROUPS[0]}" "$writable" "$HOME"'
-)
 _ROOT_NAMES = ("", "0", "root")
+_KEEPERS = (65532, 65531)  # no image's user; within the ids that a rootless engine has
+_CONTENT_BYTES = 24 * 1024**2
+_PLACES = 32
+# Only what bash itself provides: an image need not have `id`, `test` or `find`. A file that may be written is
+# a place that no tmpfs can be put over. /tmp is a tmpfs already.
+_QUESTION = r"""
+IFS=
+writable=no
+[ -d "$HOME" ] && [ -w "$HOME" ] && writable=yes
+printf '%s\0' "$UID" "${GROUPS[0]}" "$writable" "$HOME"
+shopt -s nullglob dotglob
+files=
+look() {
+  local each inside
+  for each in "$1"/*; do
+    [ -L "$each" ] && continue
+    case $each in /proc | /sys | /dev | /tmp) continue ;; esac
+    if [ ! -d "$each" ]; then
+      [ -w "$each" ] && [ -f "$each" ] && files=F
+    elif [ -w "$each" ]; then
+      inside=("$each"/*)
+      if [ "${#inside[@]}" = 0 ]; then printf 'E%s\0' "$each"; else printf 'D%s\0' "$each"; fi
+    else
+      look "$each"
+    fi
+  done
+}
+if [ -w / ]; then files=F; else look ''; fi
+printf '%s\0' "$files"
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitness:
-    """How containers of one image are run: numeric user and group, and HOME."""
+    """How containers of one image are run: numeric user and group, HOME, and where the tests may write.
+
+    `empty` are folders that get a tmpfs; `contents` folders that get one the engine can reach, each with what
+    the image keeps there (entries of a tar by their names, a folder's ending in a slash). `layered` is true
+    where the tests may also write to the container's own layer.
+    """
 
     uid: int
     gid: int
     home: str
+    empty: tuple[str, ...] = ()
+    contents: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    layered: bool = True
 
     @property
     def user(self) -> str:
-        """The user as the engine's create request wants it."""
+        """The tests' user, as the engine wants it."""
         return f"{self.uid}:{self.gid}"
+
+    @property
+    def keeper(self) -> str:
+        """The user of the first process: never that of the tests."""
+        return next(f"{each}:{each}" for each in _KEEPERS if each != self.uid)
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The folders of `contents`."""
+        return tuple(self.contents)
+
+
+def unseen(user: tuple[int, int] = UNPRIVILEGED) -> Fitness:
+    """The fitness of an image of which nothing is known: everything is written to the container's layer."""
+    return Fitness(uid=user[0], gid=user[1], home="")
 
 
 def declared_user(image_user: str) -> str:
@@ -44,22 +102,85 @@ def declared_user(image_user: str) -> str:
     return "1000:1000" if image_user.partition(":")[0] in _ROOT_NAMES else image_user
 
 
-async def look(engine: Engine, container: str, limits: Limits) -> Fitness:
-    """Run the question in a created container, which the caller removes.
+async def look(
+    engine: Engine, container: str, limits: Limits, *, user: str, declared: Iterable[str]
+) -> Fitness:
+    """Run the question in a created container, which the caller removes; `declared` are the image's volumes.
 
     Raises:
         ImageError: the image has no bash, or its user does not exist.
         SandboxError: it took too long.
     """
-    todo = orders(_QUESTION, mark=secrets.token_hex(16), environment={})
-    ended = await run_orders(engine, container, todo, limits)
-    if ended.stopped:
-        raise SandboxError(
-            f"The image's bash gave no answer in {limits.timeout_s:.0f} s; is the host overloaded?"
-        )
-    answer = ended.output.stdout.text().split("\n", 3)
-    if ended.exit_code or len(answer) != len(("uid", "gid", "writable", "home")):
-        shown = one_line(ended.output.combined.text())
-        raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
-    uid, gid, writable, home = answer
-    return Fitness(uid=int(uid), gid=int(gid), home=home.rstrip("\n") if writable == "yes" else FALLBACK_HOME)
+    async with await Keeper.start(engine, container):
+        ended = await run_command(engine, container, Command(text=_QUESTION, user=user), limits)
+        if ended.stopped:
+            raise SandboxError(
+                f"The image's bash gave no answer in {limits.timeout_s:.0f} s; is the host overloaded?"
+            )
+        said = ended.output.stdout.text()
+        answer = said.split("\0")
+        if (
+            ended.exit_code
+            or not said.endswith("\0")
+            or len(answer) < len(("uid", "gid", "w", "home", "f", ""))
+        ):
+            shown = one_line(ended.output.combined.text().replace("\0", " "))
+            raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
+        uid, gid, writable, home, *places, files, _ = answer
+        fitness = Fitness(uid=int(uid), gid=int(gid), home=home if writable == "yes" else FALLBACK_HOME)
+        return await _with_places(engine, container, fitness, places, declared=declared, layered=bool(files))
+
+
+async def _with_places(
+    engine: Engine,
+    container: str,
+    fitness: Fitness,
+    places: list[str],
+    *,
+    declared: Iterable[str],
+    layered: bool,
+) -> Fitness:
+    volumes = {f"/{path.strip('/')}" for path in declared}
+    # The engine mounts files of its own into /etc.
+    layered = layered or any(place[1:].startswith("/etc") for place in places)
+    ours = [place for place in places if place[1:] != PROJECT and not place[1:].startswith("/etc")]
+    empty = [place[1:] for place in ours if place[0] == "E"]
+    filled = [place[1:] for place in ours if place[0] == "D"]
+    # A volume that the image declares is a folder of the host's disk until one of ours takes its place.
+    filled += [place for place in empty if place in volumes]
+    empty = [place for place in empty if place not in volumes]
+    contents: dict[str, Mapping[str, bytes]] = {}
+    for place in (PROJECT, *filled):
+        content = await _content(engine, container, place) if len(contents) < _PLACES else None
+        if content is None:
+            layered = True
+        else:
+            contents[place] = content
+    layered = layered or len(empty) > _PLACES
+    return replace(fitness, empty=tuple(empty[:_PLACES]), contents=contents, layered=layered)
+
+
+async def _content(engine: Engine, container: str, place: str) -> Mapping[str, bytes] | None:
+    """What an image keeps in a folder, as entries of a tar; None when that is too much."""
+    request = f"containers/{container}/archive"
+    packed = await engine.read(request, {"path": place}, _CONTENT_BYTES)
+    if not packed:
+        return {}
+    if len(packed) == _CONTENT_BYTES:
+        return None
+    above = place.lstrip("/").rpartition("/")[0]
+    entries: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tar:
+        for entry in tar:
+            entry.name = f"{above}/{entry.name}".lstrip("/")
+            if entry.islnk():
+                entry.linkname = f"{above}/{entry.linkname}".lstrip("/")
+            if place != PROJECT and f"/{entry.name}/".startswith(f"{PROJECT}/"):
+                continue  # it has a place of its own
+            entry.pax_headers = {}
+            file = tar.extractfile(entry) if entry.isreg() else None
+            content = file.read() if file else b""
+            header = entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")
+            name = f"{entry.name}/" if entry.isdir() else entry.name
+            entries[name] = header + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+    return entries

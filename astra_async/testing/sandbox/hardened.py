@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from astra_async.testing.sandbox.script import SCRIPT
+from astra_async.testing.sandbox.keeper import entry_point
+from astra_async.testing.sandbox.resultfiles import PROJECT
+from astra_async.testing.sandbox.seccomp import profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from astra_async.testing.sandbox.fitness import Fitness
     from astra_async.types import Limits
 
-PROJECT = "/projects/challenge"
 HOST_NAME = "sandbox"  # the same in every run: some reporters write it into their files
 FALLBACK_HOME = "/tmp/home"  # noqa: S108 - a private tmpfs of the container
+_PAGE_BYTES = 4096
+_LEAST_FILES = 1024
 _SHARED_MEMORY_BYTES = 256 * 1024**2  # Chromium crashes with Docker's default of 64 MiB
 
 # Watch modes off, time and order the same everywhere, and nothing that asks or calls home.
@@ -32,26 +36,33 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 def hardened(
-    image_id: str, limits: Limits, *, user: str, home: str, labels: Mapping[str, str]
+    image_id: str,
+    limits: Limits,
+    *,
+    fitness: Fitness,
+    seccomp: bool,
+    labels: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The body of the create request, for any command: orders come over standard input (see `script`).
+    """The body of the create request, for any command: the container idles (see `keeper`), tests are an exec.
 
-    No read-only root: the engine refuses uploads then, and test runners write caches. No AutoRemove:
-    it loses the exit status. No log driver: an endless output would fill the host's disk.
+    Wherever the tests may write, a tmpfs of a certain size and number of files takes what they write, as far
+    as the image lets one be put there (see `fitness`). No read-only root: the engine refuses uploads then,
+    and `/etc/hosts` is one. No AutoRemove: it loses the exit status. No log driver: endless output would fill
+    the disk.
     """
-    home_variable = [f"HOME={home}"] if home else []
+    home_variable = [f"HOME={fitness.home}"] if fitness.home else []
     return {
         "Image": image_id,
-        "Entrypoint": ["bash", "-c", SCRIPT],
+        "Entrypoint": entry_point(limits.timeout_s),
         "Cmd": [],
         "Hostname": HOST_NAME,
-        "User": user,
+        "User": fitness.keeper,
         "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()] + home_variable,
         "WorkingDir": PROJECT,
         "Labels": dict(labels),
         "NetworkDisabled": True,
         "OpenStdin": True,
-        "StdinOnce": True,
+        "StdinOnce": True,  # the first process ends when our connection does
         "AttachStdin": True,
         "AttachStdout": True,
         "AttachStderr": True,
@@ -59,11 +70,12 @@ def hardened(
         # Process 1 ignores SIGTERM: whoever stops the container, or the engine, must not wait 10 s in vain.
         "StopSignal": "SIGKILL",
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(limits),
+        "HostConfig": _host_config(limits, fitness, seccomp=seccomp),
     }
 
 
-def _host_config(limits: Limits) -> dict[str, Any]:
+def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str, Any]:
+    small, large = _tmpfs(limits.tmp_bytes, fitness), _tmpfs(limits.disk_bytes, fitness)
     return {
         "NetworkMode": "none",
         "IpcMode": "private",
@@ -73,10 +85,30 @@ def _host_config(limits: Limits) -> dict[str, Any]:
         "MemorySwap": limits.memory_bytes,
         "PidsLimit": limits.processes,
         "CapDrop": ["ALL"],
-        "SecurityOpt": ["no-new-privileges:true"],
-        "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,size={limits.tmp_bytes},mode=1777"},  # noqa: S108
+        "SecurityOpt": ["no-new-privileges:true", *([f"seccomp={profile()}"] if seccomp else [])],
+        "Tmpfs": {
+            "/tmp": f"exec,{_tmpfs(limits.tmp_bytes)},mode=1777",  # noqa: S108 - a private tmpfs of the container
+            **dict.fromkeys(fitness.empty, f"exec,{small}"),
+        },
+        "Mounts": [_volume(path, large) for path in fitness.volumes],
         "Ulimits": [
             {"Name": "core", "Soft": 0, "Hard": 0},
             {"Name": "fsize", "Soft": limits.file_bytes, "Hard": limits.file_bytes},
         ],
+    }
+
+
+def _tmpfs(size: int, fitness: Fitness | None = None) -> str:
+    """Options of a tmpfs: as many files as it has pages; with `fitness`, owned by the tests' user."""
+    options = f"nosuid,nodev,size={size},nr_inodes={max(size // _PAGE_BYTES, _LEAST_FILES)}"
+    return options if fitness is None else f"{options},mode=755,uid={fitness.uid},gid={fitness.gid}"
+
+
+def _volume(path: str, options: str) -> dict[str, Any]:
+    """A tmpfs that the engine mounts: its archive requests reach it. It goes with the container."""
+    driver = {"Name": "local", "Options": {"type": "tmpfs", "device": "tmpfs", "o": options}}
+    return {
+        "Type": "volume",
+        "Target": path,
+        "VolumeOptions": {"NoCopy": True, "DriverConfig": driver},
     }

@@ -25,16 +25,6 @@ class Clipped:
         if len(self._tail) > 2 * self._half:  # trimmed seldom, so that each byte is moved about once
             del self._tail[: -self._half]
 
-    def remove_last(self, mark: bytes) -> bool:
-        """Take the last occurrence of `mark` out of what was kept; False when there is none."""
-        for part in (self._tail, self._head):
-            at = part.rfind(mark)
-            if at >= 0:
-                del part[at : at + len(mark)]
-                self.total -= len(mark)
-                return True
-        return False
-
     def text(self) -> str:
         """Head and tail as text, with a line between them that says how many bytes were left out."""
         tail = self._tail[-self._half :]
@@ -57,7 +47,3 @@ class Output:
         self.combined.feed(data)
         if stream == _STDOUT:
             self.stdout.feed(data)
-
-    def take_mark(self, mark: bytes) -> bool:
-        """Whether `mark` was printed to standard output; it is removed from what is shown."""
-        return self.stdout.remove_last(mark) and self.combined.remove_last(mark)

@@ -1,25 +1,27 @@
-"""Reads report files out of a dead container. What lies there was chosen by the code under test."""
+"""Reads report files out of a container whose processes have ended or stand still.
+
+What lies there was chosen by the code under test. The engine packs it; nothing is unpacked here, so links
+lead nowhere.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-import io
 import tarfile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-import orjson
-
-from astra_async.testing.sandbox.engine_errors import PathUnreachable
-from astra_async.testing.sandbox.hardened import PROJECT
+from astra_async.errors import SandboxError
+from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, one_line
+from astra_async.testing.sandbox.tarstream import TooLongError, entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from astra_async.testing.sandbox.engine import Engine
 
-_HEADERS_BYTES = 64 * 1024  # more than the headers of one entry take, extended ones included
-_CHANGES_BYTES = 32 * 1024**2
+PROJECT = "/projects/challenge"
+_TREE_BYTES = 1024**3
 _MATCHES = 200
 _WILD = frozenset("*?[")
 
@@ -30,18 +32,30 @@ async def read_reports(
     """Contents of the result files by path relative to the project, and what could not be read of them.
 
     Only regular files are read, together at most `limit` bytes. A file that is not there is in neither
-    part. Globs match against what changed in the container since it was created.
+    part. Nothing in the container may change meanwhile.
     """
-    reports: dict[str, bytes] = {}
-    paths, problems = await _paths(engine, container, patterns)
-    for path in paths:
-        content, problem = await _read(engine, container, path, limit)
-        if content is not None:
-            reports[path] = content
-            limit -= len(content)
-        if problem:
-            problems.append(f"{path}: {problem}")
-    return reports, problems
+    reading = _Reading(limit)
+    for pattern in patterns:
+        if inside_project(pattern) is None:
+            reading.problems.append(f"{pattern}: lies outside the project and is not read")
+    for place, wanted in _places([path for path in map(inside_project, patterns) if path]).items():
+        await reading.read(engine, container, place, wanted)
+    return reading.reports, reading.problems
+
+
+class Wanted:
+    """Paths and globs relative to the project."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        inside = [path for path in map(inside_project, patterns) if path]
+        self._paths = {path for path in inside if _WILD.isdisjoint(path)}
+        self._globs = [PurePosixPath(path).parts for path in inside if not _WILD.isdisjoint(path)]
+
+    def file(self, path: str) -> bool:
+        """Whether this is one of them."""
+        if path in self._paths:
+            return True
+        return bool(self._globs) and any(matches(path.split("/"), glob) for glob in self._globs)
 
 
 def inside_project(pattern: str) -> str | None:
@@ -75,74 +89,79 @@ def _with_empty_folders(ways: set[int], pattern: Sequence[str]) -> set[int]:
     return reached
 
 
-async def _paths(engine: Engine, container: str, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Paths to read: those named, then those that globs match in the container, each once."""
-    problems: list[str] = []
-    named: dict[str, None] = {}
-    globs: list[tuple[str, ...]] = []
-    for pattern in patterns:
-        path = inside_project(pattern)
-        if path is None:
-            problems.append(f"{pattern}: lies outside the project and is not read")
-        elif _WILD.isdisjoint(path):
-            named[path] = None
-        else:
-            globs.append(PurePosixPath(path).parts)
-    if globs:
-        found, problem = await _changed(engine, container, globs)
-        named |= dict.fromkeys(found)
-        problems += [problem] if problem else []
-    return list(named), problems
+def _places(paths: Sequence[str]) -> dict[str, Wanted]:
+    """What to fetch: each named path by itself, and for globs the folder above their first wildcard."""
+    named = {path: Wanted([path]) for path in paths if _WILD.isdisjoint(path)}
+    globs: dict[str, list[str]] = {}
+    for path in paths:
+        if path not in named:
+            parts = PurePosixPath(path).parts
+            certain = next(at for at, part in enumerate(parts) if not _WILD.isdisjoint(part))
+            globs.setdefault("/".join(parts[:certain]), []).append(path)
+    return named | {folder: Wanted(patterns) for folder, patterns in globs.items()}
 
 
-async def _changed(engine: Engine, container: str, globs: list[tuple[str, ...]]) -> tuple[list[str], str]:
-    try:
-        content = await engine.read(f"containers/{container}/changes", {}, _CHANGES_BYTES)
-    except PathUnreachable as error:
-        return [], f"result files cannot be searched for ({error})"
-    if content is None or len(content) == _CHANGES_BYTES:
-        return [], "so many files were written that result files cannot be searched for"
-    prefix = f"{PROJECT}/"
-    deleted = 2
-    changed = (
-        entry["Path"].removeprefix(prefix)
-        for entry in orjson.loads(content) or ()
-        if entry["Kind"] != deleted and entry["Path"].startswith(prefix)
-    )
-    found = sorted(path for path in changed if any(matches(path.split("/"), glob) for glob in globs))
-    if len(found) > _MATCHES:
-        return found[:_MATCHES], f"{len(found)} result files found, {_MATCHES} of them read"
-    return found, ""
+class _Reading:
+    """What has been read so far, and how much may still be."""
 
+    def __init__(self, limit: int) -> None:
+        self.reports: dict[str, bytes] = {}
+        self.problems: list[str] = []
+        self._limit = limit
 
-async def _read(engine: Engine, container: str, path: str, limit: int) -> tuple[bytes | None, str]:
-    bound = limit + _HEADERS_BYTES
-    request = f"containers/{container}/archive"
-    try:
-        archive = await engine.read(request, {"path": f"{PROJECT}/{path}"}, bound)
-    except PathUnreachable as error:
-        return None, f"cannot be reached ({error})"
-    if archive is None:
-        return None, ""
-    try:
-        # Parsed in memory and never unpacked: links in it lead nowhere.
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
-            return _content(tar, limit)
-    except (tarfile.TarError, ValueError, OSError) as error:
-        return None, f"cannot be read ({error})"
+    async def read(self, engine: Engine, container: str, place: str, wanted: Wanted) -> None:
+        """Everything wanted in a file or folder of the project, as the engine packs it into a tar.
 
+        What the engine refuses is the tests' doing as long as it and the container answer.
+        """
+        try:
+            await self._read(engine, container, place, wanted)
+        except PathUnreachable as error:
+            self.problems.append(f"{place or 'the project'}: cannot be reached ({error})")
+        except TooLongError:
+            self.problems.append(
+                f"{place or 'the project'}: too much was written to search it for result files"
+            )
+        except tarfile.TarError as error:
+            self.problems.append(f"{place or 'the project'}: cannot be read ({error})")
+        except HostTrouble:
+            raise
+        except SandboxError as error:
+            if not (await engine.inspect(container))["State"]["Running"]:
+                raise
+            self.problems.append(f"{place or 'the project'}: cannot be read ({one_line(error)})")
 
-def _content(tar: tarfile.TarFile, limit: int) -> tuple[bytes | None, str]:
-    entry = tar.next()
-    if entry is None:
-        return None, "cannot be read (empty archive)"
-    if not entry.isreg():
-        return None, f"is {_kind(entry)}, not a regular file"
-    if entry.size > limit:
-        return None, f"has {entry.size} bytes, {limit} may be read"
-    file = tar.extractfile(entry)
-    content = file.read() if file else b""
-    return (content, "") if len(content) == entry.size else (None, "was cut while it was read")
+    async def _read(self, engine: Engine, container: str, place: str, wanted: Wanted) -> None:
+        above = PurePosixPath(PROJECT, place).parent
+
+        def path(entry: tarfile.TarInfo) -> str:
+            whole = above / entry.name
+            return str(whole.relative_to(PROJECT)) if whole.is_relative_to(PROJECT) else ""
+
+        def keep(entry: tarfile.TarInfo) -> bool:
+            return entry.isreg() and entry.size <= self._limit and wanted.file(path(entry))
+
+        request = f"containers/{container}/archive"
+        async with engine.reading(request, {"path": f"{PROJECT}/{place}".rstrip("/")}) as chunks:
+            async for entry, content in entries(chunks, keep, most_bytes=_TREE_BYTES):
+                name = path(entry)
+                if not wanted.file(name) or (entry.isdir() and name != place):
+                    continue
+                if len(self.reports) == _MATCHES:
+                    self.problems.append(f"more than {_MATCHES} result files found, {_MATCHES} of them read")
+                    return
+                self._take(name, entry, content)
+                if name == place:
+                    return
+
+    def _take(self, name: str, entry: tarfile.TarInfo, content: bytes) -> None:
+        if not entry.isreg():
+            self.problems.append(f"{name}: is {_kind(entry)}, not a regular file")
+        elif entry.size > self._limit:
+            self.problems.append(f"{name}: has {entry.size} bytes, {self._limit} may be read")
+        elif name not in self.reports:
+            self.reports[name] = content
+            self._limit -= len(content)
 
 
 def _kind(entry: tarfile.TarInfo) -> str:

@@ -14,22 +14,37 @@ import io
 import struct
 import tarfile
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from astra_async.testing.sandbox.hardened import HOST_NAME
+from astra_async.testing.sandbox.resultfiles import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _BLOCK = 512
 _NAME_BYTES = 100
 _PATCHABLE = frozenset(b"\0" + tarfile.REGTYPE + tarfile.DIRTYPE + tarfile.SYMTYPE)
+_FOLDER = tarfile.DIRTYPE[0]
 _USTAR_MAX = 0o7777777
 _CHANGED_AT = 946_684_800  # 2000-01-01: archivers refuse years before 1980
 # IPv4 only: a server that listens on 127.0.0.1 is then found by every client that asks for localhost.
 _HOSTS = f"127.0.0.1 localhost {HOST_NAME}\n".encode()
 
 
-def upload_archive(archive: bytes, project: str, user: tuple[int, int]) -> bytes:
+def upload_archive(
+    archive: bytes,
+    project: str,
+    user: tuple[int, int],
+    *,
+    stale: Sequence[str] = (),
+    contents: Mapping[str, Mapping[str, bytes]] | None = None,
+) -> bytes:
     """`archive` (a tar relative to the project's root) moved to the folder `project`, owned by `user`.
 
-    The result is to be unpacked at the container's root and brings `/etc/hosts`.
+    The result is to be unpacked at the container's root and brings `/etc/hosts`, and below the project what
+    an image keeps in folders that are hidden by ours (see `fitness`). Files that match `stale`, paths and
+    globs relative to the project, are left out.
 
     Header format: POSIX.1-1988 ustar.
 
@@ -37,20 +52,36 @@ def upload_archive(archive: bytes, project: str, user: tuple[int, int]) -> bytes
         ValueError: this is no whole tar archive.
     """
     folder = project.lstrip("/")
+    old = Wanted(stale)
+    below = b"".join(
+        entry
+        for entries in (contents or {}).values()
+        for name, entry in entries.items()
+        if not (name.startswith(f"{folder}/") and old.file(name.removeprefix(f"{folder}/")))
+    )
     patched = bytearray(archive)
     prefix = f"{folder}/".encode()
     folders = {folder}
+    left_out: list[slice] = []
     at = 0
     while at + _BLOCK <= len(patched) and patched[at]:
+        name = _name(patched, at)
         if not _patch(patched, at, prefix, user):
-            return _copied(archive, folder, user)
-        folders.add(
-            patched[at : at + _NAME_BYTES].rstrip(b"/\0").rpartition(b"/")[0].decode(errors="surrogateescape")
-        )
-        at += _BLOCK + -(-_size(patched, at) // _BLOCK) * _BLOCK
+            return below + _copied(archive, folder, user, old)
+        folders.add(f"{folder}/{name}".rstrip("/").rpartition("/")[0])
+        end = at + _BLOCK + -(-_size(patched, at) // _BLOCK) * _BLOCK
+        if old.file(name) and patched[at + 156] != _FOLDER:
+            left_out.append(slice(at, end))
+        at = end
     if at > len(patched):
         raise ValueError("The project's archive is cut off")
-    return _front(folders, user) + patched
+    for each in reversed(left_out):
+        del patched[each]
+    return below + _front(folders, user) + patched
+
+
+def _name(archive: bytearray, at: int) -> str:
+    return archive[at : at + _NAME_BYTES].rstrip(b"\0").decode(errors="surrogateescape")
 
 
 def _patch(archive: bytearray, at: int, prefix: bytes, user: tuple[int, int]) -> bool:
@@ -76,7 +107,7 @@ def _number(value: int) -> bytes:
     return b"%07o\0" % value if value <= _USTAR_MAX else b"\x80" + struct.pack(">Q", value)[1:]
 
 
-def _copied(archive: bytes, folder: str, user: tuple[int, int]) -> bytes:
+def _copied(archive: bytes, folder: str, user: tuple[int, int], old: Wanted) -> bytes:
     copy = io.BytesIO()
     folders = {folder}
     try:
@@ -85,6 +116,8 @@ def _copied(archive: bytes, folder: str, user: tuple[int, int]) -> bytes:
             tarfile.open(fileobj=copy, mode="w:", format=tarfile.GNU_FORMAT) as target,
         ):
             for entry in source:
+                if old.file(entry.name) and not entry.isdir():
+                    continue
                 entry.name = f"{folder}/{entry.name}"
                 entry.uid, entry.gid = user
                 entry.pax_headers = {}
