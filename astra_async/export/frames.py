@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 
 from astra_async.errors import IncompleteRun, UsageError
-from astra_async.report import build_report, compare_runs
-from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS
+from astra_async.report import compare_runs
+from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_run
 from astra_async.report.table import csv_header, csv_row
 from astra_async.running.directory import completion_from, stored_prompt
 from astra_async.running.log import decode, scan
@@ -51,7 +51,6 @@ _NAMES: dict[str, tuple[str, Sequence[str | None]]] = {
     "finish_reason": ("finish", FINISHES),
     "trial": ("trial", TRIALS),
 }
-_KINDS = {"text": "string", "count": "Int64"}
 
 
 def load(*directories: str | Path, provisional: bool = False) -> Loaded:
@@ -68,8 +67,7 @@ def load(*directories: str | Path, provisional: bool = False) -> Loaded:
     if not directories:
         raise UsageError("load() needs a run directory")
     _pandas()
-    paths = tuple(Path(directory) for directory in directories)
-    return Loaded(build_report(paths), provisional=provisional)
+    return Loaded(tuple(load_run(Path(directory)) for directory in directories), provisional=provisional)
 
 
 def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
@@ -106,20 +104,26 @@ class Loaded:
 
     Attributes:
         directories: where the runs lie.
-        report: every table as the report has it.
         warnings: what was not believed of the records, a line each.
     """
 
-    def __init__(self, report: Report, *, provisional: bool = False) -> None:
-        self.report = report
-        self.directories = tuple(run.directory for run in report.runs)
-        self.warnings = report.warnings
+    def __init__(self, runs: tuple[Run, ...], *, provisional: bool = False) -> None:
+        self.directories = tuple(run.directory for run in runs)
+        self.warnings = tuple(warning for run in runs for warning in run.warnings)
+        self._runs = runs
         self._provisional = provisional
+
+    @cached_property
+    def report(self) -> Report:
+        """Every table as the report has it; worked out when it is first asked for."""
+        from astra_async.report.tables import report_of
+
+        return report_of(self._runs)
 
     @property
     def complete(self) -> bool:
         """Whether every planned sample has a result."""
-        return self.report.complete
+        return not any(len(run.missing) for run in self._runs)
 
     @property
     def conclusions(self) -> tuple[str, ...]:
@@ -167,13 +171,13 @@ class Loaded:
         A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
         `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
         """
-        frames = [_samples_of(run) for run in self.report.runs]
+        frames = [_samples_of(run) for run in self._runs]
         return self._with_directory(frames)
 
     @cached_property
     def tests(self) -> pd.DataFrame:
         """A row for each expected test of each sample: `test` is its name, `outcome` what became of it."""
-        return self._with_directory([_tests_of(run) for run in self.report.runs])
+        return self._with_directory([_tests_of(run) for run in self._runs])
 
     def answer(
         self, key: SampleKey | tuple[str, str, str, int], directory: str | Path | None = None
@@ -201,13 +205,13 @@ class Loaded:
         return text
 
     def __repr__(self) -> str:
-        planned = sum(len(run.rows) + len(run.missing) for run in self.report.runs)
-        there = sum(len(run.rows) for run in self.report.runs)
+        planned = sum(len(run.rows) + len(run.missing) for run in self._runs)
+        there = sum(len(run.rows) for run in self._runs)
         where = ", ".join(map(str, self.directories))
         return f"<{where}: {there} of {planned} samples{'' if self.complete else ', incomplete'}>"
 
     def _demand_all(self) -> None:
-        missing = sum(len(run.missing) for run in self.report.runs)
+        missing = sum(len(run.missing) for run in self._runs)
         if not (self.complete or self._provisional):
             raise IncompleteRun(
                 f"{missing} planned samples have no result: headlines would be of another run. Run the same"
@@ -248,9 +252,16 @@ def frame(table: Table) -> pd.DataFrame:
     whole = pd.DataFrame(rows, columns=csv_header(table.columns), dtype=object)
     for column in table.columns:
         for name in csv_header((column,)):
-            worded = any(isinstance(value, str) for value in whole[name])  # such as "not labelled"
-            whole[name] = whole[name].astype("string" if worded else _KINDS.get(column.kind, "Float64"))
+            whole[name] = whole[name].astype(_kind(column.kind, list(whole[name])))
     return whole
+
+
+def _kind(kind: str, values: list[object]) -> str:
+    """A column's type: whole numbers stay whole; words among the numbers ("not labelled") make it text."""
+    if kind == "text" or any(isinstance(value, str) for value in values):
+        return "string"
+    whole = all(value is None or float(value).is_integer() for value in values)  # type: ignore[arg-type]
+    return "Int64" if kind == "count" and whole else "Float64"
 
 
 def _samples_of(run: Run) -> pd.DataFrame:

@@ -86,7 +86,11 @@ def build_report(directories: Sequence[Path]) -> Report:
 
     Raises UsageError or ConflictError as `load_run` does.
     """
-    runs = tuple(load_run(directory) for directory in directories)
+    return report_of(tuple(load_run(directory) for directory in directories))
+
+
+def report_of(runs: tuple[Run, ...]) -> Report:
+    """Every table of loaded runs; raises ConflictError where they contradict each other."""
     entries = entries_of(runs)
     compared = list(pairs.judged_pairs(list(pairs.pairs_of(entries))))
     wide = board.leaderboard(entries, compared)
