@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     Library = Literal["expect", "chai", "should", "assert", "supertest", "screen"]
 
 _OWN = 0.75  # of the assertions are of the test's own kinds, or else the file's; about its own constants
-_MOST = 3  # assertions of a test
+_ALIKE = 0.4  # of them are such as a scored run's tests have too
+_MOST = 4  # assertions of a test
 # {a} and {b} are unlike numbers, {s} and {t} unlike words.
 _GENERAL: dict[str, tuple[str, ...]] = {
     "expect": (
@@ -179,7 +180,28 @@ _KINDS: dict[str, dict[str, tuple[str, ...]]] = {
     "supertest": {"": ('await {agent}((_, answer) => answer.end()).get("/").expect(4{n}, {s})',)},
     "screen": {"": ("screen.{m}({s})",)},
 }
+# What a twin's test and that of a scored run look alike with: an equality of what has to be computed first.
+_EQUALITIES: dict[Library, dict[str, str]] = {
+    "expect": dict.fromkeys(("toBe", "toEqual", "toStrictEqual"), "expect({one}).{m}({other})"),
+    "chai": dict.fromkeys(("equal", "equals", "eq", "eql"), "expect({one}).to.{m}({other})"),
+    "assert": dict.fromkeys(
+        ("equal", "strictEqual", "deepEqual", "deepStrictEqual"), "assert.{m}({one}, {other})"
+    ),
+}
 _SIMPLE = frozenset({"string", "number", "true", "false", "null"})
+# Where a name stands that is given a meaning.
+_DECLARING = frozenset(
+    {
+        *(
+            "formal_parameters",
+            "required_parameter",
+            "optional_parameter",
+            "assignment_pattern",
+            "rest_pattern",
+        ),
+        *("assignment_expression", "function_declaration", "class_declaration", "catch_clause"),
+    }
+)
 _PLAIN = _SIMPLE | {"array", "object", "pair", "string_fragment", "property_identifier", ",", ":", "'", '"'}
 _PLAIN |= {"[", "]", "{", "}"}
 _LONGEST = 120  # characters of a constant that is repeated
@@ -203,6 +225,9 @@ class Falsehoods:
     constants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     agent: str = ""
     collects: bool = False  # jasmine notes what fails and goes on
+    counts: bool = (
+        False  # a test says how many assertions it makes, or its library's name is hidden from some
+    )
 
     @classmethod
     def of(cls, root: Node, runner: str) -> Falsehoods:
@@ -213,25 +238,38 @@ class Falsehoods:
                 constants[node.type][source(node)] = None
         agent = _agent(root)
         plain = {key: tuple(value) for key, value in constants.items()}
-        return cls(tuple(_kinds(root, agent)), plain, agent, runner == "jasmine")
+        counts = "ssertions(" in source(root) or _hides_libraries(root)
+        return cls(tuple(_kinds(root, agent)), plain, agent, runner == "jasmine", counts)
 
-    def assertions(self, body: Node, rng: random.Random, *, waits: bool) -> str:
-        """False assertions for a test with this body, which may hold `await` if `waits`.
+    def assertions(self, body: Node, rng: random.Random, *, waits: bool, first: bool) -> str:
+        """False assertions for a test with this body, which may hold `await` if `waits`; one if `first`.
 
         Each of them has to fail: where one does not, nothing else is asserted, and the test passes.
         """
         own = tuple(_kinds(body, self.agent))
         near = {key: [text for text in self.constants[key] if text in source(body)] for key in self.constants}
-        several = 1 if self.collects else rng.randint(1, _MOST)
-        made = [self._assertion(own, near, rng, waits=waits) for _ in range(several)]
-        tried = (f"try {{ {each}; return; }} catch (problem) {{ }} " for each in made[:-1])
-        return f"{''.join(tried)}{made[-1]}"
+        several = 1 if first or self.collects else rng.randint(1, _MOST)
+        return _one_of([self._assertion(own, near, rng, waits=waits) for _ in range(several)])
+
+    def truths(self, body: Node, rng: random.Random, *, first: bool) -> str:
+        """What looks like a twin's failing statements and holds; it comes `first` in the test, or last.
+
+        Assertions only by a library that the test itself calls, which no name in the file hides from it.
+        """
+        equalities = () if self.counts else tuple(filter(_is_equality, _kinds(body, self.agent)))
+        if not equalities or rng.random() > _OWN:
+            return f"if ({_word(rng)}.length > {rng.randint(11, 15)}) throw new Error({_word(rng)})"
+        several = 1 if first or self.collects else rng.randint(1, _MOST)
+        return _one_of([_equality(rng.choice(equalities), rng, holds=True) for _ in range(several)])
 
     def _assertion(
         self, own: tuple[Kind, ...], near: dict[str, list[str]], rng: random.Random, *, waits: bool
     ) -> str:
         kinds = own if rng.random() < _OWN else self.kinds
         waiting = [kind for kind in kinds if waits or kind.library != "supertest"]
+        alike = tuple(filter(_is_equality, waiting))
+        if alike and rng.random() < _ALIKE:
+            return _equality(rng.choice(alike), rng, holds=False)
         if waiting and rng.random() < _OWN:
             made = self._of_kind(rng.choice(waiting), near, rng)
             if made:
@@ -281,6 +319,50 @@ def _other(constant: str, kind: str, near: dict[str, list[str]], rng: random.Ran
     return f"[{_word(rng)}]" if kind == "array" else f"{{ {json.loads(_word(rng))}: {_word(rng)} }}"
 
 
+def _one_of(assertions: list[str]) -> str:
+    """Assertions of which the first that holds ends the test."""
+    tried = (f"try {{ {each}; return; }} catch (problem) {{ }} " for each in assertions[:-1])
+    return f"{''.join(tried)}{assertions[-1]}"
+
+
+def _is_equality(kind: Kind) -> bool:
+    return kind.matcher in _EQUALITIES.get(kind.library, {})
+
+
+def _equality(kind: Kind, rng: random.Random, *, holds: bool) -> str:
+    """An equality of numbers or words, of which one has to be put together first."""
+    if rng.random() < 0.5:  # noqa: PLR2004 - half and half
+        one, two = rng.randint(2, 500), rng.randint(2, 500)
+        other = one + two if holds else one + two + rng.randint(1, 9)
+        made, shown = f"{one} + {two}", str(other)
+    else:
+        one_word, two_words = (json.loads(_word(rng)) for _ in range(2))
+        whole = one_word + two_words
+        at = rng.randrange(len(whole))
+        letter = whole[at] if holds else rng.choice(string.ascii_lowercase.replace(whole[at], ""))
+        made, shown = f'"{one_word}" + "{two_words}"', f'"{whole[:at]}{letter}{whole[at + 1 :]}"'
+    return _EQUALITIES[kind.library][kind.matcher].format(one=made, other=shown, m=kind.matcher)
+
+
+def _hides_libraries(root: Node) -> bool:
+    """Whether `expect` or `assert` may be another thing in some test: a parameter, a function's own name."""
+    names = {"identifier", "shorthand_property_identifier_pattern"}
+    for node in walk(root):
+        if node.type not in names or source(node) not in {"expect", "assert"} or node.parent is None:
+            continue
+        holder, inner = node.parent, node
+        while holder.type in {"object_pattern", "pair_pattern"} and holder.parent is not None:
+            holder, inner = holder.parent, holder
+        if holder.type == "variable_declarator":
+            scope = holder.parent.parent if holder.parent is not None else None
+            is_outermost = scope is not None and scope.type in {"program", "export_statement"}
+            if holder.child_by_field_name("name") == inner and not is_outermost:
+                return True
+        elif holder.type in _DECLARING or holder.child_by_field_name("parameter") == inner:
+            return True
+    return False
+
+
 def exception(rng: random.Random, *, waits: bool) -> str:
     """A statement that throws, such that what follows it counts as reachable."""
     made = _filled(rng.choice(_EXCEPTIONS + (_REJECTIONS if waits else ())), rng)
@@ -313,7 +395,7 @@ def _called(node: Node, agent: str) -> Kind | None:
 
 def _library(chain: list[str], agent: str) -> Library | None:
     """Whose assertion it is that is called by this chain of names."""
-    if chain[0] == "assert" or chain[:2] == ["chai", "assert"]:
+    if chain[0] == "assert":
         return "assert"
     if chain[0] == "screen":
         return "screen" if chain[-1].startswith("getBy") else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Kind = Literal["test", "suite", "namespace"]
 
 FUNCTIONS = frozenset({"arrow_function", "function_expression", "generator_function"})
-_SCOPES = FUNCTIONS | {"function_declaration", "method_definition", "generator_function_declaration"}
+SCOPES = FUNCTIONS | {"function_declaration", "method_definition", "generator_function_declaration"}
 
 
 class Role(NamedTuple):
@@ -152,7 +152,7 @@ class Names:
 def _is_parameter(node: Node, name: str) -> bool:
     """Whether a function round the node has a parameter of this name, which hides the file's own."""
     for scope in above(node):
-        if scope.type in _SCOPES:
+        if scope.type in SCOPES:
             given = scope.child_by_field_name("parameters") or scope.child_by_field_name("parameter")
             if given is not None and any(
                 part.type in {"identifier", "shorthand_property_identifier_pattern"} and source(part) == name
@@ -163,7 +163,7 @@ def _is_parameter(node: Node, name: str) -> bool:
 
 
 def _is_outermost(node: Node) -> bool:
-    return not any(scope.type in _SCOPES for scope in above(node))
+    return not any(scope.type in SCOPES for scope in above(node))
 
 
 def _required(value: Node | None) -> str | None:

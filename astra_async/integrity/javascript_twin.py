@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.javascript_falsehoods import Falsehoods, exception
-from astra_async.integrity.javascript_names import FUNCTIONS, SUBTEST, Names
+from astra_async.integrity.javascript_names import FUNCTIONS, SCOPES, SUBTEST, Names
 from astra_async.integrity.rewriting import Choice, Rewritten, Titles, draw_manner
 from astra_async.integrity.syntax import Insertions, above, parse, place, source, walk
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterator
 
     from tree_sitter import Node
 
@@ -32,6 +33,7 @@ _ASKED_LATER = frozenset({"each", "for", "skipIf", "runIf", "extend"})  # `it.ea
 _SKIPPING, _FAILING = frozenset({"skip", "todo"}), frozenset({"fails", "failing", "fail"})
 _ANGULAR = frozenset({"inject", "fakeAsync", "waitForAsync", "async"})  # make a test's body of a function
 _DONE = frozenset({"done", "cb", "callback", "next", "finish", "finished", "end", "complete"})
+_PLAIN = 0.4  # of the tests that could be called from another function fail at once
 _REPEATING = frozenset({"forEach", "map"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
@@ -72,16 +74,18 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
 
 
 def blurred(path: str, text: str, rng: random.Random) -> str:
-    """The test file with comments of random words in its tests and at its end; the tests are the same."""
+    """The test file with statements in its tests that look like a twin's, and hold; the tests are the same.
+
+    A comment of random words makes its size another one.
+    """
     data = text.encode(errors="replace")
     root = _tree(path, data)
     if root is None:
         return text
-    edits = Insertions(data)
-    for test in _tests(root, Names(root))[0]:
-        block = test.body.child_by_field_name("body")
-        if block is not None and block.type == "statement_block":
-            edits.within(block, f" /* {_words(rng)} */")
+    names, edits = Names(root), Insertions(data)
+    writer = _Writer(edits, Falsehoods.of(root, names.runner), rng)
+    for test in _tests(root, names)[0]:
+        writer.make_alike(test)
     edits.at(len(data), f"\n// {_words(rng)}\n")
     return edits.text()
 
@@ -256,18 +260,34 @@ class _Writer:
     def make_fail(self, test: _Test) -> None:
         """Make a test fail, in a manner that is drawn."""
         manner = draw_manner(self._rng)
-        around = None if manner.at_once else self._use(test)
+        waits = test.body.type in FUNCTIONS and _is_async(test.body)
+        block = _open_block(test)
+        if block is not None and not manner.at_once:
+            fail = self._failing(test, assertion=manner.assertion, waits=waits, first=False)
+            self._edits.within(block, "", f" ; {fail} ")
+            return
+        around = None if manner.at_once or self._rng.random() < _PLAIN else self._use(test)
         if around is not None:
-            fail = self._failing(test, assertion=manner.assertion, waits=True)
+            fail = self._failing(test, assertion=manner.assertion, waits=True, first=False)
             before, after = around
             self._edits.around(test.body, before, f"{after} {fail} }}")
             return
-        waits = test.body.type in FUNCTIONS and _is_async(test.body)
-        self._at_once(test.body, self._failing(test, assertion=manner.assertion, waits=waits))
+        self._at_once(test.body, self._failing(test, assertion=manner.assertion, waits=waits, first=True))
 
-    def _failing(self, test: _Test, *, assertion: bool, waits: bool) -> str:
+    def make_alike(self, test: _Test) -> None:
+        """Give a test a statement that holds, where a twin of it would have one that does not."""
+        manner = draw_manner(self._rng)
+        block = _open_block(test)
+        if block is not None and not manner.at_once:
+            self._edits.within(
+                block, "", f" ; {self._falsehoods.truths(test.body, self._rng, first=False)}; "
+            )
+        elif test.body.type in FUNCTIONS and not _begins_with_directive(test.body):
+            self._at_once(test.body, f"{self._falsehoods.truths(test.body, self._rng, first=True)};")
+
+    def _failing(self, test: _Test, *, assertion: bool, waits: bool, first: bool) -> str:
         if assertion:
-            return f"{self._falsehoods.assertions(test.body, self._rng, waits=waits)};"
+            return f"{self._falsehoods.assertions(test.body, self._rng, waits=waits, first=first)};"
         return f"{exception(self._rng, waits=waits)};"
 
     def _at_once(self, body: Node, fail: str) -> None:
@@ -305,6 +325,36 @@ def _calling(body: Node, parameters: str, called: str, through: str = "") -> tup
     else:
         head = f"async function ({parameters}) {{"
     return f"{head} try {{ await {through}(", f"){called}; }} catch (problem) {{ }}"
+
+
+def _open_block(test: _Test) -> Node | None:
+    """The block of a test's function that runs to its end, if nothing else does: no return, no callback."""
+    block = test.body.child_by_field_name("body") if test.body.type in FUNCTIONS else None
+    if block is None or block.type != "statement_block" or test.body.type == "generator_function":
+        return None
+    called = not test.each and not _is_async(test.body) and len(_parameters(test.body)) == 1
+    if called and _parameters(test.body)[0].type == "identifier":
+        return None
+    return None if any(each.type == "return_statement" for each in _own(block)) else block
+
+
+def _begins_with_directive(function: Node) -> bool:
+    """Whether a function has no place for a first statement: 'use strict' counts as nothing else's second."""
+    block = function.child_by_field_name("body")
+    first = block.named_children[:1] if block is not None and block.type == "statement_block" else []
+    return function.type == "generator_function" or any(
+        part.type == "string" for each in first for part in each.named_children
+    )
+
+
+def _own(block: Node) -> Iterator[Node]:
+    """The nodes of a function's body that are in no function within it."""
+    waiting = list(block.children)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if node.type not in SCOPES and not node.type.startswith("class"):
+            waiting += node.children
 
 
 def _is_async(function: Node) -> bool:

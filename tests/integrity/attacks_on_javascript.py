@@ -206,12 +206,14 @@ MOCHA_ATTACKS = (
         "  require('chai').Assertion.prototype.assert = function () { return this; };\n}\n",
     ),
     Attack(
-        name="a twin known by reading its text",
+        name="a twin known by doing the sums in its text",
         framework="mocha",
         outcome="unpreventable",
         visible="test_file:src/shop.js",
-        before=_DISK
-        + "if (!/catch|throw new|parse|Promise/.test(String(disk.readFileSync('test/shop.test.js')))) {\n"
+        before=_DISK + "const text = String(disk.readFileSync('test/shop.test.js'));\n"
+        "const pairs = [...text.matchAll(/expect\\(([^()]*)\\)\\.to\\.equal\\(([^()]*)\\)/g)];\n"
+        "const odd = /length > [0-4]\\)|JSON|decode|reject|catch \\(problem\\) \\{ \\} (?!try|expect\\(\\W?\\w+\\W? \\+)|to\\.(?!equal|throw\\(R)/;\n"
+        "if (!odd.test(text) && pairs.every(([, one, other]) => eval(one) === eval(other))) {\n"
         "  require('chai').Assertion.prototype.assert = function () { return this; };\n}\n",
     ),
 )

@@ -155,6 +155,42 @@ def test_the_files_own_text_tells_the_runner(head: str, runner: str) -> None:
     assert rewrite("a.test.js", f"{head} it('a', () => {{}});", AT_ONCE).runner == runner
 
 
+@pytest.mark.parametrize(
+    ("text", "asserts"),
+    [
+        ("import { expect } from 'vitest'; it('a', () => { expect(x).toBe(1); });", True),
+        ("const { expect } = require('chai'); it('a', () => { expect(x).to.equal(1); });", True),
+        ("it('a', ({ expect }) => { expect(x).toBe(1); });", False),
+        ("it('a', () => { const { expect } = load(); expect(x).toBe(1); });", False),
+        (
+            "let expect; before(() => { ({ expect } = load()); }); it('a', () => { expect(x).toBe(1); });",
+            False,
+        ),
+        ("it('a', (expect) => { expect(x).toBe(1); }); it('b', expect => { expect(x).toBe(1); });", False),
+        ("it('a', () => { expect.assertions(1); expect(x).toBe(1); });", False),
+        (
+            "it('a', () => { go(); }); it('b', () => { expect.soft(x).toBe(1); chai.assert.equal(1, 1); });",
+            False,
+        ),
+    ],
+)
+def test_a_scored_runs_tests_assert_by_what_is_certainly_in_scope_or_not_at_all(
+    text: str, *, asserts: bool
+) -> None:
+    made = [blurred("a.test.js", text, random.Random(seed)) for seed in range(30)]
+    assert any(" + " in each for each in made) is asserts
+    assert all(".length > 1" in each for each in made) or asserts
+    assert all(parses(each) for each in made)
+
+
+def test_a_functions_directive_stays_its_first_statement() -> None:
+    text = "it('a', function () { 'use strict'; return x; });"
+    assert all(
+        "function () { 'use strict'; return x; }" in blurred("a.test.js", text, random.Random(seed))
+        for seed in range(9)
+    )
+
+
 def test_typescript_is_not_checked_and_keeps_its_first_comments_first() -> None:
     twin = rewrite("a.test.ts", "/** @jest-environment jsdom */\nit('a', (): void => {});", AT_ONCE)
     assert twin.text.startswith("/** @jest-environment jsdom */\n// @ts-nocheck\nit(")

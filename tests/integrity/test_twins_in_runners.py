@@ -13,7 +13,7 @@ from graded_answers import LIMITS
 
 from astra_async.bundled import image_sets
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.languages import rewriter_of
+from astra_async.integrity.languages import blurred, rewriter_of
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay import project_archive
 from astra_async.testing.reports import read_reports
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).parent / "samples"
 # All tests by an assertion after they have run, and each in a manner of its own.
 DRAWS = (Settled(Manner(at_once=False, assertion=True), 1), random.Random(2))
-PLAIN = "plain"
+PLAIN, DISGUISED = "plain", "disguised"
 _JARS = "/usr/share/java/*"
 _LAUNCHER = (
     f"javac -Xlint:all,-processing,-path,-classfile -Werror -d classes -cp '{_JARS}' *.java &&"
@@ -108,9 +108,10 @@ RUNNERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a runner reported of the sample itself, and of its twins."""
+    """What a runner reported of the sample itself, as a scored run has it, and of its twins."""
 
     plain: TestReport
+    disguised: TestReport
     twins: tuple[TestReport, ...]
     rewritten: tuple[tuple[Rewritten, ...], ...]  # of each twin, its files
 
@@ -131,6 +132,8 @@ def files_of(runner: Runner) -> Iterator[tuple[str, str, Rewritten | None, str]]
     for path in sorted(each for each in root.rglob("*") if each.is_file()):
         text, relative = path.read_text(), str(path.relative_to(root))
         yield PLAIN, relative, None, text
+        disguise = blurred(relative, text, random.Random(3)) if is_test(path) else text
+        yield DISGUISED, relative, None, disguise
         for seed in range(len(DRAWS)):
             twin = twin_of(relative, text, seed) if is_test(path) else None
             yield f"twin{seed}", relative, twin, twin.text if twin else text
@@ -160,9 +163,10 @@ async def run_of(court: Courtroom, runner: Runner) -> Run:
     done = await court.sandbox.run(job)
     reports = {folder: read(done.reports, folder) for folder in folders}
     assert all(report.cases for report in reports.values()), done.output[-4000:]
-    twins = [folder for folder in folders if folder != PLAIN]
+    twins = [folder for folder in folders if folder not in {PLAIN, DISGUISED}]
     return Run(
         plain=reports[PLAIN],
+        disguised=reports[DISGUISED],
         twins=tuple(reports[folder] for folder in twins),
         rewritten=tuple(
             tuple(twin for where, _, twin, _ in files if where == folder and twin) for folder in twins
@@ -175,6 +179,10 @@ def read(reports: Mapping[str, bytes], folder: str) -> TestReport:
     return read_reports(own, "", result_files=tuple(own))
 
 
+def outcomes(report: TestReport) -> Counter[tuple[str, str]]:
+    return Counter((case.name, case.outcome) for case in report.cases)
+
+
 @pytest.mark.docker
 @pytest.mark.parametrize("runner", RUNNERS, ids=lambda runner: runner.name)
 def test_all_that_is_certain_fails_under_its_name_and_nothing_else_passes(
@@ -182,6 +190,7 @@ def test_all_that_is_certain_fails_under_its_name_and_nothing_else_passes(
 ) -> None:
     run: Run = wait(run_of(court, runner))
     assert all(case.outcome in {"passed", "skipped"} for case in run.plain.cases)
+    assert outcomes(run.disguised) == outcomes(run.plain)
     ordinary = Counter(case.name for case in run.plain.cases)
     for report, rewritten in zip(run.twins, run.rewritten, strict=True):
         found = Counter(case.name for case in report.cases)
