@@ -22,6 +22,7 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import gettempdir
@@ -131,9 +132,10 @@ class RunDirectory:
         try:
             directory._set_reserve_aside()
             directory._take_over_held()
-            directory._index("completions.jsonl", directory.answered, check_answer)
+            count = partial(_count_spent, directory.earlier)
+            directory._index("completions.jsonl", directory.answered, check_answer, count)
             directory._index("results.jsonl", directory.graded, check_result, on_result)
-            directory.earlier.update(spent(path))
+            _count_events(directory.earlier, path)
         except BaseException:
             directory.close()
             raise
@@ -160,6 +162,7 @@ class RunDirectory:
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         line = encode(record)
         self.recorded_usd[key.model] += completion.cost_usd or 0.0
+        # Invariant: an answer is on disk and in `answered`, or held; the caller never has to keep it.
         try:
             self.answered[key] = self._append_answer(line)
         except StorageError:
@@ -184,6 +187,7 @@ class RunDirectory:
 
     def record_result(self, result: Result) -> None:
         """Append a sample's final line."""
+        # Invariant: a key in `graded` has its line on disk, and never a second one.
         if result.key in self.graded:
             raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
         self.graded[result.key] = self._results.append(result)
@@ -395,18 +399,32 @@ class Spent:
 def spent(directory: Path) -> dict[str, Spent]:
     """Tokens of recorded answers, and what they and failed calls have cost, by model."""
     found: dict[str, Spent] = {}
-    for name in ("completions.jsonl", "events.jsonl"):
-        for _, _, line in scan(directory / name):
-            if name == "events.jsonl" and b'"cost_usd"' not in line:
-                continue
-            with contextlib.suppress(Flaw, TypeError):
-                record = read_record(line)
-                one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
-                usage = record.get("usage") or {}
-                one.input_tokens += usage.get("input_tokens") or 0
-                one.output_tokens += usage.get("output_tokens") or 0
-                one.cost_usd += record.get("cost_usd") or 0.0
+    for _, _, line in scan(directory / "completions.jsonl"):
+        with contextlib.suppress(Flaw):
+            _count_spent(found, read_record(line))
+    _count_events(found, directory)
     return found
+
+
+def _count_events(found: dict[str, Spent], directory: Path) -> None:
+    for _, _, line in scan(directory / "events.jsonl"):
+        if b'"cost_usd"' in line:
+            with contextlib.suppress(Flaw):
+                _count_spent(found, read_record(line))
+
+
+def _count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
+    """Add what a record says was spent; what is no number was edited, and says nothing."""
+    one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
+    usage, cost_usd = record.get("usage"), record.get("cost_usd")
+    if isinstance(usage, dict):
+        one.input_tokens += _whole(usage.get("input_tokens"))
+        one.output_tokens += _whole(usage.get("output_tokens"))
+    one.cost_usd += cost_usd if isinstance(cost_usd, int | float) else 0.0
+
+
+def _whole(value: object) -> int:
+    return value if type(value) is int else 0
 
 
 def stored_prompt(directory: Path, sha256: str) -> str | None:

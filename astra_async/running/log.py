@@ -18,6 +18,7 @@ import itertools
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +97,16 @@ class AppendLog:
         """Force what was appended to disk; cheap when nothing was. Raises StorageError."""
         if not self._dirty:
             return
-        self._dirty = False
+        self._dirty = False  # before the request: what is appended meanwhile makes it dirty again
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:
             raise _storage_error(self.path, error) from error
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something was appended that the disk has not confirmed."""
+        return self._dirty
 
     def close(self) -> None:
         """Sync and close; the log cannot be used afterwards."""
@@ -218,17 +224,22 @@ async def keep_synced(
 ) -> None:
     """Sync the logs from a thread until cancelled: a power loss costs at most about a second.
 
-    A disk that fails is told and not raised, and the other logs are synced as before.
+    The thread is its own, so that nothing else that uses threads can keep it waiting. A disk that fails is
+    told and not raised, and the other logs are synced as before.
     """
-    while True:
-        await asyncio.sleep(interval_s)
-        for log in logs:
-            try:
-                await asyncio.to_thread(log.sync)
-            except StorageError as error:
-                on_error(error)
-            except Exception as error:  # noqa: BLE001 - no thread, for example: the calls under way go on
-                on_error(StorageError(f"{log.path}: cannot be synced: {type(error).__name__}: {error}"))
+    loop, disk = asyncio.get_running_loop(), ThreadPoolExecutor(1, thread_name_prefix="sync")
+    try:
+        while True:
+            await asyncio.sleep(interval_s)
+            for log in logs:
+                try:
+                    await loop.run_in_executor(disk, log.sync)
+                except StorageError as error:
+                    on_error(error)
+                except Exception as error:  # noqa: BLE001 - no thread, for example: calls under way go on
+                    on_error(StorageError(f"{log.path}: cannot be synced: {type(error).__name__}: {error}"))
+    finally:
+        disk.shutdown(wait=False)  # a disk that hangs holds up nobody here
 
 
 def _write_rest(descriptor: int, rest: bytes) -> int:

@@ -222,6 +222,7 @@ class Runner:
                 self.stop()
 
     def _bury(self, model: str, error: PoolUnusable) -> None:
+        """Invariant: the first reason stays; from here on no sample of the model begins to be asked."""
         if model not in self.dead:
             self.dead[model] = error
             kind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
@@ -243,6 +244,7 @@ class Runner:
             self.cannot_go_on(self.directory.exhausted)
 
     def _count_missing(self, key: SampleKey, error: AstraError) -> None:
+        """Invariant: a key is in `_missing` once, and never if it has its final line."""
         self._missing.add(key)
         self.tally.missing[kind_of(error)] += 1
         self.tally.reasons[reason_of(error)] += 1

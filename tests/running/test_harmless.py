@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from functools import wraps
@@ -12,7 +13,9 @@ import orjson
 import pytest
 
 from astra_async.errors import ContainerLost, PoolUnusable
+from astra_async.running.admission import FairTurns
 from astra_async.running.directory import RunDirectory, spent
+from astra_async.running.log import AppendLog, keep_synced
 from astra_async.types import Completion, Execution, Job, ModelRequest
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
 from in_memory import run_in_memory
@@ -223,3 +226,42 @@ async def test_what_a_pool_that_ends_has_cost_counts_after_a_resume(tmp_path: Pa
 def recorded(path: Path, name: str) -> list[dict[str, Any]]:
     log = path / name
     return [orjson.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
+
+
+@on_a_loop
+async def test_a_turn_that_comes_to_a_cancelled_task_goes_to_the_next() -> None:
+    turns, had = FairTurns(1), list[str]()
+
+    async def take(name: str) -> None:
+        async with turns.turn(name):
+            had.append(name)
+
+    async with turns.turn("holder"):
+        tasks = [asyncio.create_task(take(name)) for name in ("a", "b", "c")]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+    tasks[1].cancel()  # its turn has just come
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert had == ["c"]
+    async with asyncio.timeout(1), turns.turn("later"):
+        had.append("later")
+
+
+@on_a_loop
+async def test_work_in_threads_holds_up_no_sync_to_disk(tmp_path: Path) -> None:
+    log = AppendLog.open(tmp_path / "a.jsonl")
+    log.append({"n": 1})
+    go_on = threading.Event()
+    busy = [asyncio.create_task(asyncio.to_thread(go_on.wait)) for _ in range(100)]
+    syncing = asyncio.create_task(keep_synced((log,), lambda _: None, interval_s=0.01))
+    try:
+        for _ in range(500):
+            await asyncio.sleep(0.01)
+            if not log.is_dirty:
+                break
+        assert not log.is_dirty
+    finally:
+        go_on.set()
+        syncing.cancel()
+        await asyncio.gather(*busy)
+        log.close()
