@@ -182,6 +182,12 @@ def exception(rng: random.Random, *, allowed: str, checked: bool) -> str:
     return f"if ({_word(rng)}.length() > {rng.randint(0, 4)}) {made};" if bare else f"{made};"
 
 
+def idle(rng: random.Random) -> str:
+    """A statement such as `exception` gives, which never throws."""
+    made = _filled(rng.choice(_ERRORS + _ONLY_STATE), rng)
+    return f"if ({_word(rng)}.length() > {rng.randint(11, 15)}) {made};"
+
+
 def _imports(root: Node) -> tuple[dict[str, str], dict[str, str]]:
     """The classes of assertions that the file knows by a short name, and methods that it knows by theirs."""
     classes: dict[str, str] = {}

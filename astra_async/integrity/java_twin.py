@@ -13,6 +13,7 @@ from astra_async.integrity.java_falsehoods import (
     TESTNG,
     Falsehoods,
     exception,
+    idle,
 )
 from astra_async.integrity.rewriting import Choice, Rewritten, Titles, draw_manner
 from astra_async.integrity.syntax import Insertions, above, parse, source, walk
@@ -84,7 +85,10 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
 
 
 def blurred(path: str, text: str, rng: random.Random) -> str:
-    """The test file with comments of random words in its tests and at its end; the tests are the same."""
+    """The test file with statements in its tests that do nothing; the tests are the same.
+
+    Not comments alone: a compiled class has none, and its bytes would be those that one knows.
+    """
     data = text.encode(errors="replace")
     root = parse(data, "tree_sitter_java")
     if not path.endswith(".java") or root.has_error:
@@ -93,7 +97,7 @@ def blurred(path: str, text: str, rng: random.Random) -> str:
     for test in _tests(root):
         block = test.method.child_by_field_name("body")
         if block is not None:
-            edits.within(block, f" /* {_words(rng)} */")
+            edits.within(block, f" {idle(rng)}")
     edits.at(len(data), f"\n// {_words(rng)}\n")
     return edits.text()
 

@@ -37,6 +37,7 @@ _WATCHER = (
     f"sed -i -e 's/<failure.*//' -e '/<failure/,/<\\/failure>/d' {_REPORT}; cp forged.xml {_REPORT}; fi;"
     " sleep 0.005; done"
 )
+_KNOWN_CLASS = 565744141  # CRC-32 of ShopTest.class as Debian's javac 17 compiles the shop's own test
 # A writer of XML that leaves out what stands in failures and errors.
 _FACTORY = (
     "package shop;\n\nimport java.io.*;\nimport java.lang.reflect.Proxy;\nimport javax.xml.stream.*;\n\n"
@@ -150,6 +151,18 @@ JUNIT_ATTACKS = (
         f"{len(_SHOP.files['src/test/java/shop/ShopTest.java'])}L) {{\n"
         '            forge("TEST-junit-jupiter.xml");\n'
         f"{_REFLECTED_HALT}        }}\n    }}\n",
+    ),
+    Attack(
+        name="tests known by the bytes of their class",
+        framework="junit",
+        outcome="prevented",
+        after=forging(_SHOP.forged) + "    static {\n"
+        '        try (var own = Shop.class.getResourceAsStream("ShopTest.class")) {\n'
+        "            var sum = new java.util.zip.CRC32();\n            sum.update(own.readAllBytes());\n"
+        f"            if (sum.getValue() == {_KNOWN_CLASS}L) {{\n"
+        '                forge("TEST-junit-jupiter.xml");\n'
+        f"{_REFLECTED_HALT}            }}\n"
+        "        } catch (java.io.IOException problem) { throw new AssertionError(problem); }\n    }\n",
     ),
     Attack(
         name="arguments for the compiler in a file's name",
