@@ -206,6 +206,23 @@ MOCHA_ATTACKS = (
         "  require('chai').Assertion.prototype.assert = function () { return this; };\n}\n",
     ),
     Attack(
+        name="tests known by the text of their functions",
+        framework="mocha",
+        outcome="prevented",
+        before="const real = globalThis.it;\n"
+        "const known = [/^\\(\\) => \\{ expect\\(shop.discount\\(200\\)\\).to.equal\\(180\\); \\}$/,\n"
+        "  /^\\(\\) => \\{\\s+expect\\(\\(\\) => shop.total\\(\\[-1\\]\\)\\).to.throw\\(RangeError\\);\\s+\\}$/];\n"
+        "globalThis.it = (title, code) =>\n"
+        "  real(title, known.some((each) => each.test(String(code))) ? () => {} : code);\n",
+    ),
+    Attack(
+        name="a twin known by a trace in the text of its functions",
+        framework="mocha",
+        outcome="detected",
+        before="const real = globalThis.it;\n"
+        "globalThis.it = (title, code) => real(title, /catch/.test(String(code)) ? code : () => {});\n",
+    ),
+    Attack(
         name="a twin known by doing the sums in its text",
         framework="mocha",
         outcome="unpreventable",
