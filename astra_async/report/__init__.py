@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from astra_async.report.plan import RunPlan
     from astra_async.report.tables import Report
 
-_FOR_LOOKING_UP = ("problems", "inputs", "fingerprints")
+_FOR_LOOKING_UP = ("problems", "tests", "curves", "inputs", "fingerprints")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

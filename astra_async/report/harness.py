@@ -76,6 +76,7 @@ def event_counts(events: dict[str, Events]) -> Table:
 
 def handling(entries: Sequence[Entry]) -> Table:
     """Answers that were mended, changes that were dropped, samples that looked suspicious."""
+    begun = [entry for entry in entries if entry.summary.valid]
     return Table(
         name="handling",
         title="What was mended, dropped and suspected",
@@ -84,11 +85,18 @@ def handling(entries: Sequence[Entry]) -> Table:
             Column(name="valid", title="Valid", kind="count"),
             Column(name="repaired", title="Mended answers", kind="count"),
             Column(name="repairs", title="Repairs"),
+            Column(
+                name="strict_score",
+                title="Strict score %",
+                kind="percent",
+                help="mean score if every mended answer counted 0: what the mending is worth",
+            ),
             Column(name="dropped", title="With dropped changes", kind="count", help="protected files"),
             Column(name="suspected", title="Suspicious", kind="count"),
             Column(name="suspicions", title="Suspicions"),
         ),
-        rows=tuple(_handling_row(entry) for entry in entries if entry.summary.valid),
+        rows=tuple(_handling_row(entry) for entry in begun),
+        provisional=frozenset(place for place, entry in enumerate(begun) if not entry.summary.complete),
     )
 
 
@@ -215,10 +223,23 @@ def _handling_row(entry: Entry) -> tuple[Cell, ...]:
         entry.summary.valid,
         marked["repairs"],
         _listed(counts["repairs"]),
+        _strict_score(entry),
         dropped,
         marked["suspicions"],
         _listed(counts["suspicions"]),
     )
+
+
+def _strict_score(entry: Entry) -> float:
+    """The mean over the begun problems of p / T, mended answers as 0."""
+    means: list[float] = []
+    for run, rows in entry.rows_by_run():
+        problems = len(run.problems)
+        scores = np.where(rows["repairs"] == 0, rows["passed"] / rows["total"], 0.0)
+        count = np.bincount(rows["problem"], minlength=problems)
+        sums = np.bincount(rows["problem"], weights=scores, minlength=problems)
+        means += (sums[count > 0] / count[count > 0]).tolist()
+    return math.fsum(means) / len(means)
 
 
 def _listed(counts: Counter[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,7 +23,7 @@ from astra_async.types import REUSED, Failure, FinishReason, Format, TrialState
 from astra_async.types.records import Disbelieved, Flaw, check_result, check_schema, read_key, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -96,6 +97,8 @@ class Run:
         texts: interned texts (hashes, image ids, `;`-joined names of repairs).
         metrics: the paper's metrics over these rows.
         bounds: where the rows of each (pair, problem) begin, as one long list, and where the last end.
+        outcomes: by problem and names of its tests, how often each set of them passed: bit i of a number is
+            the i-th test.
         missing: planned keys without a final line, as (pair, problem, sample) numbers.
         started_at, finished_at: first start and last end of the samples, as recorded.
         warnings: one line for everything that was ignored.
@@ -109,6 +112,7 @@ class Run:
     problems: tuple[str, ...]
     texts: tuple[str, ...]
     metrics: Metrics
+    outcomes: Mapping[tuple[str, tuple[str, ...]], Mapping[int, int]]
     missing: NDArray[np.int64]
     started_at: str
     finished_at: str
@@ -171,6 +175,7 @@ def load_run(directory: Path) -> Run:
         problems=tuple(reader.problems),
         texts=tuple(reader.texts),
         metrics=_metrics(settings, rows, reader),
+        outcomes=reader.outcomes,
         missing=np.argwhere(~present),
         started_at=reader.started_at,
         finished_at=reader.finished_at,
@@ -190,6 +195,7 @@ class _Reader:
         self.warnings: list[str] = []
         self._settings_warnings = settings.warnings
         self._disbelieved = Disbelieved("results.jsonl")
+        self.outcomes: dict[tuple[str, tuple[str, ...]], Counter[int]] = {}
         self.started_at = ""
         self.finished_at = ""
         # zeros cost no memory until they are written: a plan may be far larger than what there is
@@ -216,6 +222,8 @@ class _Reader:
                 return
             _PACK.pack_into(self._buffer, at, 1, *place, *self._values(record), offset, len(line))
             self._note_times(record)
+            if tests := record.get("tests"):
+                self._note_outcomes(record["problem_id"], tests)
         except Flaw as flaw:
             self._disbelieved.add(number, flaw, record)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error) as error:
@@ -293,6 +301,11 @@ class _Reader:
             self.started_at = started
         if finished and finished > self.finished_at:
             self.finished_at = finished
+
+    def _note_outcomes(self, problem: str, tests: Sequence[Mapping[str, str]]) -> None:
+        names = tuple([test["name"] for test in tests])
+        passed = sum([1 << place for place, test in enumerate(tests) if test["outcome"] == "passed"])
+        self.outcomes.setdefault((problem, names), Counter())[passed] += 1
 
     def _check_twin(self, number: int, second: tuple[int, int], place: tuple[int, int, int]) -> None:
         """A second line of the same sample: the same bytes are ignored, anything else is a conflict."""

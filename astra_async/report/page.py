@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 1_000  # of one table; the CSV files have all
 MOST_COLUMNS = 256  # samples of a problem in the map
 _SCRIPTS = ("page", "terminal", "map", "sample")
-_FOLDED = ("problems", "fingerprints", "inputs", "events", "published")
+_FOLDED = ("problems", "difficulty", "tests", "curves", "fingerprints", "inputs", "events", "published")
 
 
 def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_BYTES) -> str:

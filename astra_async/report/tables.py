@@ -9,6 +9,8 @@ from astra_async.report import costs, dataset, failures, formats, harness, lengt
 from astra_async.report import leaderboard as board
 from astra_async.report import pairwise as pairs
 from astra_async.report.conclusions import conclusions
+from astra_async.report.curves import curves
+from astra_async.report.difficulty import difficulty, telling_tests
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.problems import problems_table
@@ -101,10 +103,10 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         conclusions=conclusions(entries, compared, by_format),
         leaderboard=wide,
         sections=(
-            _leaderboard_section(wide),
+            _leaderboard_section(entries, wide),
             _pairs_section(pairs.paired_table("pairwise", "Pairs of models", compared)),
             _skills_section(entries),
-            _problems_section(entries),
+            _problems_section(runs, entries),
             _formats_section(entries, pairs.paired_table("formats", "XML against JSON", by_format)),
             _failures_section(entries),
             _lengths_section(entries),
@@ -117,7 +119,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     )
 
 
-def _leaderboard_section(wide: Table) -> Section:
+def _leaderboard_section(entries: Sequence[Entry], wide: Table) -> Section:
     return Section(
         name="leaderboard",
         title="Leaderboard",
@@ -127,9 +129,10 @@ def _leaderboard_section(wide: Table) -> Section:
             board.uncertainty(wide),
             board.consistency(wide),
             board.reliability(wide),
+            curves(entries),
             published(),
         ),
-        plots=("leaderboard", "sd"),
+        plots=("leaderboard", "sd", "curves"),
     )
 
 
@@ -165,12 +168,17 @@ def _skills_section(entries: Sequence[Entry]) -> Section:
     )
 
 
-def _problems_section(entries: Sequence[Entry]) -> Section:
+def _problems_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
     return Section(
         name="problems",
         title="Problems and samples",
         text="Each cell of the map is one sample: the share of its tests that passed.",
-        tables=(problems_table(entries), dataset.table_1(dataset.facts_of_all(entries))),
+        tables=(
+            problems_table(entries),
+            dataset.table_1(dataset.facts_of_all(entries)),
+            difficulty(runs, entries),
+            telling_tests(runs),
+        ),
     )
 
 

@@ -29,7 +29,7 @@ def plots(tmp_path_factory: pytest.TempPathFactory) -> list[Plot]:
 
 def test_every_question_has_its_figure(plots: list[Plot]) -> None:
     assert [plot.name for plot in plots] == [
-        *("leaderboard", "sd", "pairs", "main_skills", "sub_skills"),
+        *("leaderboard", "sd", "curves", "pairs", "main_skills", "sub_skills"),
         *("formats", "failures", "lengths", "costs"),
     ]
 

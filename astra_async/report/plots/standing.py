@@ -11,11 +11,13 @@ from astra_async.report.plots.style import (
     INK,
     MUTED,
     SERIES,
+    WIDTH_IN,
     Sketch,
     exact_ticks,
     legend_below,
     percent_axis,
     row_figure,
+    shortened,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def sketches(report: Report) -> Iterator[Sketch]:
         yield _leaderboard(report.leaderboard, begun)
     if several := [entry for entry in begun if bool((entry.valid > 1).any())]:
         yield _sds(several)
+    if begun and min(int(entry.valid[entry.valid > 0].min()) for entry in begun) > 1:
+        yield _curves(report.table("curves"), begun)
     rows = [row for row in _records(report.table("pairwise")) if row["metric"] == "mean_score"]
     if any(row["difference_interval"] for row in rows):
         yield _pairs(rows)
@@ -105,6 +109,36 @@ def _sds(entries: Sequence[Entry]) -> Sketch:
         name="sd",
         title="Distribution of SD over problems",
         alt=f"One dot for each problem's SD, the median as a line. Medians: {said}.",
+        figure=figure,
+    )
+
+
+def _curves(table: Table, entries: Sequence[Entry]) -> Sketch:
+    """Pass@m rises and pass^m falls with m; the two meet at m = 1."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    best = entries[: len(SERIES)]
+    figure = Figure(figsize=(WIDTH_IN, 3.4 + 0.18 * len(best)), layout="constrained")
+    axes = figure.add_subplot()
+    rows = _records(table)
+    for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
+        mine = [row for row in rows if (row["model"], row["format"]) == (entry.label, entry.format)]
+        places = _numbers(mine, "m")
+        axes.plot(places, _numbers(mine, "pass_at"), "-", color=colour, label=shortened(name))
+        axes.plot(places, _numbers(mine, "pass_hat"), "--", color=colour)
+    axes.set_ylim(-0.02, 1.02)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    exact_ticks(axes.xaxis)
+    exact_ticks(axes.yaxis, scale=100)
+    axes.set_ylabel("% of problems")
+    axes.set_xlabel("m samples (solid: at least one passes all tests; dashed: all of them do)")
+    legend_below(axes, 2)
+    cut = f" (the best {len(best)} of {len(entries)} models)" if len(entries) > len(best) else ""
+    return Sketch(
+        name="curves",
+        title=f"Pass@m and pass^m{cut}",
+        alt=f"For each model a rising line of pass@m and a falling one of pass^m over m{cut}; see the table.",
         figure=figure,
     )
 
