@@ -174,9 +174,9 @@ PLACES = {
 FILLERS = {
     "one file": ("head -c 600m /dev/zero > f", "No space left"),
     "a file without a name": ("exec 9> f; rm f; head -c 600m /dev/zero >&9", "No space left"),
-    "room without size": ("touch f; fallocate -n -l 600m f", "not supported|No space left"),
+    "room without size": ("touch f; fallocate -n -l 600m f", "unsupported|No space left"),
     "room ahead": ("fallocate -l 600m f", "No space left"),
-    "a hole dug": ("fallocate -l 4k f; fallocate -p -o 0 -l 4k f", "not supported"),
+    "a hole dug": ("fallocate -l 4k f; fallocate -p -o 0 -l 4k f", "not supported|unsupported"),
 }
 
 

@@ -19,6 +19,7 @@ import orjson
 
 from astra_async.errors import EngineUnavailable, SandboxError
 from astra_async.testing.sandbox.engine_errors import PathUnreachable, engine_call, path_error
+from astra_async.testing.sandbox.ssh_tunnel import SshTunnel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -41,8 +42,9 @@ _SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "~/.docker/run/docker.so
 class Engine:
     """An open connection to one Docker Engine; an asynchronous context manager."""
 
-    def __init__(self, docker: aiodocker.Docker) -> None:
+    def __init__(self, docker: aiodocker.Docker, tunnel: SshTunnel | None = None) -> None:
         self.docker = docker
+        self._tunnel = tunnel
 
     @classmethod
     async def open(cls, docker_host: str | None = None, *, answers_within_s: float = _PING_S) -> Self:
@@ -51,7 +53,9 @@ class Engine:
         Raises:
             EngineUnavailable: nothing answers there.
         """
-        engine = cls(_client(docker_host or os.environ.get("DOCKER_HOST")))
+        address = docker_host or os.environ.get("DOCKER_HOST")
+        tunnel = SshTunnel(address) if address and address.startswith("ssh://") else None
+        engine = cls(_client(f"unix://{tunnel.socket}" if tunnel else address), tunnel)
         try:
             await engine.ping(answers_within_s)
         except BaseException:
@@ -71,9 +75,13 @@ class Engine:
         # A connector that we made is not aiodocker's to close.
         if self.docker.connector is not None:
             await self.docker.connector.close()
+        if self._tunnel is not None:
+            await self._tunnel.close()
 
     async def ping(self, answers_within_s: float = _PING_S) -> Mapping[str, Any]:
         """The engine's version document; raises EngineUnavailable when it does not answer properly."""
+        if self._tunnel is not None:
+            await self._tunnel.ensure()
         try:
             async with engine_call("answer", timeout_s=answers_within_s):
                 return await self.docker.version()

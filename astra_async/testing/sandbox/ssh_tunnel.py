@@ -1,0 +1,98 @@
+"""The way to an engine on another machine: `DOCKER_HOST=ssh://[user@]host[:port][/path/of/docker.sock]`.
+
+The system's ssh client forwards a local socket to the engine's: it knows the user's keys, agent, known hosts
+and `~/.ssh/config`, and such a channel is none of the sessions of which a server allows ten (`docker system
+dial-stdio`, the docker command's own way, takes one for each connection).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from astra_async.errors import EngineUnavailable
+from astra_async.testing.sandbox.engine_errors import one_line
+
+_REMOTE = "/var/run/docker.sock"
+_CONNECTED_S = 30.0
+_LOOK_S = 0.05
+_SHOWN_BYTES = 4096
+_OPTIONS = (
+    *("-o", "BatchMode=yes"),  # nobody is there to type a password
+    *("-o", "ExitOnForwardFailure=yes"),
+    *("-o", "ServerAliveInterval=15"),
+    *("-o", "ControlPath=none"),
+)
+
+
+class SshTunnel:
+    """A local socket that leads to an engine's; opened when first asked for, and again when it broke."""
+
+    def __init__(self, address: str) -> None:
+        url = urlsplit(address)
+        try:
+            port = url.port
+        except ValueError as error:
+            raise EngineUnavailable(f"DOCKER_HOST={address} is no address of a Docker Engine") from error
+        if not url.hostname or url.hostname.startswith("-") or url.password:
+            raise EngineUnavailable(
+                f"DOCKER_HOST=ssh://{url.hostname or ''} names no host, or a password; ssh takes keys"
+            )
+        self._host = url.hostname
+        self._target = f"{url.username}@{url.hostname}" if url.username else url.hostname
+        self._port = ("-p", str(port)) if port else ()
+        self._remote = url.path if url.path.strip("/") else _REMOTE
+        self._folder = Path(tempfile.mkdtemp(prefix="astra-"))
+        self.socket = self._folder / "docker.sock"
+        self._ssh: asyncio.subprocess.Process | None = None
+        self._opening = asyncio.Lock()
+
+    async def ensure(self) -> None:
+        """Open it unless it is open.
+
+        Raises:
+            EngineUnavailable: there is no ssh client, or it cannot reach the host; in its own words.
+        """
+        async with self._opening:
+            if self._ssh is None or self._ssh.returncode is not None:
+                self.socket.unlink(missing_ok=True)
+                await self._open()
+
+    async def close(self) -> None:
+        """End the client."""
+        if self._ssh is not None and self._ssh.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._ssh.terminate()
+            await self._ssh.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _open(self) -> None:
+        forward = f"{self.socket}:{self._remote}"
+        said = self._folder / "said"
+        try:
+            with said.open("wb") as output:
+                self._ssh = await asyncio.create_subprocess_exec(
+                    *("ssh", "-N", "-T", *_OPTIONS, *self._port, "-L", forward, "--", self._target),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=output,
+                    start_new_session=True,  # Ctrl-C is ours: the containers are still to be removed
+                )
+        except FileNotFoundError as error:
+            raise EngineUnavailable(
+                f"No ssh client is installed, to reach the engine of {self._host}"
+            ) from error
+        last_look = time.monotonic() + _CONNECTED_S
+        while not self.socket.is_socket():
+            if self._ssh.returncode is not None or time.monotonic() > last_look:
+                words = one_line(said.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace"))
+                raise EngineUnavailable(
+                    f"ssh does not reach the engine of {self._host} ({words or 'no answer'}); "
+                    f"try `ssh {self._target} docker version`"
+                )
+            await asyncio.sleep(_LOOK_S)
