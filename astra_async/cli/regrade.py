@@ -14,7 +14,7 @@ import orjson
 from astra_async.cli.console import say
 from astra_async.cli.options import config_options
 from astra_async.cli.run import start
-from astra_async.errors import UsageError
+from astra_async.errors import StorageError, UsageError
 from astra_async.redaction import MASK
 from astra_async.running.directory import (
     PARENT_FILES,
@@ -83,6 +83,15 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
     )
 
 
+def _copy_answers(directory: Path, new: Path) -> None:
+    make_private(new)
+    for name in PARENT_FILES:
+        if (directory / name).is_dir():
+            shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
+        elif (directory / name).exists():
+            shutil.copyfile(directory / name, new / name)
+
+
 def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
     """Begin the new directory with the parent's answers, unless it is being resumed.
 
@@ -92,12 +101,10 @@ def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
         if opened_run(new / "run.json").get("parent") != _parent(directory, run):
             raise UsageError(f"{new} is another run's directory; choose another --out")
         return
-    make_private(new)
-    for name in PARENT_FILES:
-        if (directory / name).is_dir():
-            shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
-        elif (directory / name).exists():
-            shutil.copyfile(directory / name, new / name)
+    try:
+        _copy_answers(directory, new)
+    except OSError as error:
+        raise StorageError(f"{new}: {error.strerror or error}; choose another --out") from error
     fresh = opened_run(new / "run.json") | {"parent": _parent(directory, run), "created_at": now_utc()}
     write_atomically(new / "run.json", orjson.dumps(fresh))
 

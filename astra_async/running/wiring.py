@@ -51,10 +51,13 @@ def cache_root() -> Path:
 
 
 def load_problem_set(problems: str, projects: str | None, columns: Mapping[str, str]) -> ProblemSet:
-    """The problems of a CSV, or the bundled ones."""
+    """The problems of a CSV, or the bundled ones; what can only be meant for a CSV is refused without one."""
     if problems == BUNDLED:
         from astra_async.bundled import bundled_problems_csv
 
+        if projects or columns:
+            meant = "--projects" if projects else "--column"
+            raise ConfigError(f"{meant} is for a CSV of your own: name it with --problems, or leave it out")
         return load_problems(bundled_problems_csv())
     return load_problems(Path(problems), projects_root=projects, columns=columns)
 
@@ -260,6 +263,7 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
     from astra_async.asking.providers.models import cost_usd
 
     for model in config.models:
+        _refuse_unknown_simulation(model)
         will_be_simulated = _is_simulated(model, config) and not model.base_url
         check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, environ)
         thousand = Usage(input_tokens=1000, output_tokens=1000)
@@ -268,6 +272,13 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
                 f"--budget-usd: no price is known for {model.name};"
                 " set price_input and price_output (USD per million tokens) for it under [[models]]"
             )
+
+
+def _refuse_unknown_simulation(model: ModelSettings) -> None:
+    from astra_async.simulate.profiles import PROFILES
+
+    if model.provider == "simulated" and not model.base_url and model.model not in PROFILES:
+        raise ConfigError(f"{model.name}: no such simulated model; there are {', '.join(PROFILES)}")
 
 
 def resolved_models(config: RunConfig) -> RunConfig:

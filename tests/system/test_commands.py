@@ -49,6 +49,9 @@ def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess
         ("run --model openai/a --base-url x --dry-run", 2, "--base-url x: an http:// or https:// URL"),
         ("run --model simulated/steady --samples many --dry-run", 2, "--samples many: a whole number"),
         ("run --out x --sampels 3", 2, "No such option '--sampels'"),
+        ("run --out x --model simulated/nobody", 2, "no such simulated model; there are steady, erratic"),
+        ("run --out x --model simulated/steady --column id=qid", 2, "--column is for a CSV of your own"),
+        ("run --out x --model simulated/steady --projects p", 2, "--projects is for a CSV of your own"),
         ("report .", 2, "no run.json there"),
         ("show . m p 0", 2, "holds nothing of m/xml/p/0"),
         ("regrade .", 2, "is no run directory"),
@@ -64,6 +67,17 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(
     assert done.stderr.startswith("astra: ")
     assert done.stderr.count("\n") == 1
     assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
+
+
+def test_a_regrade_into_a_place_that_takes_nothing_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(
+        '{"schema": 1, "run_id": "a", "call": {}, "models": [], "problems": {}, "formats": ["xml"],'
+        ' "samples": 1, "seed": null}'
+    )
+    done = astra("regrade", ".", "--out", "/proc/x/y", cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.startswith("astra: /proc/x/y: ")
+    assert done.stderr.rstrip().endswith("choose another --out")
 
 
 def test_an_unknown_word_is_a_usage_error(tmp_path: Path) -> None:
