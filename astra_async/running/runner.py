@@ -21,6 +21,7 @@ from astra_async.errors import (
     EngineUnavailable,
     InvariantError,
     PoolUnusable,
+    ProviderError,
     StorageError,
 )
 from astra_async.metrics import problems_csv
@@ -98,7 +99,10 @@ class Runner:
                     samples.create_task(self._feed(model, samples))
             for helper in helpers:
                 helper.cancel()
-        await self.publish()
+        try:
+            await self.publish()
+        except StorageError as error:
+            self.fatal = self.fatal or error
         if self.fatal:
             raise self.fatal
         if self._listener_error:
@@ -108,18 +112,22 @@ class Runner:
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
-        for pool in self.asking.pools.values():
-            pool.stop()
+        for model, pool in self.asking.pools.items():
+            try:
+                pool.stop()
+            except Exception as error:  # noqa: BLE001 - the other pools are stopped all the same
+                self.fatal = self.fatal or ProviderError(f"{model}: cannot be stopped: {told(error)}")
 
     async def publish(self) -> None:
-        """Rewrite problems.csv from the metrics as they stand; the disk is written from a thread."""
-        path, content = self.directory.path / "problems.csv", problems_csv(self.metrics).encode()
+        """Rewrite problems.csv from the metrics as they stand, from a thread. Raises StorageError."""
+        path = self.directory.path / "problems.csv"
         try:
+            content = problems_csv(self.metrics).encode()
             await asyncio.to_thread(write_atomically, path, content, mode=file_mode(path.parent))
-        except Exception as error:  # noqa: BLE001 - a table is not worth a call under way
-            self.cannot_go_on(
-                error if isinstance(error, StorageError) else StorageError(f"{path}: {told(error)}")
-            )
+        except StorageError:
+            raise
+        except Exception as error:
+            raise StorageError(f"{path}: {told(error)}") from error
 
     def expect(self, problem_id: str) -> None:
         """Tell the sandbox that an answer to this problem is under way."""
@@ -267,12 +275,16 @@ class Runner:
             )
 
     async def _publish_regularly(self) -> None:
+        """A table that cannot be written is told, and is worth no call under way; the last try decides."""
         published = -1
         while True:
             await asyncio.sleep(_PUBLISH_S)
             if published != self.tally.final:
                 published = self.tally.final
-                await self.publish()
+                try:
+                    await self.publish()
+                except StorageError as error:
+                    self.note("publish_failed", detail=str(error))
 
 
 class _Passage:

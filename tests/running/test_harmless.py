@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from astra_async.errors import ContainerLost, PoolUnusable
+from astra_async.errors import ContainerLost, PoolUnusable, ProviderError, StorageError
 from astra_async.running.admission import FairTurns
 from astra_async.running.directory import RunDirectory, spent
 from astra_async.running.log import AppendLog, keep_synced
@@ -265,3 +265,46 @@ async def test_work_in_threads_holds_up_no_sync_to_disk(tmp_path: Path) -> None:
         syncing.cancel()
         await asyncio.gather(*busy)
         log.close()
+
+
+@on_a_loop
+async def test_a_table_that_cannot_be_written_stops_no_sample_and_is_told_at_the_end(tmp_path: Path) -> None:
+    """Answers come over more than the five seconds after which the table is written for the first time."""
+
+    async def slowly(request: ModelRequest) -> Completion:
+        await asyncio.sleep(2.0)
+        return by_sample(request)
+
+    (tmp_path / "problems.csv" / "in the way").mkdir(parents=True)
+    pool = ScriptedPool(slowly)
+    with pytest.raises(StorageError, match=r"problems\.csv: Is a directory"):
+        await run_in_memory(
+            tmp_path, {"m": pool}, CountingSandbox(), problem_ids=PROBLEMS, samples=4, max_in_flight=2
+        )
+    assert len(recorded(tmp_path, "results.jsonl")) == 8
+    assert "publish_failed" in {line["kind"] for line in recorded(tmp_path, "events.jsonl")}
+
+
+@on_a_loop
+async def test_a_pool_that_cannot_be_stopped_keeps_no_other_from_being_stopped(tmp_path: Path) -> None:
+    class Stubborn(ScriptedPool):
+        def stop(self) -> None:
+            raise RuntimeError("no running event loop")
+
+    class Stoppable(ScriptedPool):
+        stopped = False
+
+        def stop(self) -> None:
+            self.stopped = True
+
+    first, second = Stubborn(by_sample), Stoppable(by_sample)
+    with pytest.raises(ProviderError, match="first: cannot be stopped: RuntimeError"):
+        await run_in_memory(
+            tmp_path,
+            {"first": first, "second": second},
+            CountingSandbox(),
+            problem_ids=PROBLEMS,
+            samples=2,
+            on_open=lambda runner: runner.stop(),
+        )
+    assert second.stopped
