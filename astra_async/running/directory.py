@@ -99,6 +99,7 @@ class RunDirectory:
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
+        self._is_used = False  # anything was recorded by this process, on disk or held
         self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
         self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
@@ -158,6 +159,7 @@ class RunDirectory:
 
         Raises StorageError when the disk refuses it: it is held then, and not lost.
         """
+        self._is_used = True
         record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         line = encode(record)
@@ -198,6 +200,7 @@ class RunDirectory:
 
     def record_event(self, kind: str, key: SampleKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
+        self._is_used = True
         named = _key_fields(key) if key else {}
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
         self.last_event = {"at": now_utc(), "kind": kind, **named, **details}
@@ -262,10 +265,11 @@ class RunDirectory:
 
     def discard_if_unused(self) -> None:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
-        if self.answered or self.graded or self._was_there:
+        if self._is_used or self.answered or self.graded or self._was_there:
             return
         for name in ("run.json", "problems.csv", "expected.json", ".lock", ".reserve", *_LOG_NAMES):
-            (self.path / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "prompts", ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()  # only if nothing else is in it

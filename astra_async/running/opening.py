@@ -32,7 +32,7 @@ from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Timeouts, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
@@ -154,7 +154,7 @@ async def _open_rooms(
                 say(f"{item.problem.id}: {warning}")
         sandbox, images = None, dict[str, str]()
         if docker:
-            sandbox = await _sandbox(config, directory, stack)
+            sandbox = await _sandbox(config, directory, partial(_close_later, stack, say))
             images, failed = await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
             unprepared |= failed
         if not config.answers_only_from_record:
@@ -165,7 +165,7 @@ async def _open_rooms(
         await asyncio.to_thread(_describe, config, directory, prepared, grading)
         if sandbox:
             _say_who_has_no_twin(config, prepared, say)
-        pools = {} if config.answers_only_from_record else await _pools(config, directory, stack)
+        pools = {} if config.answers_only_from_record else await _pools(config, directory, stack, say)
         plan = plan_of(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
@@ -236,15 +236,33 @@ def _say_who_has_no_twin(
         )
 
 
-async def _sandbox(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> DockerSandbox:
+def _close_later(stack: AsyncExitStack, say: Say, what: str, close: Callable[[], Awaitable[None]]) -> None:
+    """Close a room at the end; one that fails to close takes nothing from a run that has come to its end."""
+
+    async def close_or_tell() -> None:
+        try:
+            await close()
+        except Exception as error:  # noqa: BLE001 - the boundary: everything is recorded by now
+            say(f"warning: {what} could not be closed: {told(error)}")
+
+    stack.push_async_callback(close_or_tell)
+
+
+async def _sandbox(
+    config: RunConfig,
+    directory: RunDirectory,
+    close_later: Callable[[str, Callable[[], Awaitable[None]]], None],
+) -> DockerSandbox:
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=directory.run_id, slots=config.sandboxes)
-    stack.push_async_callback(sandbox.close)
+    close_later("the sandbox", sandbox.close)
     return sandbox
 
 
-async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> dict[str, Pool]:
+async def _pools(
+    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
+) -> dict[str, Pool]:
     """One pool for each model; a model whose key is missing stops the program before any call."""
     from astra_async.asking.providers import open_provider
     from astra_async.asking.providers.connection import open_session
@@ -259,7 +277,7 @@ async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitSta
     pools = {}
     for settings in config.models:
         provider = open_provider(settings, session=session)
-        stack.push_async_callback(provider.close)
+        _close_later(stack, say, settings.name, provider.close)
         pools[settings.name] = Pool(
             settings,
             provider,
@@ -267,7 +285,7 @@ async def _pools(config: RunConfig, directory: RunDirectory, stack: AsyncExitSta
             budget=budget,
             on_event=_event_recorder(directory),
         )
-        stack.push_async_callback(pools[settings.name].close)
+        _close_later(stack, say, settings.name, pools[settings.name].close)
     return pools
 
 

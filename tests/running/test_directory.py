@@ -212,3 +212,13 @@ def test_events_carry_the_key_and_the_reason(tmp_path: Path) -> None:
         "detail": "HTTP 500",
         "attempts": 6,
     }
+
+
+def test_a_directory_whose_only_trace_is_a_paid_failure_is_never_discarded(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with closing(RunDirectory.open(path)) as directory:
+        directory.extend(parts(), {}, samples=2)
+        directory.record_event("provider_error", KEY, cost_usd=0.5)
+        directory.discard_if_unused()
+    with closing(RunDirectory.open(path)) as directory:
+        assert directory.earlier["m"].cost_usd == 0.5
