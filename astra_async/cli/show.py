@@ -104,13 +104,20 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
     if record.get("trial"):
         lines.append(f"trial by twin: {record['trial'].replace('_', ' ')}")
-    lines += [f"dropped {dropped['path']} ({dropped['reason']})" for dropped in record["dropped"]]
+    lines += [f"dropped {each['path']}: {_reason(each['reason'])}" for each in record["dropped"]]
     lines += [f"{test['outcome']:>8}  {test['name']}" for test in sorted(record["tests"], key=_badness)]
     lines += [f"{test['outcome']:>8}  {test['name']} (extra, not counted)" for test in record["extra_tests"]]
     title = f"result: {record['passed']} of {record['total']} tests passed, {record['status']} ({outcome})"
     yield title, "\n".join(lines)
     if record["output_tail"]:
         yield "end of the output", record["output_tail"]
+
+
+def _reason(name: str) -> str:
+    """Why a change was not applied, by the name that is recorded and in words."""
+    from astra_async.overlay import REFUSALS
+
+    return f"{name} ({REFUSALS[name]})" if name in REFUSALS else name
 
 
 def _badness(test: Mapping[str, str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -457,6 +458,12 @@ def test_links_are_never_written_through() -> None:
 
 def test_a_known_module_of_the_project_may_change() -> None:
     assert policy_of({**DJANGO, "calendar.py": "x"}).refusal("calendar.py") is None
+
+
+def test_the_documentation_names_every_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "integrity.md").read_text()
+    section = page.partition("## What an answer may change")[2].partition("\n## ")[0]
+    assert [name for name in REFUSALS if f"`{name}`" not in section] == []
 
 
 PARTS = st.sampled_from(
