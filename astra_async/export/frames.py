@@ -15,16 +15,16 @@ import numpy as np
 import orjson
 
 from astra_async.errors import IncompleteRun, UsageError
+from astra_async.export.lines import places
 from astra_async.report import compare_runs
 from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_run
 from astra_async.report.table import csv_header, csv_row
 from astra_async.running.directory import completion_from, stored_prompt
-from astra_async.running.log import decode, scan
+from astra_async.running.log import decode
 from astra_async.types import SampleKey
-from astra_async.types.records import Flaw, read_key, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -232,7 +232,7 @@ class Loaded:
     def _answers(self, directory: Path) -> dict[SampleKey, tuple[int, int]]:
         """Where each answer stands in completions.jsonl: (offset, length)."""
         if directory not in self._indexes:
-            self._indexes[directory] = dict(_places(directory / "completions.jsonl"))
+            self._indexes[directory] = places(directory / "completions.jsonl")
         return self._indexes[directory]
 
     def _with_directory(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -336,16 +336,6 @@ def _masked(values: Any, absent: int, dtype: str) -> Any:
     whole = pd.array(np.concatenate([values, np.zeros(absent, dtype=values.dtype)]), dtype=dtype)
     whole[len(values) :] = pd.NA
     return whole
-
-
-def _places(path: Path) -> Iterator[tuple[SampleKey, tuple[int, int]]]:
-    if not path.exists():
-        return
-    for _, offset, line in scan(path):
-        try:
-            yield read_key(read_record(line)), (offset, len(line))
-        except Flaw:
-            continue
 
 
 def _one(run: str | Path | Loaded) -> Path:

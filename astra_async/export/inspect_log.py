@@ -1,0 +1,226 @@
+"""A run as `.eval` logs of inspect_ai, one for each model and format: for its viewer and its data frames.
+
+The format is inspect's own (version 2: a zip of header, summaries and samples), written without importing
+it. A sample's epoch is its number + 1; a missing sample is absent, and the log's status is then `error`.
+Scores: `tests` is p/T, `perfect` whether all tests passed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.export.lines import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from astra_async.export.lines import Line
+    from astra_async.report.load import Run
+
+_STOP = {
+    "stop": "stop",
+    "length": "max_tokens",
+    "refusal": "content_filter",
+    "content_filter": "content_filter",
+}
+_KEY = ("model", "format", "problem_id", "sample")
+_METADATA = ("status", "repairs", "suspicions", "cost_usd", "attempts")
+_SUMMARIZED = (
+    *("id", "epoch", "input", "target", "scores", "metadata"),
+    *("model_usage", "total_time", "working_time", "uuid"),
+)
+_NEVER = "1970-01-01T00:00:00Z"
+_WITHHELD = "(the answer is not part of this export; --with-answers puts it in)"
+
+
+def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> list[Path]:
+    """Write the logs into `out`, each whole or not at all; one sample is in memory at a time."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for run in runs:
+        for pair, (model, answer_format) in enumerate(run.pairs):
+            task = _id(run.settings.run_id, model, answer_format)
+            stamp = (run.started_at or run.settings.created_at or "1970-01-01T00:00:00Z")[:19].replace(
+                ":", "-"
+            )
+            path = out / f"{stamp}+00-00_astra-{answer_format}_{task}.eval"
+            draft = path.with_suffix(".draft")
+            _write_log(run, pair, draft, task, with_answers=with_answers)
+            draft.replace(path)
+            written.append(path)
+    return written
+
+
+def _write_log(run: Run, pair: int, path: Path, task: str, *, with_answers: bool) -> None:
+    summaries = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as log:
+        for line in lines(run, pair, with_answers=with_answers):
+            sample = _sample(line, run)
+            log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", orjson.dumps(sample))
+            summaries.append(_summary(sample))
+        log.writestr("summaries.json", orjson.dumps(summaries))
+        log.writestr("header.json", orjson.dumps(_header(run, pair, task, summaries)))
+
+
+def _header(run: Run, pair: int, task: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    model, answer_format = run.pairs[pair]
+    planned = len(run.problems) * run.settings.samples
+    created = run.started_at or run.settings.created_at
+    return {
+        "version": 2,
+        "status": "success" if len(summaries) == planned else "error",
+        "eval": {
+            "eval_id": task,
+            "run_id": run.settings.run_id,
+            "created": created,
+            "task": f"astra-{answer_format}",
+            "task_id": task,
+            "task_version": 0,
+            "dataset": {
+                "name": "astra",
+                "samples": len(run.problems),
+                "sample_ids": list(run.problems),
+                "shuffled": False,
+            },
+            "model": model,
+            "model_args": {},
+            "config": {"epochs": run.settings.samples},
+            "packages": {"astra_async": run.settings.versions.get("astra_async", "")},
+            "metadata": {"answer_format": answer_format, "simulated": run.settings.simulated},
+        },
+        "plan": {"name": "plan", "steps": [], "config": {}},
+        "results": {
+            "total_samples": planned,
+            "completed_samples": len(summaries),
+            "scores": [_metrics(name, summaries) for name in ("tests", "perfect")],
+        },
+        "stats": {"started_at": created, "completed_at": run.finished_at or created, "model_usage": {}},
+    }
+
+
+def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The mean over problems of the mean over samples (equations 1 to 4 of the paper)."""
+    by_problem: dict[str, list[float]] = {}
+    for summary in summaries:
+        by_problem.setdefault(summary["id"], []).append(float(summary["scores"][name]["value"]))
+    means = [sum(values) / len(values) for values in by_problem.values()]
+    mean = sum(means) / len(means) if means else 0.0
+    return {
+        "name": name,
+        "scorer": name,
+        "params": {},
+        "metrics": {"mean": {"name": "mean", "value": mean, "params": {}}},
+    }
+
+
+def _sample(line: Line, run: Run) -> dict[str, Any]:
+    record = line.record
+    text = _WITHHELD if line.answer is None else line.answer
+    output = _output(record, text)
+    prompt = f"(prompt {record['prompt_sha256']}; its text lies in the run directory's prompts/)"
+    usage = {record["model"]: _usage(record)}
+    return {
+        "id": record["problem_id"],
+        "epoch": record["sample"] + 1,
+        "input": prompt,
+        "target": "all tests passed",
+        "messages": [{"role": "user", "content": prompt}, output["choices"][0]["message"]],
+        "output": output,
+        "scores": _scores(record),
+        "metadata": {
+            "skill": run.settings.problems[record["problem_id"]].main_skill,
+            **{
+                name: record.get(name) for name in ("status", "repairs", "suspicions", "cost_usd", "attempts")
+            },
+        },
+        "store": {},
+        "events": [_event(record, prompt, output)],
+        "model_usage": usage,
+        "started_at": record.get("started_at"),
+        "completed_at": record.get("finished_at"),
+        "total_time": record.get("latency_s", 0.0) + record.get("test_s", 0.0),
+        "working_time": record.get("latency_s", 0.0) + record.get("test_s", 0.0),
+        "uuid": _id(
+            run.settings.run_id,
+            record["model"],
+            record["format"],
+            record["problem_id"],
+            str(record["sample"]),
+        ),
+        "attachments": {},
+    }
+
+
+def _summary(sample: Mapping[str, Any]) -> dict[str, Any]:
+    kept = (
+        "id",
+        "epoch",
+        "input",
+        "target",
+        "scores",
+        "metadata",
+        "model_usage",
+        "total_time",
+        "working_time",
+        "uuid",
+    )
+    return {**{name: sample[name] for name in kept}, "completed": True, "message_count": 2}
+
+
+def _scores(record: Mapping[str, Any]) -> dict[str, Any]:
+    told = {name: record.get(name) for name in ("passed", "total", "failure")}
+    failed = [test["name"] for test in record.get("tests") or () if test["outcome"] != "passed"]
+    explanation = "all tests passed" if not failed else "not passed: " + "; ".join(failed)[:2000]
+    tests = {"value": record["passed"] / record["total"], "explanation": explanation, "metadata": told}
+    perfect = {"value": 1 if record["passed"] == record["total"] else 0, "metadata": told}
+    return {"tests": tests, "perfect": perfect}
+
+
+def _output(record: Mapping[str, Any], text: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text, "model": record["model"], "source": "generate"}
+    stop = _STOP.get(record.get("finish_reason") or "stop", "unknown")
+    return {
+        "model": record.get("returned_model") or record["model"],
+        "choices": [{"message": message, "stop_reason": stop}],
+        "usage": _usage(record),
+        "time": record.get("latency_s", 0.0),
+    }
+
+
+def _usage(record: Mapping[str, Any]) -> dict[str, Any]:
+    usage = record.get("usage") or {}
+    sent, written = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    return {
+        "input_tokens": sent,
+        "output_tokens": written,
+        "total_tokens": sent + written,
+        "input_tokens_cache_read": usage.get("cached_tokens"),
+        "input_tokens_cache_write": usage.get("cache_write_tokens"),
+        "reasoning_tokens": usage.get("reasoning_tokens"),
+    }
+
+
+def _event(record: Mapping[str, Any], prompt: str, output: Mapping[str, Any]) -> dict[str, Any]:
+    started = record.get("started_at") or _NEVER
+    return {
+        "event": "model",
+        "timestamp": started,
+        "working_start": 0.0,
+        "model": record["model"],
+        "input": [{"role": "user", "content": prompt}],
+        "tools": [],
+        "tool_choice": "none",
+        "config": {},
+        "output": output,
+        "completed": record.get("finished_at") or started,
+        "working_time": record.get("latency_s", 0.0),
+    }
+
+
+def _id(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:22]

@@ -1,0 +1,54 @@
+"""A run as JUnit XML: a suite for each model and format, a case for each problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lxml import etree
+
+from astra_async.report.entries import entries_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.load import Run
+
+
+def write_junit(runs: tuple[Run, ...], path: Path, *, min_pass: float) -> None:
+    """Write the file whole or not at all.
+
+    A case fails when less than `min_pass` (0 to 1) of its samples passed all tests; one with missing samples
+    is an error, never a failure: what was not measured says nothing of the model.
+    """
+    root = etree.Element("testsuites", name="astra_async")
+    for entry in entries_of(runs):
+        root.append(_suite(entry, min_pass))
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_bytes(etree.tostring(root, pretty_print=True, xml_declaration=True, encoding="UTF-8"))
+    draft.replace(path)
+
+
+def _suite(entry: Entry, min_pass: float) -> etree._Element:
+    suite = etree.Element("testsuite", name=_clean(entry.name), tests=str(len(entry.problem_ids)))
+    failures = errors = 0
+    for at, problem_id in enumerate(entry.problem_ids):
+        valid, planned = int(entry.valid[at]), int(entry.planned[at])
+        perfect = int(entry.perfect[at])
+        case = etree.SubElement(suite, "testcase", classname=_clean(entry.name), name=_clean(problem_id))
+        if valid < planned:
+            errors += 1
+            told = f"{planned - valid} of {planned} samples have no result"
+            etree.SubElement(case, "error", message=told, type="missing")
+        elif perfect < min_pass * valid:
+            failures += 1
+            told = f"{perfect} of {valid} samples passed all tests; mean score {100 * entry.means[at]:.1f} %"
+            etree.SubElement(case, "failure", message=told, type="below_min_pass")
+    suite.set("failures", str(failures))
+    suite.set("errors", str(errors))
+    return suite
+
+
+def _clean(text: str) -> str:
+    """XML 1.0 has no control characters; a name may hold any."""
+    return "".join(each if each.isprintable() else "?" for each in text)

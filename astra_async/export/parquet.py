@@ -1,0 +1,118 @@
+"""A run as Parquet files, in the layout that the Hugging Face hub shows and `datasets` loads.
+
+    OUT/README.md                    what it is, with `configs:`
+    OUT/data/samples-00000.parquet   a row for each planned sample; a missing one is null in all but its key
+    OUT/data/tests-00000.parquet     a row for each expected test of each sample
+    OUT/data/problems-00000.parquet  a row for each model, format and problem
+
+Answers are a column `answer` of the samples, only if asked for: they could end up in training data.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from astra_async.errors import UsageError
+from astra_async.export.frames import Loaded
+from astra_async.export.lines import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from astra_async.report.load import Run
+
+_BATCH = 2_000
+_CARD = """---
+license: other
+pretty_name: {name}
+configs:
+- config_name: samples
+  data_files: data/samples-*.parquet
+  default: true
+- config_name: tests
+  data_files: data/tests-*.parquet
+- config_name: problems
+  data_files: data/problems-*.parquet
+---
+
+# {name}
+
+A run of astra_async: {samples} planned samples of {problems} problems by {models} models, {state}.
+Columns: docs/python.md of the project. A sample without a result is null in every column but its key.
+{answers}
+"""
+
+
+def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> None:
+    """Write the folder whole or not at all. Raises UsageError when pyarrow is missing or `out` is in use."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UsageError("pyarrow is not installed: pip install 'astra_async[export]'") from error
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty; name another folder with --out")
+    loaded = Loaded(runs, provisional=True)
+    draft = out.with_name(f".{out.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    (draft / "data").mkdir(parents=True)
+    try:
+        samples = pa.Table.from_pandas(loaded.samples, preserve_index=False)
+        with pq.ParquetWriter(
+            draft / "data" / "samples-00000.parquet", _schema(samples, pa, with_answers)
+        ) as file:
+            for part, answers in _parts(samples, runs, with_answers=with_answers):
+                file.write_table(part.append_column("answer", [answers]) if with_answers else part)
+        for name, frame in (("tests", loaded.tests), ("problems", loaded.problems)):
+            pq.write_table(
+                pa.Table.from_pandas(frame, preserve_index=False), draft / "data" / f"{name}-00000.parquet"
+            )
+        (draft / "README.md").write_text(_card(loaded, out.name, with_answers), encoding="utf-8")
+        if out.exists():
+            out.rmdir()
+        draft.rename(out)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _schema(samples: Any, pa: Any, with_answers: bool) -> Any:  # noqa: FBT001 - one reading
+    schema = samples.schema.remove_metadata()
+    return schema.append(pa.field("answer", pa.string())) if with_answers else schema
+
+
+def _parts(samples: Any, runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[Any, Any]]:
+    """The samples in batches, each with its answers (None where there is none)."""
+    import pyarrow as pa
+
+    samples = samples.replace_schema_metadata(None)
+    waiting = _answers(runs) if with_answers else iter(())
+    for start in range(0, samples.num_rows, _BATCH):
+        part = samples.slice(start, _BATCH)
+        there = part.column("status").is_valid().to_pylist()
+        answers = [next(waiting, None) if valid else None for valid in there] if with_answers else []
+        yield part, pa.array(answers, type=pa.string())
+
+
+def _answers(runs: tuple[Run, ...]) -> Iterator[str | None]:
+    """The answers of all valid samples, in the order of the frames."""
+    for run in runs:
+        for pair in range(len(run.pairs)):
+            for line in lines(run, pair, with_answers=True):
+                yield line.answer
+
+
+def _card(loaded: Loaded, name: str, with_answers: bool) -> str:  # noqa: FBT001 - one reading
+    samples = loaded.samples
+    missing = int(samples["status"].isna().sum())
+    return _CARD.format(
+        name=name,
+        samples=len(samples),
+        problems=samples["problem_id"].nunique(),
+        models=samples["model"].nunique(),
+        state=f"{missing} of them missing" if missing else "all with a result",
+        answers="The models' answers are in the column `answer`."
+        if with_answers
+        else "The models' answers are not part of it.",
+    )

@@ -1,0 +1,164 @@
+"""astra export, read back by the tools that it is for; scripts/long installs those that are large."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from lxml import etree
+from made_runs import Made, made_problems, write_run
+
+import astra_async
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MADE = Made(formats=("xml", "json"), problems=made_problems(5), samples=3, seed=7)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("exports") / "run", MADE)
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run without its first two samples."""
+    path = write_run(tmp_path_factory.mktemp("torn") / "run", MADE)
+    lines = (path / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "results.jsonl").write_bytes(b"".join(lines[2:]))
+    return path
+
+
+def export(directory: Path, target: str, out: Path, *more: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "astra_async",
+            "export",
+            str(directory),
+            "--to",
+            target,
+            "--out",
+            str(out),
+            *more,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_parquet_holds_the_frames_and_answers_only_if_asked(whole: Path, tmp_path: Path) -> None:
+    export(whole, "hf", tmp_path / "plain")
+    export(whole, "hf", tmp_path / "full", "--with-answers")
+    run = astra_async.load(whole)
+    for name, frame in (("samples", run.samples), ("tests", run.tests), ("problems", run.problems)):
+        read = pd.read_parquet(tmp_path / "plain" / "data" / f"{name}-00000.parquet")
+        assert list(read.columns) == list(frame.columns)
+        assert len(read) == len(frame)
+        for column in frame.columns:
+            assert (read[column].isna() == frame[column].isna()).all()
+            assert (read[column].dropna().astype(str) == frame[column].dropna().astype(str)).all(), column
+    full = pq.read_table(tmp_path / "full" / "data" / "samples-00000.parquet").to_pylist()
+    assert "answer" not in pq.read_schema(tmp_path / "plain" / "data" / "samples-00000.parquet").names
+    for row in full[:10]:
+        key = (row["model"], row["format"], row["problem_id"], row["sample"])
+        assert row["answer"] == run.answer(key).text
+    assert "config_name: tests" in (tmp_path / "plain" / "README.md").read_text()
+    assert b"<solution>" not in (tmp_path / "plain" / "data" / "samples-00000.parquet").read_bytes()
+
+
+def test_a_missing_sample_is_null_absent_or_an_error_and_never_a_zero(torn: Path, tmp_path: Path) -> None:
+    export(torn, "parquet", tmp_path / "p")
+    read = pd.read_parquet(tmp_path / "p" / "data" / "samples-00000.parquet")
+    assert read["score"].isna().sum() == read["status"].isna().sum() == 2
+    export(torn, "inspect", tmp_path / "i")
+    headers = [header(path) for path in sorted((tmp_path / "i").glob("*.eval"))]
+    assert sorted(each["status"] for each in headers).count("error") >= 1
+    assert sum(each["results"]["completed_samples"] for each in headers) == 2 * 2 * 5 * 3 - 2
+    export(torn, "junit", tmp_path / "j.xml", "--min-pass", "0")
+    suites = etree.parse(tmp_path / "j.xml").getroot()
+    assert sum(int(suite.get("errors", "0")) for suite in suites) >= 1
+    assert sum(int(suite.get("failures", "0")) for suite in suites) == 0
+
+
+def header(path: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as log:
+        assert log.testzip() is None
+        found: dict[str, Any] = json.loads(log.read("header.json"))
+    return found
+
+
+def test_inspect_logs_tell_what_the_leaderboard_tells(whole: Path, tmp_path: Path) -> None:
+    export(whole, "inspect", tmp_path / "logs")
+    board = astra_async.load(whole).leaderboard.set_index(["model", "format"])
+    logs = sorted((tmp_path / "logs").glob("*.eval"))
+    assert len(logs) == len(board)
+    for path in logs:
+        told = header(path)
+        row = board.loc[(told["eval"]["model"], told["eval"]["metadata"]["answer_format"])]
+        scores = {each["name"]: each["metrics"]["mean"]["value"] for each in told["results"]["scores"]}
+        assert scores["tests"] == pytest.approx(row["mean_score"], abs=1e-12)
+        assert scores["perfect"] == pytest.approx(row["pass_at_1"], abs=1e-12)
+        with zipfile.ZipFile(path) as log:
+            names = log.namelist()
+            assert len([name for name in names if name.startswith("samples/")]) == 15
+            assert b"<solution>" not in log.read(names[0])
+    assert len({header(path)["eval"]["task_id"] for path in logs}) == len(logs)
+
+
+def test_inspect_ai_itself_reads_the_logs(whole: Path, tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log", reason="not installed; scripts/long installs it")
+    from inspect_ai.analysis import samples_df
+
+    export(whole, "inspect", tmp_path / "logs", "--with-answers")
+    run = astra_async.load(whole)
+    for path in sorted((tmp_path / "logs").glob("*.eval")):
+        read = log.read_eval_log(str(path))
+        assert read.status == "success"
+        assert len(read.samples) == 15
+        first = read.samples[0]
+        key = (read.eval.model, read.eval.metadata["answer_format"], first.id, first.epoch - 1)
+        assert first.output.completion == run.answer(key).text
+        assert first.events
+    frame = samples_df(str(tmp_path / "logs"))
+    assert len(frame) == 60
+    assert frame["score_tests"].astype(float).mean() == pytest.approx(float(run.samples["score"].mean()))
+
+
+def test_datasets_itself_loads_the_folder(whole: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="not installed; scripts/long installs it")
+    export(whole, "hf", tmp_path / "hf")
+    loaded = datasets.load_dataset(str(tmp_path / "hf"), "samples", cache_dir=str(tmp_path / "cache"))
+    assert loaded["train"].num_rows == 60
+
+
+def test_junit_cases_fail_below_the_wanted_share(whole: Path, tmp_path: Path) -> None:
+    export(whole, "junit", tmp_path / "j.xml", "--min-pass", "0.5")
+    problems = astra_async.load(whole).problems.set_index(["model", "format", "problem_id"])
+    suites = etree.parse(tmp_path / "j.xml").getroot()
+    for suite in suites:
+        model, _, answer_format = str(suite.get("name")).removesuffix(")").rpartition(" (")
+        for case in suite:
+            share = problems.loc[(model, answer_format, case.get("name")), "pass_at_1"]
+            assert (case.find("failure") is not None) == (share < 0.5)
+
+
+def test_nothing_half_written_stays_and_nothing_is_written_over(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    said = export(whole, "hf", tmp_path / "full", code=2)
+    assert "is not empty" in said
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine.txt"]
+    export(tmp_path, "junit", tmp_path / "j.xml", code=2)
+    assert not (tmp_path / "j.xml").exists()
