@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,15 +13,16 @@ from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError
 from astra_async.running.plan import TYPICAL_LATENCY_S
+from astra_async.running.progress import answered_keys
 from astra_async.running.wiring import check_models, chosen_problems, ready_problems, resolved_models
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
-    from astra_async.types import Format, ModelSettings
+    from astra_async.types import Format, ModelSettings, Prompt
 
 _BYTES_PER_TOKEN = 3.2  # docs/design.md, throttle rule 3
 _ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
@@ -63,10 +65,48 @@ def dry_run(config: RunConfig) -> int:
         f" {_ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
         f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
     )
+    for sentence in (*_sizes(config, prepared), *_recorded(config, prepared)):
+        say(sentence)
     _say_budget(config, found)
     for error in failed.values():
         console.print(str(error), style="red")
     return 1 if failed else 0
+
+
+def _sizes(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:
+    """The largest prompt, and for each model how many prompts and longest answers its context cannot hold."""
+    tokens = {name: max(map(_tokens, item.prompts.values())) for name, item in prepared.items()}
+    if not tokens:
+        return
+    largest = max(tokens, key=lambda name: tokens[name])
+    yield f"Prompts take {min(tokens.values()):,} to {tokens[largest]:,} tokens ({largest})."
+    for model in config.models:
+        room = (model.context_length or math.inf) - (model.max_tokens or 0)
+        wide = [name for name, size in tokens.items() if size > room]
+        if wide:
+            answer, context = model.max_tokens or 0, model.context_length or 0
+            yield (
+                f"warning: {model.name}: {len(wide)} of {len(tokens)} prompts and an answer of {answer:,}"
+                f" tokens may not fit into its context of {context:,} ({wide[0]} ...)"
+            )
+
+
+def _recorded(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:
+    """How much of the plan the run directory holds already."""
+    names = {model.name for model in config.models}
+    held = sum(
+        key.model in names
+        and key.format in config.formats
+        and key.problem_id in prepared
+        and key.sample < config.samples
+        for key in answered_keys(config.out)
+    )
+    if held:
+        yield f"{held:,} of these answers are in {config.out} already and not asked for again."
+
+
+def _tokens(prompt: Prompt) -> int:
+    return round(len(prompt.text.encode()) / _BYTES_PER_TOKEN)
 
 
 def _check_as_a_run_does(config: RunConfig) -> None:
@@ -100,7 +140,7 @@ def estimate(
     for item in prepared.values():
         out = _answer_tokens(item)
         for fmt in formats:
-            tokens = round(len(item.prompts[fmt].text.encode()) / _BYTES_PER_TOKEN)
+            tokens = _tokens(item.prompts[fmt])
             first = Usage(input_tokens=tokens, cached_tokens=0, cache_write_tokens=tokens, output_tokens=out)
             again = Usage(input_tokens=tokens, cached_tokens=tokens, output_tokens=out)
             alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)

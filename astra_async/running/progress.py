@@ -152,7 +152,7 @@ def view_of_directory(path: Path) -> View:
     """A run as its files tell, be it running, finished or killed; nothing is locked or changed."""
     run = read_run(path / "run.json")
     metrics, earlier = planned_metrics(run), spent(path)
-    answered = {_key(record) for record in _records(path / "completions.jsonl")} - {None}
+    answered = answered_keys(path)
     times = _add_results(path, metrics)
     events = list(_records(path / "events.jsonl"))
     summaries = metrics.summaries()
@@ -165,12 +165,18 @@ def view_of_directory(path: Path) -> View:
         answered=max(len(answered), final),
         final=final,
         graded=bool(times) or not answered,
-        missing=_missing(events, {key for key in answered if key}),
+        missing=_missing(events, answered),
         tests_per_minute=per_minute,
         elapsed_s=seconds,
         left_s=60 * (planned - final) / per_minute if per_minute else None,
         last=_said(events[-1] if events else None),
     )
+
+
+def answered_keys(path: Path) -> set[SampleKey]:
+    """The samples that a run directory has an answer of; none where there is no directory."""
+    keys = (_key(record) for record in _records(path / "completions.jsonl"))
+    return {key for key in keys if key is not None}
 
 
 def _add_results(path: Path, metrics: Metrics) -> list[str]:

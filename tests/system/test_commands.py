@@ -117,6 +117,7 @@ def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
+        ("--model openai/gpt-4o", 0, "Prompts take 3,"),
         ("--model openai/gpt-4o", 0, "note: openai/gpt-4o needs an API key: set OPENAI_API_KEY"),
         ("--model openai/gpt-4o --budget-usd 0.001", 0, "would stop it on the way"),
         ("--model openai/gpt-4o --budget-usd 500", 0, "holds it"),
@@ -133,6 +134,13 @@ def test_a_dry_run_refuses_what_a_run_refuses_except_for_a_missing_key(
     assert done.returncode == code, done.stderr
     assert said in " ".join((done.stdout + done.stderr).split())
     assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
+
+
+def test_a_dry_run_says_which_prompts_a_context_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text('[[models]]\nspec = "simulated/steady"\ncontext_length = 4000\n')
+    words = ("run", "--only", "product-api", "--dry-run", "--config", "small.toml")
+    done = astra(*words, cwd=tmp_path)
+    assert "simulated/steady: 1 of 1 prompts and an answer of 2,000 tokens may not fit" in done.stdout
 
 
 @pytest.fixture
@@ -231,6 +239,8 @@ def test_answers_of_several_providers_are_recorded_without_docker(zipped: Path, 
     assert (
         f"all {len(models) * 5} answers are recorded; the same command without --generate-only" in done.stderr
     )
+    planned = astra(*words, "--base-url", server, "--dry-run", cwd=zipped.parent)
+    assert f"{len(lines)} of these answers are in run already" in planned.stdout
     shown = astra("show", "run", "anthropic/erratic", "api", "3", cwd=zipped.parent)
     assert "--- prompt" in shown.stdout
     assert "--- answer" in shown.stdout
