@@ -163,7 +163,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         done.append((name, answer_format, problem, a, b, b - a, p, p_adjusted, verdict))
     done.sort(key=lambda row: (row[8] == _NOT_SHOWN, row[7], str(row[2])))
     counts = [sum(row[8] == verdict for row in done) for verdict in ("better", "worse")]
-    unit = "problems" if len(pairs) == 1 else "problems of these models"
+    later = pairs[0].a_name if len(pairs) == 1 else "the later side"
     return Table(
         name="compare_problems",
         title="Problem by problem",
@@ -179,7 +179,12 @@ def _problems(pairs: Sequence[Pair]) -> Table:
             Column(name="verdict", title="Verdict", help="of B, with new samples of this very problem"),
         ),
         rows=tuple(done),
-        notes=(f"Of {len(done)} {unit}, {counts[0]} really got better and {counts[1]} really got worse.",),
+        notes=(
+            (
+                f"Problem by problem, with new samples of these very ones: {later} is better on {counts[0]}"
+                f" and worse on {counts[1]} of {len(done)}; the others are not shown to differ."
+            ),
+        ),
     )
 
 

@@ -156,7 +156,8 @@ def headline(wide: Table) -> Table:
     several = len(set(wide.column("format"))) > 1
     table = wide.only(
         *(("model", "format") if several else ("model",)),
-        *("mean_score", "mean_score_total", "pass_at_1", "median_sd", "cost_per_sample"),
+        *("mean_score", "mean_score_total", "pass_at_1", "median_sd"),
+        *(("cost_per_sample",) if any(wide.column("cost_per_sample")) else ()),
         *("n", "k", "valid", "planned"),
     )
     columns = [replace(column, title="95 %") if column.interval else column for column in table.columns]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from astra_async.report.table import Cell
     from astra_async.stats.spread import VarianceSplit
 
+_POINT = 0.01
 _KS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -96,9 +97,10 @@ def _sentence(pilot: _Pilot, target: float) -> str:
         if math.isinf(samples)
         else f"{samples:,.0f} {'sample' if samples == 1 else 'samples'} of each would do"
     )
+    points = f"{100 * target:g} {'point' if target == _POINT else 'points'}"
     return (
         f"{pilot.entry.name}: {n:,} problems like these with {k} samples each would do for a standard error"
-        f" of {100 * target:g} points ({calls:,} calls{cost}); with the pilot's {pilot.problems}, {instead}."
+        f" of {points} ({calls:,} calls{cost}); with the pilot's {pilot.problems}, {instead}."
     )
 
 

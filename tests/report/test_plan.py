@@ -60,3 +60,19 @@ def test_a_pilot_of_single_samples_is_refused(tmp_path: Path) -> None:
     pilot = write_run(tmp_path / "run", Made(samples=1, problems=[MadeProblem(id="a"), MadeProblem(id="b")]))
     with pytest.raises(UsageError, match="two samples each"):
         plan_run(pilot, 1.0)
+
+
+def test_a_plan_says_in_a_sentence_what_it_takes(pilot: Path) -> None:
+    plan = plan_run(pilot, 2.0)
+    row = next(row for row in records(plan.options) if row["k"] == 8)
+    instead = _instead(records(plan.now)[0]["k_total"])
+    assert plan.conclusions[0] == (
+        f"m (xml): {row['n_needed']} problems like these with 8 samples each would do for a standard error"
+        f" of 2 points ({row['calls']} calls, about ${row['cost_usd']:.2f}); with the pilot's 10, {instead}."
+    )
+
+
+def _instead(samples: Cell) -> str:
+    if samples == math.inf:
+        return "no number of samples would do"
+    return f"{samples} sample{'' if samples == 1 else 's'} of each would do"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +18,7 @@ from astra_async.stats.intervals import (
     run_only_interval,
     total_interval,
 )
-from astra_async.stats.paired import equivalence, least_p, paired_t, sign_flip, verdict, wilcoxon
+from astra_async.stats.paired import equivalence, least_p, paired_t, sign_flip, sign_flips, verdict, wilcoxon
 from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.power import minimum_detectable_effect, power_paired, problems_needed, samples_needed
 from astra_async.stats.several import benjamini_hochberg, holm
@@ -224,3 +225,14 @@ def test_counts_too_large_to_enumerate_are_sampled() -> None:
     p = permutation_p(a, b)
     assert p is not None
     assert p == pytest.approx(float(scipy_stats.ttest_ind(a, b).pvalue), abs=0.05)
+
+
+def test_many_comparisons_of_many_problems_take_little_memory() -> None:
+    rng = np.random.default_rng(8)
+    pairs = [(rng.random(1_000), rng.random(1_000)) for _ in range(60)]
+    tracemalloc.start()
+    found = sign_flips(pairs)  # type: ignore[arg-type]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000_000  # 20,000 patterns of 1,000 signs at once would take 160 MB
+    assert found[7] == sign_flip(*pairs[7])
