@@ -237,8 +237,11 @@ def _against_best(
     best = next(each for each in ranked if each.format == entry.format)
     rivals = [each for each in ranked if each.format == entry.format and each.summary.valid]
     if entry is best:
-        sure = all(each.summary.complete for each in rivals)
-        return ("best" if sure else "best of the complete") if len(rivals) > 1 else ""
+        if len(rivals) < 2:  # noqa: PLR2004 - nobody to be better than
+            return ""
+        if not entry.summary.complete:
+            return "best so far"
+        return "best" if all(each.summary.complete for each in rivals) else "best of the complete"
     found = (
         j for metric, pair, j in compared if metric == "mean_score" and pair.a is best and pair.b is entry
     )

@@ -2,7 +2,8 @@
 
 Pairs of models, two runs, and two answer formats are all compared here, and shown in one layout. The
 paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
-paper itself doubts for SDs. Only problems with all their samples under both count.
+paper itself doubts for SDs. Only problems with all their samples under both count; while samples are
+missing, those begun, and everything that is said of them is provisional.
 """
 
 from __future__ import annotations
@@ -119,7 +120,11 @@ def common_values(a: Entry, b: Entry) -> Iterator[Values]:
     here, there = [one for one, _ in places], [other for _, other in places]
     yield "mean_score", a.means[here], b.means[there]
     yield "pass_at_1", a.passes[here], b.passes[there]
-    same = [(one, other) for one, other in places if a.planned[one] == b.planned[other] > 1]
+    same = [
+        (one, other)
+        for one, other in places
+        if a.planned[one] == b.planned[other] and a.valid[one] > 1 and b.valid[other] > 1
+    ]
     here, there = [one for one, _ in same], [other for _, other in same]
     yield "sd", a.sds[here], b.sds[there]
 
@@ -249,7 +254,12 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
         Column(name="format", title="Format"),
         Column(name="a", title="A"),
         Column(name="b", title="B"),
-        Column(name="n", title="n", kind="count", help="problems with all samples under both"),
+        Column(
+            name="n",
+            title="n",
+            kind="count",
+            help="problems complete under both; with ~, those begun",
+        ),
         Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
         Column(name="a_value", title="A's value", kind=kind),
         Column(name="b_value", title="B's value", kind=kind),
@@ -372,7 +382,7 @@ def _obstacle(c: Comparison, tests: int) -> str:
     cannot = f"cannot show a difference at {100 * ALPHA:g} %"
     reasons = (
         (c.n == 0 and c.metric == "sd", "an SD takes problems with the same k, of at least 2"),
-        (c.n == 0, "no common problem is complete"),
+        (c.n == 0, "no common problem has results"),
         (c.n < FEWEST, f"{c.n} {'problem' if c.n == 1 else 'problems'} {cannot}"),
         (c.differing == 0, f"all {c.n} problems came out alike, from which nothing can be concluded"),
         (c.differing < FEWEST, f"only {c.differing} of {c.n} problems differ, which {cannot}"),
@@ -383,12 +393,14 @@ def _obstacle(c: Comparison, tests: int) -> str:
 
 
 def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
-    """Places of the problems that are complete under both, in A's order."""
-    there = {problem: place for place, problem in enumerate(b.problem_ids) if b.done[place]}
+    """Places of the problems that are complete under both, in A's order; while one is incomplete, begun."""
+    sure = a.summary.complete and b.summary.complete
+    ours, theirs = (entry.done if sure else entry.valid > 0 for entry in (a, b))
+    there = {problem: place for place, problem in enumerate(b.problem_ids) if theirs[place]}
     return [
         (place, there[problem])
         for place, problem in enumerate(a.problem_ids)
-        if a.done[place] and problem in there
+        if ours[place] and problem in there
     ]
 
 

@@ -128,6 +128,18 @@ def test_the_numbers_of_an_incomplete_model_look_provisional(tmp_path: Path) -> 
     assert "So far, with samples missing" in report.conclusions[0]
 
 
+def test_models_that_have_no_complete_problem_in_common_are_compared_so_far(tmp_path: Path) -> None:
+    missing = {(model, "xml", f"p{i:02}", i % 4) for model in ("alpha", "beta") for i in range(8)}
+    made = Made(problems=made_problems(8), leave_out=frozenset(missing))
+    report = build_report([write_run(tmp_path / "run", made)])
+    rows = {row["metric"]: row for row in records(report.table("pairwise"))}
+    assert {row["n"] for row in rows.values()} == {8}
+    assert str(rows["mean_score"]["verdict"]).startswith("~")
+    assert report.conclusions[0].startswith("So far, with samples missing: ")
+    assert "cannot be compared" not in report.conclusions[0]
+    assert report.leaderboard.column("against_best")[0] == "best so far"
+
+
 def test_a_missing_sample_is_named_with_its_last_reason(tmp_path: Path) -> None:
     made = Made(leave_out=frozenset({("alpha", "xml", "p01", 2)}))
     report = build_report([write_run(tmp_path / "run", made)])

@@ -231,7 +231,7 @@ def test_many_comparisons_of_many_problems_take_little_memory() -> None:
     rng = np.random.default_rng(8)
     pairs = [(rng.random(1_000), rng.random(1_000)) for _ in range(60)]
     tracemalloc.start()
-    found = sign_flips(pairs)  # type: ignore[arg-type]
+    found = sign_flips(pairs)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100_000_000  # 20,000 patterns of 1,000 signs at once would take 160 MB
