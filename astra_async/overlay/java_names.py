@@ -26,6 +26,7 @@ _PIECE = re.compile(
 )
 _DECLARING = frozenset({"class", "interface", "enum", "record", "object", "trait"})
 _MOST_CHARACTERS = 400_000
+_LONGEST_NAME = 100  # names and dots of an import
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,17 @@ class JavaNames:
 def _read(text: str) -> JavaNames:
     text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text[:_MOST_CHARACTERS])
     pieces = list(_pieces(text))
-    imports = [_dotted(pieces[at + 1 :]) for at, piece in enumerate(pieces) if piece == "import"]
-    package = next((_dotted(pieces[at + 1 :]) for at, piece in enumerate(pieces) if piece == "package"), [])
+    imports = [
+        _dotted(pieces[at + 1 : at + _LONGEST_NAME]) for at, piece in enumerate(pieces) if piece == "import"
+    ]
+    package = next(
+        (
+            _dotted(pieces[at + 1 : at + _LONGEST_NAME])
+            for at, piece in enumerate(pieces)
+            if piece == "package"
+        ),
+        [],
+    )
     return JavaNames(
         package=".".join(package),
         types=frozenset(_top_level(pieces)),

@@ -14,7 +14,7 @@ from astra_async.overlay.suspicions import suspicions
 from astra_async.types import Dropped, Integrated, Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from astra_async.overlay.policy import PathPolicy
     from astra_async.types import Project, Solution
@@ -24,6 +24,8 @@ _MAX_FILE_CHARACTERS = 4_000_000
 _MAX_RECORDED_PATH = 300
 _MAX_DROPPED = 200
 _LEAST_NAME = 5  # a shorter part of a report's name (`.xml`) is found in any code
+_WORD = re.compile(r"\w+")
+_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,300})[\"'`]")
 _WILDCARD = re.compile(r"[*?]+|\[[^\]]*\]?")
 
 
@@ -73,9 +75,13 @@ class _Overlay:
     def settle_own_tests(self) -> None:
         """Keep of the answer's own tests what the rest of it loads, and what those load."""
         waiting = dict(self.own_tests)
-        while needed := [path for path in waiting if _is_loaded(path, self.changed.values())]:
+        asked = (
+            {name for content in self.changed.values() for name in _asked_for(content)} if waiting else set()
+        )
+        while needed := [path for path in waiting if _is_loaded(path, asked)]:
             for path in needed:
                 self._apply(path, _encoded(waiting.pop(path)))
+                asked |= set(_asked_for(self.changed.get(path, b"")))
         self.dropped.extend(Dropped(path=_recordable(path), reason="own_test") for path in waiting)
 
     def integrated(self) -> Integrated:
@@ -148,18 +154,26 @@ def _recordable(path: str) -> str:
     return _encoded(path[:_MAX_RECORDED_PATH]).decode()
 
 
-def _is_loaded(path: str, contents: Iterable[bytes]) -> bool:
-    """Whether one of the files asks for this one as its language does: in an import, in quotes or by name."""
+def _asked_for(content: bytes) -> Iterator[tuple[str, str]]:
+    """The names by which a text may load others: in imports, in quotes, or as a word of its own."""
+    text = content.decode(errors="replace")
+    yield from (("word", word) for word in _WORD.findall(text))
+    for line in text.splitlines():
+        if line.lstrip().startswith(("import ", "from ")):
+            yield from (("import", word) for word in _WORD.findall(line))
+    for quoted in _QUOTED.findall(text):
+        name = quoted.rpartition("/")[2]
+        yield from (("quoted", name), ("quoted", name.rpartition(".")[0]))
+
+
+def _is_loaded(path: str, asked: Container[tuple[str, str]]) -> bool:
+    """Whether a file is asked for as its language does."""
     _, stem, suffix = split(path)
-    word = re.escape(stem)
     if suffix == "py":
-        pattern = rf"(?m)^[^\n#]{{0,200}}\b(?:import|from)\b[^\n]{{0,200}}\b{word}\b"
-    elif suffix in {"java", "kt", "groovy", "scala", "cs"}:
-        pattern = rf"\b{word}\b"
-    else:
-        pattern = rf"[/\"'`]{word}(?:\.\w{{1,4}})?[\"'`]"
-    mention = re.compile(pattern.encode())
-    return any(mention.search(content) for content in contents)
+        return ("import", stem) in asked
+    if suffix in {"java", "kt", "groovy", "scala", "cs"}:
+        return ("word", stem) in asked
+    return ("quoted", stem) in asked
 
 
 def _added_lines(pristine: bytes, content: bytes) -> list[str]:

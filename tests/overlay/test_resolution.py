@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from astra_async.overlay import Installed, PathPolicy, integrate, path_policy
@@ -438,3 +440,20 @@ def test_sources_called_like_tests_may_change_unless_tests_use_them() -> None:
     policy = path_policy(problem, Project(files=files, sha256=""))
     assert policy.refusal("tasks/test_data.py") is None
     assert policy.refusal("tasks/test_rows.py") == "protected_test"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import " * 60_000,
+        "package a.b;\n" + '"' * 300_000,
+        "package a.b;\n" + "\\u0022" * 60_000,
+        "/*" * 150_000,
+        "class A {" * 40_000,
+    ],
+    ids=["imports", "quotes", "escapes", "comments", "classes"],
+)
+def test_a_source_made_to_be_slow_to_read_is_read_in_time(text: str) -> None:
+    started = time.process_time()
+    policy_of("javac")[1].refusal("src/main/java/shop/More.java", text)
+    assert time.process_time() - started < 2.0
