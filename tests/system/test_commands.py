@@ -130,7 +130,7 @@ def test_a_dry_run_refuses_what_a_run_refuses_except_for_a_missing_key(
     tmp_path: Path, command: str, code: int, said: str
 ) -> None:
     words = ("run", "--problems", "bundled", "--only", "product-api", "--samples", "2", "--dry-run")
-    done = astra(*words, *command.split(), cwd=tmp_path)
+    done = astra(*words, *command.split(), cwd=tmp_path, OPENAI_API_KEY="")
     assert done.returncode == code, done.stderr
     assert said in " ".join((done.stdout + done.stderr).split())
     assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []

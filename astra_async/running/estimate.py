@@ -1,0 +1,100 @@
+"""What a run would take, from the sizes of its prompts and reference solutions, before anything is asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.running.plan import TYPICAL_LATENCY_S
+from astra_async.types import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.problems.prepare import Prepared
+    from astra_async.types import Format, ModelSettings, Prompt
+
+BYTES_PER_TOKEN = 3.2  # docs/design.md, throttle rule 3
+ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What one model's share of a run would take.
+
+    `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
+    provider's cache. `about_s`: the calls alone, at TYPICAL_LATENCY_S each, within the limits that are set.
+    """
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    cost_cached_usd: float | None
+    about_s: float
+
+
+def estimate(
+    settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
+) -> Estimate:
+    """One model's share of the plan, from prompt and reference sizes."""
+    from astra_async.asking.providers.models import cost_usd
+
+    calls, inputs, outputs = 0, 0, 0
+    plain, cached = _Sum(), _Sum()
+    for item in prepared.values():
+        out = _answer_tokens(item)
+        for fmt in formats:
+            tokens = prompt_tokens(item.prompts[fmt])
+            first = Usage(input_tokens=tokens, cached_tokens=0, cache_write_tokens=tokens, output_tokens=out)
+            again = Usage(input_tokens=tokens, cached_tokens=tokens, output_tokens=out)
+            alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
+            plain.add(cost_usd(settings, alone), samples)
+            cached.add(cost_usd(settings, first), 1)
+            cached.add(cost_usd(settings, again), samples - 1)
+            calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
+    return Estimate(
+        model=settings.name,
+        calls=calls,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        cost_usd=plain.value,
+        cost_cached_usd=cached.value,
+        about_s=_about_s(settings, calls, inputs, outputs),
+    )
+
+
+class _Sum:
+    """A sum that is unknown as soon as one part is."""
+
+    def __init__(self) -> None:
+        self.value: float | None = 0.0
+
+    def add(self, part: float | None, times: int) -> None:
+        self.value = None if self.value is None or part is None else self.value + part * times
+
+
+def _answer_tokens(item: Prepared) -> int:
+    files = item.reference.files if item.reference else {}
+    size = sum(len(path) + len(text.encode()) for path, text in files.items()) or ANSWER_CHARACTERS
+    return round(size / BYTES_PER_TOKEN)
+
+
+def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float:
+    bounds = [math.ceil(calls / settings.max_in_flight) * TYPICAL_LATENCY_S] + [
+        60 * amount / limit
+        for amount, limit in (
+            (calls, settings.requests_per_minute),
+            (inputs, settings.input_tokens_per_minute),
+            (outputs, settings.output_tokens_per_minute),
+        )
+        if limit
+    ]
+    return max(bounds)
+
+
+def prompt_tokens(prompt: Prompt) -> int:
+    """About as many as a tokenizer would count."""
+    return round(len(prompt.text.encode()) / BYTES_PER_TOKEN)
