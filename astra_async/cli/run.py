@@ -183,7 +183,7 @@ def _leave(call: Call, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
 
 def _drain(call: Call, opened: OpenRun) -> None:
     tally = opened.runner.tally
-    opened.runner.stop()
+    opened.stop()
     calls = sum(pool.state.in_flight for pool in opened.pools.values())
     running = opened.sandbox.running if opened.sandbox else 0
     call.say(

@@ -63,6 +63,8 @@ class OpenRun:
     def stop(self) -> None:
         """Begin nothing more; calls and tests under way come to their end and are recorded."""
         self.runner.stop()
+        if self.sandbox:
+            self.sandbox.stop_waiting()
 
 
 @asynccontextmanager

@@ -190,6 +190,8 @@ class Runner:
             self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return
         if isinstance(error, EngineUnavailable):
+            if self.stopping.is_set():
+                return  # nobody waits for the engine any more: left for the next call
             self.cannot_go_on(error)
         if isinstance(error, PoolUnusable):
             if not self.stopping.is_set():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from astra_async.errors import ContainerLost, PoolUnusable, ProviderError, StorageError
+from astra_async.errors import ContainerLost, EngineUnavailable, PoolUnusable, ProviderError, StorageError
 from astra_async.running.admission import FairTurns
 from astra_async.running.directory import RunDirectory, spent
 from astra_async.running.log import AppendLog, keep_synced
@@ -308,3 +308,25 @@ async def test_a_pool_that_cannot_be_stopped_keeps_no_other_from_being_stopped(t
             on_open=lambda runner: runner.stop(),
         )
     assert second.stopped
+
+
+@on_a_loop
+async def test_a_stop_while_the_engine_is_away_leaves_its_samples_for_the_next_call(tmp_path: Path) -> None:
+    class Away(CountingSandbox):
+        async def run(self, job: Job) -> Execution:
+            if self.runs >= len(PROBLEMS):
+                runners[0].stop()
+                raise EngineUnavailable("No Docker Engine answers")
+            return await super().run(job)
+
+    runners: list[Runner] = []
+    runner = await run_in_memory(
+        tmp_path,
+        {"m": ScriptedPool(by_sample)},
+        Away(),
+        problem_ids=PROBLEMS,
+        samples=2,
+        on_open=runners.append,
+    )
+    assert runner.fatal is None
+    assert not runner.tally.missing

@@ -92,3 +92,22 @@ def test_an_engine_that_stays_away_is_named_after_a_while(private: PrivateEngine
     asyncio.run(check())
     private.start()
     private.await_answer()
+
+
+def test_an_engine_that_is_away_is_not_waited_for_once_the_run_is_stopped(private: PrivateEngine) -> None:
+    async def check() -> None:
+        engine = await Engine.open(private.host)
+        async with DockerSandbox(engine, run_id="r4", slots=1, patience_s=600.0) as sandbox:
+            await sandbox.run(job("true"))
+            await asyncio.to_thread(private.stop)
+            waiting = asyncio.create_task(sandbox.run(job("true")))
+            await asyncio.sleep(2)
+            assert not waiting.done()
+            sandbox.stop_waiting()
+            async with asyncio.timeout(30):
+                with pytest.raises(EngineUnavailable, match="No Docker Engine answers"):
+                    await waiting
+
+    asyncio.run(check())
+    private.start()
+    private.await_answer()

@@ -188,16 +188,20 @@ class DockerSandbox:
 
     async def _engine_is_back(self) -> None:
         """Wait for a restarting engine; raises EngineUnavailable when it stays away."""
-        last_try = self._clock() + self._patience_s
+        began_at = self._clock()
         while True:
             try:
                 await self.engine.ping()
             except EngineUnavailable:
-                if self._clock() > last_try:
+                if self._clock() > began_at + self._patience_s:
                     raise
                 await asyncio.sleep(_PING_S)
             else:
                 return
+
+    def stop_waiting(self) -> None:
+        """From now on an engine that is away is not waited for: the run is being stopped."""
+        self._patience_s = 0.0
 
     # --- containers made ahead --------------------------------------------------------------------
 
