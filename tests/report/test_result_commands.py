@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -10,9 +12,6 @@ from made_runs import Made, write_run
 
 from astra_async.cli.results import compare, report
 from astra_async.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +60,15 @@ def test_what_cannot_be_compared_is_refused_with_the_remedy(
     monkeypatch.chdir(run.parent)
     with pytest.raises(UsageError, match=message):
         said(compare, *words)
+
+
+def test_every_column_of_the_reports_files_is_described(run: Path, tmp_path: Path) -> None:
+    """docs/formats.md names each; a bound of an interval is named by a star."""
+    said(report, run, "--out", tmp_path / "r")
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"`([a-z0-9_*]+)`", page))
+    for name in ("leaderboard", "pairwise", "formats", "problems", "skills", "runs"):
+        with (tmp_path / "r" / f"{name}.csv").open(newline="") as stream:
+            header = next(csv.reader(stream))
+        plain = {re.sub(r"_(low|high|[0-9]+)$", "_*", column).removesuffix("_holm") for column in header}
+        assert not {column for column in plain if not {column, f"{column}_holm"} & words}, name
