@@ -7,13 +7,12 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from astra_async.asking.providers.models import KEY_VARIABLES
+from astra_async.asking.providers.models import KEY_VARIABLES, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError
 from astra_async.running.estimate import (
     ANSWER_CHARACTERS,
-    BYTES_PER_TOKEN,
     Estimate,
     estimate,
     prompt_tokens,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
+    from astra_async.types import ModelSettings
 
 
 def dry_run(config: RunConfig) -> int:
@@ -45,7 +45,7 @@ def dry_run(config: RunConfig) -> int:
     console.print(table)
     console.print(
         f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
-        f" Tokens are estimates: {BYTES_PER_TOKEN} bytes each; answers as long as the reference, else"
+        f" Tokens are estimates: {_shown_rates(config.models)}; answers as long as the reference, else"
         f" {ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
         f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
     )
@@ -57,9 +57,18 @@ def dry_run(config: RunConfig) -> int:
     return 1 if failed else 0
 
 
+def _shown_rates(models: Sequence[ModelSettings]) -> str:
+    rates = sorted(set(map(bytes_per_token, models)), reverse=True)
+    return f"{' or '.join(map(str, rates))} bytes each"
+
+
 def _sizes(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:
     """The largest prompt, and for each model how many prompts and longest answers its context cannot hold."""
-    tokens = {name: max(map(prompt_tokens, item.prompts.values())) for name, item in prepared.items()}
+    finest = min(map(bytes_per_token, config.models))
+    tokens = {
+        name: max(prompt_tokens(prompt, finest) for prompt in item.prompts.values())
+        for name, item in prepared.items()
+    }
     if not tokens:
         return
     largest = max(tokens, key=lambda name: tokens[name])

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Format, ModelSettings, Prompt
 
-BYTES_PER_TOKEN = 3.2  # docs/design.md, throttle rule 3
 ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
 
 
@@ -40,14 +39,16 @@ def estimate(
     settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
 ) -> Estimate:
     """One model's share of the plan, from prompt and reference sizes."""
-    from astra_async.asking.providers.models import cost_usd
+    from astra_async.asking.providers.models import bytes_per_token, cost_usd
 
+    per_token = bytes_per_token(settings)
+    system = round(len((settings.system_prompt or "").encode()) / per_token)
     calls, inputs, outputs = 0, 0, 0
     plain, cached = _Sum(), _Sum()
     for item in prepared.values():
-        out = _answer_tokens(item)
+        out = round(_answer_bytes(item) / per_token)
         for fmt in formats:
-            tokens = prompt_tokens(item.prompts[fmt])
+            tokens = prompt_tokens(item.prompts[fmt], per_token) + system
             first = Usage(input_tokens=tokens, cached_tokens=0, cache_write_tokens=tokens, output_tokens=out)
             again = Usage(input_tokens=tokens, cached_tokens=tokens, output_tokens=out)
             alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
@@ -76,10 +77,9 @@ class _Sum:
         self.value = None if self.value is None or part is None else self.value + part * times
 
 
-def _answer_tokens(item: Prepared) -> int:
+def _answer_bytes(item: Prepared) -> int:
     files = item.reference.files if item.reference else {}
-    size = sum(len(path) + len(text.encode()) for path, text in files.items()) or ANSWER_CHARACTERS
-    return round(size / BYTES_PER_TOKEN)
+    return sum(len(path) + len(text.encode()) for path, text in files.items()) or ANSWER_CHARACTERS
 
 
 def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float:
@@ -95,6 +95,6 @@ def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> 
     return max(bounds)
 
 
-def prompt_tokens(prompt: Prompt) -> int:
-    """About as many as a tokenizer would count."""
-    return round(len(prompt.text.encode()) / BYTES_PER_TOKEN)
+def prompt_tokens(prompt: Prompt, per_token: float) -> int:
+    """About as many as a tokenizer would count, at so many bytes for each (`bytes_per_token`)."""
+    return round(len(prompt.text.encode()) / per_token)

@@ -6,7 +6,7 @@ import pytest
 from provider_calls import settings
 
 from astra_async.asking.providers import PROVIDERS, parse_spec
-from astra_async.asking.providers.models import cost_usd, key_for, resolve
+from astra_async.asking.providers.models import bytes_per_token, cost_usd, key_for, resolve
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
@@ -147,3 +147,9 @@ def test_counts_that_contradict_each_other_still_have_a_cost() -> None:
 def test_a_compatible_server_of_a_known_host_has_listed_prices() -> None:
     groq = settings("openai-compatible/llama-3.3-70b-versatile", base_url="https://api.groq.com/openai/v1")
     assert cost_usd(groq, USAGE) is not None
+
+
+def test_tokens_are_estimated_as_a_real_tokenizer_counts_them() -> None:
+    """3.2 bytes to a token gave 1.31 times as many tokens as a tokenizer counted in our prompts."""
+    assert bytes_per_token(settings("openai/gpt-5.4")) == pytest.approx(3.2 * 1.31, rel=0.1)
+    assert bytes_per_token(settings("bedrock/eu.anthropic.claude-x")) < bytes_per_token(settings("gemini/g"))
