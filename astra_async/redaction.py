@@ -205,7 +205,8 @@ def _mask_known(text: str) -> str:
         return text
     if not _known_shape:
         longest_first = sorted(_known, key=len, reverse=True)
-        _known_shape.append(re.compile("|".join(re.escape(value) for value in longest_first)))
+        # With the rest of the word: another secret may begin with this one.
+        _known_shape.append(re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})\\w*"))
     return _known_shape[0].sub(MASK, text)
 
 

@@ -97,6 +97,11 @@ def test_a_short_value_masks_no_letters() -> None:
     assert mask("a banana", ("a",)) == "a banana"
 
 
+def test_a_secret_that_begins_like_another_leaves_nothing_of_it() -> None:
+    keep_secret("begins-alike-1")
+    assert mask("key begins-alike-1234 here") == "key *** here"
+
+
 def test_variables_are_secret_by_name_and_folders_are_not() -> None:
     keep_secrets_of(
         {

@@ -49,7 +49,12 @@ def spent(error: AstraError) -> dict[str, object]:
     """What a call that gave no answer has cost: the budget counts it after a resume too."""
     if not isinstance(error, ProviderError):
         return {}
-    return {"attempts": error.attempts, "cost_usd": error.cost_usd, "status": error.status}
+    return {
+        "attempts": error.attempts,
+        "cost_usd": error.cost_usd,
+        "cost_estimated": error.cost_estimated,
+        "status": error.status,
+    }
 
 
 def as_trouble(raised: BaseException, stage: Stage) -> AstraError:

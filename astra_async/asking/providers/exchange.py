@@ -23,6 +23,7 @@ from astra_async.asking.providers.reception import BROKEN, CONNECT_TIMEOUT_S, Cu
 from astra_async.asking.providers.request_fields import encode, extra_body, extra_headers, laid_over
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import PoolUnusable, TransientError, TruncatedStream
+from astra_async.redaction import public_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -150,7 +151,8 @@ class HttpProvider:
                 Failure(status=response.status, headers=response.headers, body=body, limits=limits)
             )
         if response.content_type == "text/html":
-            raise reception.problem(PoolUnusable, f"{self._wire.url} is a web page: check base_url")
+            page = public_url(str(self._wire.url))
+            raise reception.problem(PoolUnusable, f"{page} is a web page: check base_url")
         await _read_stream(response.content, reception, patience)
         whole = reception.whole()
         if whole is None:
