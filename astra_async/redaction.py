@@ -54,7 +54,11 @@ _AUTHORIZATION = re.compile(
 )
 _BEARER = re.compile(r"(?<=[Bb]earer )[-.~+/=\w*]{8,}")
 _BASIC = re.compile(r"(?<=[Bb]asic )[A-Za-z0-9+/=]{4,}")
-_USERINFO = re.compile(r"(?<=://)[^\s/@\"'<>]{1,500}@")
+# Before the host: a password, or at a web server the user that stands for a token; `ssh://me@host` is no secret.
+_USERINFO = re.compile(
+    r"(?<=://)[^\s/@\"'<>\[\]:]{0,500}:[^\s/@\"'<>\[\]]{1,500}@"
+    r"|(?:(?<=http://)|(?<=https://))[^\s/@\"'<>\[\]]{1,500}@"
+)
 _PARAMETER = re.compile(r"([?&](?:amp;)?)([-\w.]{1,60})=([^&\s\"'<>#;]{1,4000})")
 _SIGNATURE = re.compile(
     r"(?<![-\w])((?:X-Amz-|X-Goog-)?(?:Signature|Credential|Security-Token)|AWSAccessKeyId"
