@@ -54,7 +54,7 @@ _AUTHORIZATION = re.compile(
 )
 _BEARER = re.compile(r"(?<=[Bb]earer )[-.~+/=\w*]{8,}")
 _BASIC = re.compile(r"(?<=[Bb]asic )[A-Za-z0-9+/=]{4,}")
-# Before the host: a password, or at a web server the user that stands for a token; `ssh://me@host` is no secret.
+# Before the host: a password, or at a web server a token in its place; `ssh://me@host` is no secret.
 _USERINFO = re.compile(
     r"(?<=://)[^\s/@\"'<>\[\]:]{0,500}:[^\s/@\"'<>\[\]]{1,500}@"
     r"|(?:(?<=http://)|(?<=https://))[^\s/@\"'<>\[\]]{1,500}@"
