@@ -276,7 +276,8 @@ class RunDirectory:
 
     def _set_reserve_aside(self) -> None:
         try:
-            with self._reserve.open("wb") as stream:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            with os.fdopen(os.open(self._reserve, flags, file_mode(self.path)), "wb") as stream:
                 os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
         except OSError as error:
             self._reserve.unlink(missing_ok=True)

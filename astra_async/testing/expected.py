@@ -21,7 +21,7 @@ from astra_async.errors import ExpectationError
 from astra_async.overlay import integrate
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
-from astra_async.running.log import write_atomically
+from astra_async.running.log import file_mode, write_atomically
 from astra_async.testing.counting import learn, mismatch
 from astra_async.testing.verdict import judge, not_built, run_tests, tail
 from astra_async.types import ExpectedTest, Unusable
@@ -180,7 +180,9 @@ class Expectations:
             if self._stored.get(problem_id) != record:
                 self._stored[problem_id] = record
                 content = orjson.dumps(self._stored, option=orjson.OPT_INDENT_2) + b"\n"
-                await asyncio.to_thread(write_atomically, self._path, content)
+                await asyncio.to_thread(
+                    write_atomically, self._path, content, mode=file_mode(self._path.parent)
+                )
 
 
 def _key(prepared: Prepared, image_id: str) -> str:

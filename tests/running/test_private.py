@@ -42,6 +42,7 @@ def written(path: Path) -> list[str]:
         directory.record_completion(SampleKey("m", "xml", "p", len(directory.answered)), ANSWER, "abc")
         directory.record_event("retry", detail="secret")
         directory.save()
+        assert modes(path) <= {"0o600", "0o660"}, "also while it is open"
         return directory.warnings
 
 
