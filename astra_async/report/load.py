@@ -195,6 +195,8 @@ class _Reader:
         self.warnings: list[str] = []
         self._settings_warnings = settings.warnings
         self._disbelieved = Disbelieved("results.jsonl")
+        self._problem_names = list(self.problems)
+        self._last_outcomes: dict[int, tuple[list[str], Counter[int]]] = {}
         self.outcomes: dict[tuple[str, tuple[str, ...]], Counter[int]] = {}
         self.started_at = ""
         self.finished_at = ""
@@ -223,7 +225,7 @@ class _Reader:
             _PACK.pack_into(self._buffer, at, 1, *place, *self._values(record), offset, len(line))
             self._note_times(record)
             if tests := record.get("tests"):
-                self._note_outcomes(record["problem_id"], tests)
+                self._note_outcomes(place[1], tests)
         except Flaw as flaw:
             self._disbelieved.add(number, flaw, record)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error) as error:
@@ -302,10 +304,18 @@ class _Reader:
         if finished and finished > self.finished_at:
             self.finished_at = finished
 
-    def _note_outcomes(self, problem: str, tests: Sequence[Mapping[str, str]]) -> None:
-        names = tuple([test["name"] for test in tests])
-        passed = sum([1 << place for place, test in enumerate(tests) if test["outcome"] == "passed"])
-        self.outcomes.setdefault((problem, names), Counter())[passed] += 1
+    def _note_outcomes(self, problem: int, tests: Sequence[Mapping[str, str]]) -> None:
+        names, bit, passed = [], 1, 0
+        for test in tests:
+            names.append(test["name"])
+            if test["outcome"] == "passed":
+                passed |= bit
+            bit <<= 1
+        last = self._last_outcomes.get(problem)
+        if last is None or last[0] != names:  # nearly always those of the line before
+            key = self._problem_names[problem], tuple(names)
+            last = self._last_outcomes[problem] = names, self.outcomes.setdefault(key, Counter())
+        last[1][passed] += 1
 
     def _check_twin(self, number: int, second: tuple[int, int], place: tuple[int, int, int]) -> None:
         """A second line of the same sample: the same bytes are ignored, anything else is a conflict."""
