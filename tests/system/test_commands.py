@@ -117,7 +117,7 @@ def test_a_dry_run_plans_and_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        ("--model openai/gpt-4o", 0, "Prompts take 3,"),
+        ("--model openai/gpt-4o", 0, "Prompts take 2,"),
         ("--model openai/gpt-4o", 0, "note: openai/gpt-4o needs an API key: set OPENAI_API_KEY"),
         ("--model openai/gpt-4o --budget-usd 0.001", 0, "would stop it on the way"),
         ("--model openai/gpt-4o --budget-usd 500", 0, "holds it"),
