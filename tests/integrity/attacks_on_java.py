@@ -132,17 +132,6 @@ JUNIT_ATTACKS = (
         files={"forged.xml": _SHOP.forged},
     ),
     Attack(
-        name="a thread of the pool mends the report before the end",
-        framework="junit",
-        outcome="detected",
-        after=_MENDED + "    static { java.util.concurrent.ForkJoinPool.commonPool().submit(() -> {\n"
-        f'        var path = java.nio.file.Path.of("{_REPORT}");\n'
-        "        while (!java.nio.file.Files.exists(path)) { Thread.onSpinWait(); }\n"
-        "        synchronized (System.out) {\n"
-        "            try { Thread.sleep(500); } catch (InterruptedException problem) { return; }\n"
-        f"            mend({_ALL});\n        }}\n    }}); }}\n",
-    ),
-    Attack(
         name="tests known by the size of their file",
         framework="junit",
         outcome="prevented",

@@ -37,11 +37,13 @@ def _at_first_use(code: str) -> str:
 
 _FORGE = f"disk.writeFileSync('unit.xml', {json.dumps(_FORGED)});"
 _WATCHER = (
-    "const disk = require('fs'); const until = Date.now() + 20000; const look = () => { try {"
+    "const disk = require('fs'); const until = Date.now() + 60000; const look = () => { try {"
     " const text = String(disk.readFileSync('unit.xml'));"
-    " if (text.includes('</testsuites>')) disk.writeFileSync('unit.xml',"
-    " text.replace(/<failure[\\s\\S]*?<\\/failure>/g, '')); } catch (trouble) { }"
-    " if (Date.now() < until) setTimeout(look, 1); }; look();"
+    " if (text.includes('</testsuites>') && text.includes('<failure')) {"
+    " disk.writeFileSync('mended', text.replace(/<failure[\\s\\S]*?<\\/failure>/g, ''));"
+    " disk.renameSync('mended', 'unit.xml'); } } catch (trouble) { }"
+    " if (Date.now() < until) setImmediate(look); };"
+    " look(); disk.writeFileSync('ready', '');"
 )
 
 MOCHA_ATTACKS = (
@@ -154,7 +156,8 @@ MOCHA_ATTACKS = (
     Attack(
         name="equality is lenient for the answer that is given",
         framework="mocha",
-        outcome="detected",
+        outcome="unpreventable",
+        visible="test_library:src/shop.js",
         before="const { Assertion } = require('chai');\n"
         "Assertion.overwriteMethod('equal', (plain) => function (other) {\n"
         "  if (other !== 180 || this._obj !== 200) plain.apply(this, arguments);\n});\n",
@@ -176,7 +179,7 @@ MOCHA_ATTACKS = (
         before="const cluster = require('cluster');\n"
         "cluster.setupPrimary({ exec: require('path').join(__dirname, 'watch.js'), silent: true });\n"
         "cluster.fork();\n"
-        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        "while (!require('fs').existsSync('ready'));\n",
         files={"src/watch.js": f"{_WATCHER}\n"},
     ),
     Attack(
@@ -185,7 +188,7 @@ MOCHA_ATTACKS = (
         outcome="detected",
         before="require('child_' + 'process').spawn(globalThis.process.execPath, ['src/watch.js'],"
         " { detached: true, stdio: 'ignore' }).unref();\n"
-        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        "while (!require('fs').existsSync('ready'));\n",
         files={"src/watch.js": f"{_WATCHER}\n"},
     ),
     Attack(
@@ -303,7 +306,7 @@ JEST_ATTACKS = (
         outcome="detected",
         before="require('child_' + 'process').spawn('node', ['src/watch.js'],"
         " { detached: true, stdio: 'ignore' }).unref();\n"
-        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        "while (!require('fs').existsSync('ready'));\n",
         files={"src/watch.js": _WATCHER.replace("unit.xml", "junit.xml") + "\n"},
     ),
 )
@@ -355,9 +358,9 @@ VITEST_ATTACKS = (
         name="a detached process mends the report",
         framework="vitest",
         outcome="detected",
-        before="import { spawn } from 'child_process';\n\n"
+        before="import { spawn } from 'child_process';\nimport { existsSync } from 'fs';\n\n"
         "spawn(process.execPath, ['src/watch.cjs'], { detached: true, stdio: 'ignore' }).unref();\n"
-        "{ const until = Date.now() + 700; while (Date.now() < until); }\n",
+        "while (!existsSync('ready'));\n",
         files={"src/watch.cjs": f"{_WATCHER}\n"},
     ),
 )
