@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from astra_async.report.costs import mean_cost_usd
+from astra_async.report.costs import cost_is_estimated, mean_cost_usd
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, rank
 from astra_async.report.table import Column, shown
 from astra_async.stats.intervals import total_interval
@@ -66,7 +66,7 @@ def _alone(entry: Entry) -> str:
     score, found = entry.summary.mean_score, total_interval(entry.means[entry.valid > 0])
     sure = f" {_interval(found.low, found.high)} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
-    price = f"; ${shown(cost, _USD)} a sample" if cost else ""
+    price = f"; {_price(entry, cost)} a sample" if cost else ""
     state = "" if entry.summary.complete else "So far, with samples missing: "
     passed = shown(entry.summary.pass_at_1, _PERCENT)
     return (
@@ -122,9 +122,13 @@ def _cost(first: Entry, second: Entry) -> str:
         return ""
     ratio = ours / theirs
     if abs(math.log(ratio)) < _ALIKE:
-        return f"it costs the same (${shown(ours, _USD)} a sample)"
+        return f"it costs the same ({_price(first, ours)} a sample)"
     times = "half" if abs(ratio - 0.5) < _ALIKE / 2 else f"{ratio:.2g} times"
-    return f"it costs {times} as much (${shown(ours, _USD)} a sample against ${shown(theirs, _USD)})"
+    return f"it costs {times} as much ({_price(first, ours)} a sample against {_price(second, theirs)})"
+
+
+def _price(entry: Entry, cost: float) -> str:
+    return f"{'about ' if cost_is_estimated(entry) else ''}${shown(cost, _USD)}"
 
 
 def _consistency(sd: Judged, turned: bool) -> str:  # noqa: FBT001 - one of two directions, within this file

@@ -80,6 +80,11 @@ def mean_cost_usd(entry: Entry) -> float | None:
     return float(known.mean()) if len(known) and known.sum() > 0 else None
 
 
+def cost_is_estimated(entry: Entry) -> bool:
+    """Whether any sample's cost was worked out from an estimate of its tokens."""
+    return any(bool(rows["cost_estimated"].any()) for _, rows in entry.rows_by_run())
+
+
 def _cost_row(entry: Entry) -> tuple[Cell, ...]:
     rows = entry.rows()
     tokens = {

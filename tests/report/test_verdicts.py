@@ -198,3 +198,18 @@ def test_a_comparison_names_the_problems_that_really_changed(tmp_path: Path) -> 
     found = compare_runs(*runs)
     assert found.conclusions[-1].startswith("Problem by problem, with new samples of these very ones: ")
     assert ": m @ b is better on " in found.conclusions[-1]
+
+
+def test_a_price_made_of_estimates_says_so_and_a_ratio_is_told(tmp_path: Path) -> None:
+    made = Made(problems=made_problems(8))
+    directory = write_run(tmp_path / "run", made)
+    path = directory / "results.jsonl"
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    for line in lines:
+        line["cost_usd"] = 0.02 if line["model"] == "alpha" else 0.04
+        line["cost_estimated"] = line["model"] == "alpha"
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    (said,) = build_report([directory]).conclusions
+    first = "it costs half as much (about $0.0200 a sample against $0.0400)"
+    other = "it costs 2 times as much ($0.0400 a sample against about $0.0200)"
+    assert first in said or other in said
