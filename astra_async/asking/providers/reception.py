@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Self
 
 import aiohttp
+import orjson
 
 from astra_async.asking.providers.answer import AnswerTooLong, StreamFault, Unreadable, decode_events, mend
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
@@ -74,13 +75,11 @@ class Reception:
         Raises:
             StreamFault, Unreadable, AnswerTooLong: see `feed`.
         """
+        reader = self.reader
         try:
             for _, data in events:
-                if data and not self.reader.done:
-                    decoded, repairs = decode_events(data)
-                    self._repairs |= dict.fromkeys(repairs)
-                    for event in decoded:
-                        self._feed(event)
+                if data and not reader.done:
+                    self._take(data)
         finally:
             self.tell()  # what came before an error was heard, and is paid for
 
@@ -153,6 +152,19 @@ class Reception:
         error = kind(f"{self._settings.name}: {one_line(text)}", usage=self._billed())
         error.likeness = likeness(kind.__name__, text)
         return error
+
+    def _take(self, data: bytes) -> None:
+        try:
+            event = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            event = None
+        if type(event) is dict:  # nearly every event
+            self._feed(event)
+            return
+        decoded, repairs = decode_events(data)
+        self._repairs |= dict.fromkeys(repairs)
+        for each in decoded:
+            self._feed(each)
 
     def _feed(self, event: Json | None) -> None:
         try:
