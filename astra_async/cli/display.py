@@ -168,7 +168,7 @@ def _facts(view: View, *, live: bool) -> Iterator[str]:
     if view.note:
         yield view.note
     yield f"{duration(view.elapsed_s)} so far" + (f", {duration(view.left_s)} left" if live else "")
-    if view.calls_per_minute is not None:
+    if view.calls_per_minute is not None and view.answered < view.planned:
         yield f"{view.calls_per_minute:.0f} answers/min"
     if view.tests_per_minute is not None:
         yield f"{view.tests_per_minute:.0f} tested/min"
