@@ -193,7 +193,8 @@ def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> N
                     return False
 
             await eventually(running)
-            await sandbox.engine.kill((await own_containers(sandbox.engine))[0])
+            victim = (await own_containers(sandbox.engine))[0]
+            await sandbox.engine.docker.containers.container(victim).kill()
             with pytest.raises(ContainerLost, match="killed from outside"):
                 await task
 

@@ -190,19 +190,6 @@ class Engine:
         async with engine_call("inspect the container", timeout_s=_CALL_S, running=True):
             return await self.docker.containers.container(container).show(size=size)
 
-    async def kill(self, container: str) -> bool:
-        """End every process of the container at once; False when it had ended by itself."""
-        from aiodocker.exceptions import DockerError
-
-        async with engine_call("kill the container", timeout_s=_CALL_S, running=True):
-            try:
-                await self.docker.containers.container(container).kill()
-            except DockerError as error:
-                if error.status == _CONFLICT:
-                    return False
-                raise
-        return True
-
     async def remove(self, container: str) -> None:
         """Remove a container and its anonymous volumes, running or not; no error if it is gone."""
         from aiodocker.exceptions import DockerError
