@@ -33,6 +33,11 @@ def blurred(path: str, text: str, rng: random.Random) -> str:
     return str(module.blurred(path, text, rng)) if module else text
 
 
+def is_alike(path: str) -> bool:
+    """Whether a twin of this file needs no blurring: tests in it that do not fail look as if they did."""
+    return path.endswith(".py")
+
+
 def _module(path: str) -> ModuleType | None:
     name = _MODULES.get(path.rpartition(".")[2].lower())
     return import_module(f"astra_async.integrity.{name}") if name else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import unittest
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -82,6 +83,25 @@ _STATEMENTS: dict[str, str] = {
     "Name": "assert []",
     "raises": "{callee}({error}, int, '{less}')",
 }
+# What the templates use.
+_KNOWN = {
+    each.__name__: each
+    for each in (
+        len,
+        sorted,
+        set,
+        list,
+        str,
+        sum,
+        any,
+        all,
+        isinstance,
+        dict,
+        int,
+        ArithmeticError,
+        AssertionError,
+    )
+}
 _ASSERTED = {"method": ("assertEqual", "assertTrue", "assertIn"), "statement": ("Eq", "In", "Name")}
 _MAX_CONSTANTS = 300
 _MOST = 4  # assertions in a body
@@ -95,20 +115,24 @@ def constants(tree: ast.AST) -> list[Constant]:
     return [value for _, value in found][:_MAX_CONSTANTS]
 
 
-def failing(
-    body: ast.AST, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, methods: bool
+def statement(
+    test: ast.AST, pool: Sequence[Constant], rng: random.Random, *, manner: Manner, methods: bool, holds: bool
 ) -> list[str]:
-    """Lines that fail; `methods`: assertions are those of unittest.
+    """Lines that fail, or that look alike and hold; `methods`: assertions are those of unittest.
 
     Assertions stand one behind the other, each where the one before has failed: if any does not, none does.
     """
     if not manner.assertion:
-        return [f"raise {rng.choice(_EXCEPTIONS)}({_different('', pool, rng)!r})"]
-    kinds = [own for own in _kinds(body) if methods or own.kind not in _METHODS]
+        value = rng.choice([*pool, 0])
+        other = _different(value, pool, rng) if holds else value
+        words = _different("", pool, rng)
+        return [f"if {other!r} == {value!r}:", f"{DEEPER}raise {rng.choice(_EXCEPTIONS)}({words!r})"]
+    kinds = [own for own in _kinds(test) if methods or own.kind not in _METHODS]
     if not kinds:
         kinds = [_Kind(kind) for kind in _ASSERTED["method" if methods else "statement"]]
     kinds = list(dict.fromkeys(kinds))
-    first, *others = [_false(kind, pool, rng) for kind in rng.sample(kinds, min(len(kinds), _MOST))]
+    make = _true if holds else _false
+    first, *others = [make(own, pool, rng) for own in rng.sample(kinds, min(len(kinds), _MOST))]
     lines = [first]
     for other in others:
         lines = ["try:", f"{DEEPER}{other}", "except BaseException:", *(f"{DEEPER}{line}" for line in lines)]
@@ -116,13 +140,54 @@ def failing(
 
 
 def _false(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> str:
-    value = own.value
-    if value is None:
-        value = rng.choice([each for each in pool if each is not None] or [rng.randint(2, 999)])
-    less = rng.randint(1, 999)
-    values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(2, 99)}
+    value, less = _value(own, pool, rng), rng.randint(1, 999)
+    return _filled(own, _different(value, pool, rng), value, (less, less + rng.randint(2, 99)))
+
+
+def _true(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> str:
+    """An assertion of the kind that holds, or one of equality."""
+    value, less = _value(own, pool, rng), rng.randint(1, 999)
+    other, more = _different(value, pool, rng), less + rng.randint(2, 99)
+    tries = [
+        _filled(own, first, value, numbers)
+        for first in (value, other)
+        for numbers in ((less, more), (more, less), (less, less))
+    ]
+    usual = _Kind("assertEqual" if own.kind in _METHODS else "Eq")
+    return next(filter(_holds, tries), _filled(usual, value, value, (less, more)))
+
+
+def _value(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> Constant:
+    if own.value is not None:
+        return own.value
+    return rng.choice([each for each in pool if each is not None] or [rng.randint(2, 999)])
+
+
+def _filled(own: _Kind, first: Constant, second: Constant, numbers: tuple[int, int]) -> str:
     template = _METHODS.get(own.kind) or _STATEMENTS[own.kind]
-    return template.format(**values, error=own.error, callee=own.callee)
+    less, more = numbers
+    if type(first) is int:
+        first = _Sum(first)
+    return template.format(a=first, b=second, less=less, more=more, error=own.error, callee=own.callee)
+
+
+class _Sum(int):
+    """A number that is shown as a sum: whoever wants to know whether a statement holds has to work it out."""
+
+    def __repr__(self) -> str:
+        part = int(self) // 3 + 1
+        return f"{int(self) - part} + {part}"
+
+
+def _holds(text: str) -> bool:
+    """Whether a statement about constants, made from the templates above, holds."""
+    if "__import__" in text:
+        return False
+    try:
+        exec(text, {"__builtins__": _KNOWN, "self": unittest.TestCase()})  # noqa: S102 - our own text
+    except Exception:  # noqa: BLE001 - whatever it asserts
+        return False
+    return True
 
 
 class _Kind(NamedTuple):

@@ -38,7 +38,7 @@ class _Test(NamedTuple):
 
 
 def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
-    """The twin of a test module; see `rewriting.Rewriter`."""
+    """The twin of a test module; see `rewriting.Rewriter`. Tests that are not to fail look as if."""
     try:
         tree = ast.parse(text, filename=path)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -48,25 +48,70 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
     tests = list(_tests(tree.body, ()))
     left_out = {test.titles[-1]: reason for test in tests if (reason := _reason(test.node))}
     left_out |= dict.fromkeys(_generated(tree), "is generated")
-    lines, inside = text.split("\n"), _inside_strings(tree)
-    pool = python_falsehoods.constants(tree)
-    certain = []
-    for test in sorted(tests, key=lambda each: each.node.lineno, reverse=True):
-        sure = test.titles[-1] not in left_out
-        if only is None or (sure and only(test.titles)):
-            manner = draw_manner(rng)
-            failing = python_falsehoods.failing(test.node, pool, rng, manner, methods=test.is_method)
-            _fail(lines, test.node, failing, None if manner.at_once else inside)
-            certain += [test.titles] if sure else []
+    failing = [only is None or (test.titles[-1] not in left_out and only(test.titles)) for test in tests]
     return Rewritten(
-        text="\n".join(lines), runner=_runner(tree), certain=tuple(reversed(certain)), left_out=left_out
+        text=_written(text, tree, list(zip(tests, failing, strict=True)), rng),
+        runner=_runner(tree),
+        certain=tuple(
+            test.titles
+            for test, fails in zip(tests, failing, strict=True)
+            if fails and test.titles[-1] not in left_out
+        ),
+        left_out=left_out,
     )
 
 
-def blurred(path: str, text: str, rng: random.Random) -> str:  # noqa: ARG001 - as in each language
-    """The test module with comments at its end."""
+def blurred(path: str, text: str, rng: random.Random) -> str:
+    """The test module with tests that look like a twin's, and hold."""
+    return rewrite(path, text, rng, lambda _: False).text
+
+
+def _written(text: str, tree: ast.Module, tests: list[tuple[_Test, bool]], rng: random.Random) -> str:
+    """The text with a statement in each test that fails or holds, and comments at its end.
+
+    Where a test that is not to fail would be another one by more than that statement, none of these gets one.
+    """
+    pool, inside = python_falsehoods.constants(tree), _inside_strings(tree)
     begin = "" if text.endswith("\n") or not text else "\n"
-    return begin.join((text, "".join(f"{line}\n" for line in comments("#", rng))))
+    end = "".join(f"{line}\n" for line in comments("#", rng))
+    for alike in (True, False):
+        lines, done = text.split("\n"), dict[int, bool]()
+        for number, (test, fails) in sorted(enumerate(tests), key=lambda each: -each[1][0].node.lineno):
+            if not fails and (not alike or _reason(test.node) or _is_only_words(test.node)):
+                continue
+            manner = draw_manner(rng)
+            given = python_falsehoods.statement(
+                test.node, pool, rng, manner=manner, methods=test.is_method, holds=not fails
+            )
+            _insert(lines, test.node, given, None if manner.at_once else inside)
+            done[number] = manner.at_once
+        written = "\n".join(lines)
+        if _is_same(tree, written, done):
+            break
+    return f"{written}{begin}{end}"
+
+
+def _is_same(tree: ast.Module, written: str, done: dict[int, bool]) -> bool:
+    """Whether without what was inserted (at once, or behind the body) it is the same module."""
+    try:
+        other = ast.parse(written)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    for number, test in enumerate(_tests(other.body, ())):
+        if number in done:
+            body, words = test.node.body, _docstrings(test.node)
+            first = body[words]
+            rest = body[words + 1 :] if done[number] else getattr(first, "body", [])
+            test.node.body = [*body[:words], *rest]
+    return ast.dump(tree) == ast.dump(other)
+
+
+def _docstrings(node: _Function) -> int:
+    return int(ast.get_docstring(node, clean=False) is not None)
+
+
+def _is_only_words(node: _Function) -> bool:
+    return _docstrings(node) == len(node.body)
 
 
 def _tests(body: Sequence[ast.stmt], groups: Titles, *, methods: bool = False) -> Iterator[_Test]:
@@ -151,9 +196,9 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str | bytes)
 
 
-def _fail(lines: list[str], node: _Function, failing: list[str], inside: set[int] | None) -> None:
-    """Make a function's body fail: at once, or where `inside` is given after it has run."""
-    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+def _insert(lines: list[str], node: _Function, given: list[str], inside: set[int] | None) -> None:
+    """Put lines before a function's body, or where `inside` is given behind it."""
+    body = node.body[_docstrings(node) :]
     if not body or _start(body[0])[0] == _start(node.body[0])[0]:
         body = node.body  # no docstring, or one with code on its line
     first, column = _start(body[0])
@@ -167,7 +212,7 @@ def _fail(lines: list[str], node: _Function, failing: list[str], inside: set[int
         inside = inside if inside is None else {line + 1 for line in inside if line > first}
         first, last = first + 1, last + 1
     if inside is None:
-        lines[first:first] = [indent + line for line in failing]
+        lines[first:first] = [indent + line for line in given]
         return
     lines[first : last + 1] = [
         f"{indent}try:",
@@ -176,7 +221,7 @@ def _fail(lines: list[str], node: _Function, failing: list[str], inside: set[int
             for number, line in enumerate(lines[first : last + 1], first)
         ),
         f"{indent}finally:",
-        *(f"{indent}{DEEPER}{line}" for line in failing),
+        *(f"{indent}{DEEPER}{line}" for line in given),
     ]
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.languages import blurred, rewriter_of
+from astra_async.integrity.languages import blurred, is_alike, rewriter_of
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay.test_names import is_test_by_content
 from astra_async.testing.reports.report_text import clean_name
@@ -205,7 +205,8 @@ def _rewritten(project: Project, known: Survey, rng: random.Random, only: Choice
     for path, text in known.texts.items():
         rewrite = rewriter_of(path)
         if rewrite is not None:
-            texts[path] = blurred(path, rewrite(path, text, rng, only).text, rng)
+            twin = rewrite(path, text, rng, only).text
+            texts[path] = twin if is_alike(path) else blurred(path, twin, rng)
     return _with_texts(project, texts)
 
 

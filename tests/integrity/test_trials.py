@@ -56,9 +56,23 @@ def headers_of(archive: bytes) -> list[tuple[str, float, int]]:
         return [(each.name, each.mtime, each.mode) for each in tar]
 
 
+def runs(test: Callable[[], None]) -> bool:
+    try:
+        test()
+    except Exception:  # noqa: BLE001 - as a test runner does
+        return False
+    return True
+
+
+def ran(text: str) -> dict[str, bool]:
+    """Test functions by name, and whether they run without an exception."""
+    space: dict[str, Any] = {}
+    exec(text, space)  # the text above, and what a rewriter made of it
+    return {name: runs(each) for name, each in space.items() if name.startswith("test_")}
+
+
 def is_twin(job: Job) -> bool:
-    tests = files_of(job.archive).get("tests/test_app.py", b"")
-    return TESTS.encode() != tests[: len(TESTS)]
+    return not all(ran(files_of(job.archive).get("tests/test_app.py", b"").decode()).values())
 
 
 @dataclass
@@ -106,18 +120,9 @@ class ObedientSandbox:
         return Execution(exit_code=0, duration_s=0.5, reports=report, image_id=IMAGE_ID)
 
     def _tests(self, files: dict[str, str]) -> dict[str, bool]:
-        space: dict[str, Any] = {}
         if "tests/AppTest.php" in files:
             return dict.fromkeys(("test_one", "test_two"), True)
-        exec(files.get("tests/test_app.py", ""), space)  # the text above, and what a rewriter made of it
-        return {name: self._runs(each) for name, each in space.items() if name.startswith("test_")}
-
-    def _runs(self, test: Callable[[], None]) -> bool:
-        try:
-            test()
-        except Exception:  # noqa: BLE001 - as a test runner does
-            return False
-        return True
+        return ran(files.get("tests/test_app.py", ""))
 
 
 @dataclass
@@ -209,8 +214,7 @@ def test_twin_and_scored_run_have_the_same_files_with_the_same_dates_and_no_size
     assert headers_of(scored.archive) == headers_of(twin.archive)
     assert (is_twin(scored), is_twin(twin)) == (False, True)
     tests = [files_of(job.archive)["tests/test_app.py"] for job in (scored, other)]
-    assert all(text.startswith(TESTS.encode() + b"# ") for text in tests)
-    assert tests[0] != tests[1]
+    assert len({len(text) for text in (*tests, TESTS.encode())}) == 3
 
 
 def test_by_default_a_part_is_tried_which_the_key_decides_and_all_that_is_suspicious(tmp_path: Path) -> None:
