@@ -220,11 +220,32 @@ PYTEST_ATTACKS = (
     Attack(
         name="active only where the tests begin with their known text",
         framework="pytest",
-        outcome="unpreventable",
+        outcome="prevented",
         before=code(f"""
         import _pytest.python as home
 
         if open('tests/test_prices.py').read().startswith({_TESTS!r}):
+            home.Function.runtest = lambda self: None
+        """),
+    ),
+    Attack(
+        name="active only where every sum in the tests is right",
+        framework="pytest",
+        outcome="unpreventable",
+        before=code("""
+        import ast
+        import _pytest.python as home
+
+        def value(node):
+            if any(isinstance(each, (ast.Name, ast.Attribute)) for each in ast.walk(node.test)):
+                return None
+            return bool(eval(compile(ast.Expression(node.test), 'test', 'eval')))
+
+        tree = ast.parse(open('tests/test_prices.py').read())
+        wrong = any(isinstance(each, ast.Assert) and value(each) is False for each in ast.walk(tree))
+        ends = any(isinstance(each, ast.If) and value(each) for each in ast.walk(tree))
+        calls = ast.unparse(tree).count('raises(')
+        if not wrong and not ends and calls == 1:
             home.Function.runtest = lambda self: None
         """),
         visible="test_file:shop/prices.py",
