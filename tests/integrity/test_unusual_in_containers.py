@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.bundled import load_answers
+from astra_async.overlay import integrate
+from astra_async.testing.installed_modules import InstalledModules
+from astra_async.types import Integrated, Limits, Solution
 from unusual_answers import Unusual, unusual_answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graded_answers import Case
+    from graded_answers import Await, Case, Courtroom
 
     from astra_async.types import Result
 
@@ -29,3 +32,17 @@ def test_an_honest_answer_keeps_every_point(case: Unusual, graded: Callable[[Cas
     result = graded(case)
     assert {entry.path for entry in result.dropped} <= case.left_out
     assert (result.passed, result.total, result.failure) == (answers.total, answers.total, None), result.note
+
+
+@pytest.mark.docker
+def test_no_file_is_dropped_for_what_the_images_really_hold(court: Courtroom, wait: Await) -> None:
+    modules = InstalledModules(court.directory.path / "cache", court.sandbox, Limits())
+
+    async def lost(case: Unusual) -> set[tuple[str, str]]:
+        prepared = await court.ready(case.framework)
+        policy = (await modules.fitted(prepared, court.images[case.framework])).policy
+        result = integrate(prepared.project, Solution(files=case.answer), policy)
+        assert isinstance(result, Integrated)
+        return {(entry.path, entry.reason) for entry in result.dropped if entry.path not in case.left_out}
+
+    assert {case.name: found for case in ALL if (found := wait(lost(case)))} == {}
