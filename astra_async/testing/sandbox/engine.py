@@ -8,6 +8,7 @@ through its own request function, here and nowhere else.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import time
@@ -101,7 +102,7 @@ class Engine:
         """Unpack a tar archive into a folder of the container; owners are kept as the archive says."""
         async with engine_call("upload the project", timeout_s=_TRANSFER_S, running=True):
             put_archive: Any = self.docker.containers.container(container).put_archive  # untyped there
-            await put_archive(folder, archive)
+            await put_archive(folder, io.BytesIO(archive))  # bytes above 1 MiB would be warned of
 
     async def attach(self, container: str) -> Stream:
         """Standard input, output and error of a container, multiplexed, from now on; to be closed."""
