@@ -202,7 +202,15 @@ class EngineUnavailable(SandboxError):  # noqa: N818 - a state of the engine
 
 
 class ImageError(SandboxError):
-    """An image is missing, cannot be built, or lacks what a run needs (bash)."""
+    """An image is missing, cannot be built, or lacks what a run needs (bash).
+
+    Attributes:
+        output: the whole output of the build or installation, empty where there is none.
+    """
+
+    def __init__(self, message: str, *, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
 
 
 class ContainerLost(SandboxError):  # noqa: N818 - names what was seen

@@ -129,8 +129,8 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
         )
     console.print(table)
     for fitness in found:
-        for reason in fitness.reasons:
-            console.print(f"{fitness.problem_id}: {reason}", soft_wrap=True)
+        for line in (*fitness.reasons, *fitness.remarks):
+            console.print(f"{fitness.problem_id}: {line}", soft_wrap=True, markup=False)
 
 
 def _passed(trial: Trial | None) -> str:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import ImageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build_request import build_image, proxies
+from astra_async.testing.reports.telling import telling
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.keeper import Keeper, entry_point
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
@@ -63,7 +64,6 @@ _INSTALL = (
     "exit $status"
 )
 _INSTALL_LIMITS = Limits(timeout_s=3600.0, disk_bytes=32 * 1024**3, output_bytes=64 * 1024)
-_SHOWN_LINES = 15
 _NOTE = "astra: "
 
 
@@ -159,8 +159,9 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     said = ended.output.combined.text()
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
-        last = "\n".join(said.splitlines()[-_SHOWN_LINES:])
-        raise ImageError(f"The dependencies of {tag} cannot be installed ({why}):\n{last}")
+        raise ImageError(
+            f"The dependencies of {tag} cannot be installed ({why}):\n{telling(said)}", output=said
+        )
     return said
 
 

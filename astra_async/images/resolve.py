@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.images.stacks import detect, project_set, toolchain_set
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
+_WARM_TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
+_REMEDY = "\nRemedy: name an image that has what the tests need, in the CSV's column `image` or with --image."
 _UNKNOWN = (
     "no image is named, and nothing in the project says what to install (package.json, requirements.txt,"
     " Gemfile, pom.xml, *.csproj): add a column `image` to the CSV, or --image NAME"
@@ -35,30 +40,70 @@ class _Set:
 
 
 async def stack_images(
-    engine: Engine, prepared: Iterable[Prepared], progress: Callable[[str], None]
+    engine: Engine,
+    prepared: Iterable[Prepared],
+    progress: Callable[[str], None],
+    *,
+    outputs: Path | None = None,
 ) -> dict[str, str | ImageError]:
-    """The image of each problem, made where it is not there yet; or why there is none."""
+    """The image of each problem, made where it is not there yet; or why there is none.
+
+    As many are made side by side as there are cores; a failure is told when it happens, once for all problems
+    that share it. The whole output of a failed installation is left in `outputs`.
+    """
     images: dict[str, str | ImageError] = {}
     known: dict[object, _Set] = {}
     for item in prepared:
         stack = detect(item.project, item.problem)
         if stack is None:
-            images[item.problem.id] = ImageError(f"problem {item.problem.id}: {_UNKNOWN}")
+            images[item.problem.id] = ImageError(_UNKNOWN)
             continue
         same = known.get(_identity(stack))
         known[_identity(stack)] = _Set(stack=stack, problems=(*(same.problems if same else ()), item))
-    for each in known.values():
-        try:
-            image: str | ImageError = await _ensure(engine, each, progress)
-        except EngineUnavailable:
-            raise
-        except SandboxError as error:
-            image = ImageError(f"no image for {_named(each)}: {error}")
-        images |= dict.fromkeys((item.problem.id for item in each.problems), image)
+    made = _Making(engine, progress, outputs)
+    async with asyncio.TaskGroup() as group:
+        tasks = [(each, group.create_task(made.image(each))) for each in known.values()]
+    for each, task in tasks:
+        images |= dict.fromkeys((item.problem.id for item in each.problems), task.result())
     return images
 
 
-async def _ensure(engine: Engine, each: _Set, progress: Callable[[str], None]) -> str:
+class _Making:
+    """Makes images side by side; a toolchain that several need is made once."""
+
+    def __init__(self, engine: Engine, progress: Callable[[str], None], outputs: Path | None) -> None:
+        self._engine = engine
+        self._progress = progress
+        self._outputs = outputs
+        self._places = asyncio.Semaphore(os.cpu_count() or 1)
+        self._toolchains: dict[str, asyncio.Lock] = {}
+
+    async def image(self, each: _Set) -> str | ImageError:
+        """The set's image, or why there is none. Raises EngineUnavailable."""
+        async with self._places:
+            try:
+                return await _ensure(self._engine, each, self._progress, self._toolchains)
+            except EngineUnavailable:
+                raise
+            except SandboxError as error:
+                said = f"no image for {_named(each)}: {error}{_REMEDY}"
+                if self._outputs is not None and isinstance(error, ImageError) and error.output:
+                    kept = await asyncio.to_thread(_keep, self._outputs, each, error.output)
+                    said += f"\nThe whole output: {kept}"
+                self._progress(said)
+                return ImageError(said)
+
+
+def _keep(folder: Path, each: _Set, output: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{quote(each.problems[0].problem.id, safe='')}.install.txt"
+    path.write_text(output, encoding="utf-8", errors="replace")
+    return path
+
+
+async def _ensure(
+    engine: Engine, each: _Set, progress: Callable[[str], None], toolchains: dict[str, asyncio.Lock]
+) -> str:
     """The set's image, and below it that of its toolchain."""
     from astra_async.images.build import ensure_image_set, image_tag
     from astra_async.images.warm import warm_image
@@ -73,7 +118,8 @@ async def _ensure(engine: Engine, each: _Set, progress: Callable[[str], None]) -
         if await engine.image(cold) is None:
             for note in each.stack.notes:
                 progress(f"{_named(each)}: {note}")
-            toolchain = await ensure_image_set(engine, below, progress=progress)
+            async with toolchains.setdefault(below.name, asyncio.Lock()):
+                toolchain = await ensure_image_set(engine, below, progress=progress)
             await ensure_image_set(engine, own, progress=progress, base=toolchain)
     if not each.stack.warms:
         return cold
@@ -87,7 +133,7 @@ def _job(item: Prepared, image: str) -> Job:
         archive=project_archive(item.project, {}),
         command=item.problem.test_command,
         environment=item.environment,
-        limits=limits_for(item, Limits()),
+        limits=replace(limits_for(item, Limits()), timeout_s=_WARM_TIMEOUT_S),
         label=item.problem.id,
     )
 

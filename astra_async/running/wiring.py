@@ -136,7 +136,7 @@ async def resolve_images(
     named = {problem_id: item.problem.image or default for problem_id, item in prepared.items()}
     outcomes = await resolve_named_images(engine, dict.fromkeys(filter(None, named.values())), progress)
     nameless = [prepared[problem_id] for problem_id, name in named.items() if not name]
-    own = await stack_images(engine, nameless, progress)
+    own = await stack_images(engine, nameless, progress, outputs=cache_root() / "outputs")
     images: dict[str, str] = {}
     failed: dict[str, AstraError] = {}
     for problem_id, name in named.items():

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 import orjson
 
@@ -23,7 +24,8 @@ from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
 from astra_async.running.log import file_mode, write_atomically
 from astra_async.testing.counting import learn, mismatch
-from astra_async.testing.verdict import judge, not_built, run_tests, tail
+from astra_async.testing.reports.telling import telling
+from astra_async.testing.verdict import judge, not_built, run_tests
 from astra_async.types import ExpectedTest, Unusable
 
 if TYPE_CHECKING:
@@ -124,6 +126,14 @@ class Expectations:
         await self._keep(problem_id, key, expected)
         return expected
 
+    def _shown(self, problem_id: str, tested: Tested) -> str:
+        """The lines that tell, and where the whole output lies."""
+        output = tested.execution.output
+        path = self._cache.parent / "outputs" / f"{quote(problem_id, safe='')}.tests.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(output, encoding="utf-8", errors="replace")
+        return f"Its output (whole in {path}):\n{telling(output) or '(none)'}"
+
     async def _learn(self, prepared: Prepared, image: str) -> Expected:
         source, tested = await self._pristine_run(prepared, image)
         problem = prepared.problem
@@ -132,7 +142,7 @@ class Expectations:
                 return Expected(tests=problem.tests, source="csv", untouched=0, checked=False)
             raise ExpectationError(
                 f"its own tests {_how_it_ended(tested)};"
-                f" check test_command, result_files, limits and the image. Output ends: {_last_line(tested)}",
+                f" check test_command, result_files, limits and the image. {self._shown(problem.id, tested)}",
                 problem_id=problem.id,
             )
         if not problem.tests:
@@ -233,8 +243,3 @@ def _how_it_ended(tested: Tested) -> str:
         return f"hit the container's {execution.failed_limit or 'memory'} limit"
     reason = "; ".join(tested.report.problems) or "no result file"
     return f"report nothing (exit code {execution.exit_code}; {reason})"
-
-
-def _last_line(tested: Tested) -> str:
-    lines = tail(tested.execution.output).strip().splitlines()
-    return repr(lines[-1][:200]) if lines else "(none)"

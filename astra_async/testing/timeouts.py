@@ -1,7 +1,7 @@
 """A time-out on an overloaded machine is repeated once, alone: it may have been the machine's fault.
 
-At most once for the same solution and for at most 1 % of a run's samples, so that endless loops cost little;
-the record names it (repair `timeout_repeated`).
+At most once for the same solution and for at most 1 % of a run's samples (three in a small run), so that
+endless loops cost little; the record names it (repair `timeout_repeated`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_REPEATED = "timeout_repeated"
 _SHARE_OF_SAMPLES = 0.01
+_FEWEST = 3
 _PRESSURE = 20.0  # per cent of the time in which some task waited for a core
 _SOME = re.compile(r"^some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+)", re.MULTILINE)
 _SHORT_S, _MIDDLE_S = 30.0, 150.0  # runs up to which the averages over 10 and 60 seconds describe them
@@ -86,7 +87,7 @@ class Timeouts:
         strained: Callable[[float], bool] | None = None,
     ) -> None:
         self.turns = turns
-        self._allowed = int(samples * _SHARE_OF_SAMPLES)
+        self._allowed = max(_FEWEST, int(samples * _SHARE_OF_SAMPLES))
         self._strained = strained or oversubscribed
         self._repeated = list(earlier)
 

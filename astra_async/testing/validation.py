@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import EngineUnavailable, ProjectError, SandboxError
 from astra_async.overlay import integrate
-from astra_async.testing.verdict import judge, run_tests
+from astra_async.testing.verdict import judge, limits_for, run_tests
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ T = TypeVar("T")
 UNTOUCHED = "untouched"
 REFERENCE = "reference"
 _NAMED = 5  # tests named in a reason
+_NEAR = 0.5  # of the time limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,8 @@ class Fitness:
     """What was found about one problem; `reasons` is empty when it is fit (or unverified).
 
     `image_bytes` is the size of the image on disk, layers shared with other images included. `twin_tests`
-    are those that a trial may rest on: 0 where the problem has no twin, None where nobody looked.
+    are those that a trial may rest on: 0 where the problem has no twin, None where nobody looked. `remarks`
+    are what makes a fit problem delicate.
     """
 
     problem_id: str
@@ -76,6 +78,7 @@ class Fitness:
     learned_from: str = ""
     trials: tuple[Trial, ...] = ()
     reasons: tuple[str, ...] = field(default=())
+    remarks: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -165,6 +168,7 @@ class Validator:
                 *(reason for trial in trials for reason in _reasons(trial)),
                 *_count(trials[0] if prepared.reference is None else trials[1]),
             ),
+            remarks=_near_the_limit(trials, limits_for(prepared, self._limits).timeout_s),
         )
 
     async def _try(self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate) -> Trial:
@@ -240,6 +244,19 @@ def _count(trial: Trial) -> list[str]:
             f"{count} tests ran and {trial.total} are expected; not expected: {_named(trial.unexpected)}"
         )
     return reasons
+
+
+def _near_the_limit(trials: Sequence[Trial], limit_s: float) -> tuple[str, ...]:
+    """Where a busier machine would turn a pass into a time-out."""
+    slowest = max(trials, key=lambda trial: max(trial.seconds, default=0.0))
+    seconds = max(slowest.seconds, default=0.0)
+    if seconds < _NEAR * limit_s or "timeout" in slowest.failures:
+        return ()
+    remark = (
+        f"{slowest.name}: its tests take {seconds:.0f} s of the {limit_s:.0f} s that they may; on a busier"
+        " machine they will time out: raise timeout_s"
+    )
+    return (remark,)
 
 
 def _named(names: Sequence[str]) -> str:

@@ -186,6 +186,53 @@ def test_the_lock_file_says_which_package_manager_installs(lock: str, manager: s
     assert lock in stack.files
 
 
+@pytest.mark.parametrize(
+    ("named", "lock", "manager", "version"),
+    [
+        ("yarn@3.6.4", None, "yarn", "3.6.4"),
+        ("yarn@4.5.0+sha224.abc", "yarn.lock", "yarn", "4.5.0"),
+        ("pnpm@8.15.9", "pnpm-lock.yaml", "pnpm", "8.15.9"),
+        ("npm@10.2.0", None, "npm", ""),
+        ("yarn@3.6.4", "package-lock.json", "npm", ""),
+        ("bun@1.0.0", None, "npm", ""),
+        ("yarn@3; rm -rf /", None, "npm", ""),
+    ],
+)
+def test_package_manager_and_version_are_those_that_the_project_names(
+    named: str, lock: str | None, manager: str, version: str
+) -> None:
+    files: dict[str, Any] = {"package.json": {**EXPRESS, "packageManager": named}}
+    files |= {lock: ""} if lock else {}
+    stack = detect(project(files), problem())
+    assert stack is not None
+    assert f"VERSION={version or chr(39) * 2}\n" in stack.install
+    calls = {"npm": "npm ci", "yarn": "yarn install", "pnpm": "pnpm install"}
+    assert calls[manager] in stack.install
+
+
+def test_an_image_is_made_when_its_runner_has_started() -> None:
+    node, python = (
+        detect(project({"package.json": EXPRESS}), problem()),
+        detect(project({"requirements.txt": "pytest==6.0.1\n", "a.py": ""}), problem("pytest")),
+    )
+    assert node is not None
+    assert python is not None
+    assert "RUNNERS=mocha\n" in node.install
+    assert "RUNNERS=pytest\n" in python.install
+
+
+def test_plain_ruby_gets_a_ruby_with_its_test_libraries() -> None:
+    stack = detect(project({"lib/sum.rb": "", "spec/sum_spec.rb": ""}), problem("rspec"))
+    assert stack is not None
+    assert {"ruby", "ruby-rspec", "ruby-rspec-junit-formatter"} <= stack.toolchain.packages
+
+
+def test_ruby_sources_that_no_command_uses_need_no_ruby() -> None:
+    stack = detect(project({"package.json": EXPRESS, "tools/x.rb": ""}), problem())
+    assert stack is not None
+    assert "ruby" not in stack.toolchain.packages
+
+
 def test_packages_of_the_project_itself_come_with_their_package_json_only() -> None:
     files = {
         "package.json": {"workspaces": ["packages/*"]},

@@ -1,4 +1,4 @@
-"""Writes the folders from which a toolchain's image and a project's image are made (see `sandbox.images`)."""
+"""Writes the folders from which a toolchain's image and a project's image are made (see `images.build`)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _toolchain_dockerfile(toolchain: Toolchain, *, browser: bool) -> str:
 def _install_script(body: str) -> str:
     return (
         "#!/bin/bash\n"
-        "# Runs as root in /projects with the network on; see astra_async/stacks.\n"
+        "# Runs as root in /projects with the network on; see docs/images.md.\n"
         "set -uo pipefail\n"
         f"export PATH=${{PATH#{_OFFLINE}:}} TMPDIR=/tmp HOME=/root CI=true\n"
         "unset PIP_NO_INDEX NODE_OPTIONS\n"

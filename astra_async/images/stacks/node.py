@@ -50,6 +50,8 @@ _LABELS = (
     ("express", "express"),
     ("typescript", "typescript"),
 )
+# What answers to --version when it can start at all.
+_RUNNERS = ("jest", "mocha", "vitest", "karma", "jasmine", "ava", "tape", "@angular/cli")
 JEST_CACHE = "/var/cache/astra"  # /tmp is a fresh tmpfs in every run
 _CHROME = "/opt/browser/chrome"
 
@@ -66,17 +68,34 @@ def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
     lock = next((name for name in _LOCKS if prefix + name in files), "")
     choice = _version(files, prefix, package, lock, commands)
     kept = _files(files, prefix, package, lock)
-    manager = _LOCKS.get(lock, "npm")
+    manager, version = _manager(package, lock)
     return Part(
         language="node",
         label=next((label for name, label in _LABELS if name in dependencies), "node"),
         toolchain=_toolchain(choice, kept, dependencies),
         files=kept,
-        install=script(f"{manager}.sh", FOLDER=folder or ".", LOCK=lock),
+        install=script(
+            f"{manager}.sh",
+            FOLDER=folder or ".",
+            LOCK=lock,
+            VERSION=version,
+            RUNNERS=" ".join(name for name in _RUNNERS if name in dependencies),
+        ),
         environment=_environment(choice, dependencies),
         warms=True,
         notes=(f"{prefix}package.json: Node.js {choice.major} ({choice.reason})",),
     )
+
+
+def _manager(package: Mapping[str, Any], lock: str) -> tuple[str, str]:
+    """Package manager and version: by `packageManager` (`yarn@3.6.1+sha224...`), else by the lock file."""
+    named = re.fullmatch(
+        r"(npm|yarn|pnpm)@(\d+\.\d+\.\d+(?:-[\w.]+)?)(?:\+.*)?", str(package.get("packageManager", ""))
+    )
+    by_lock = _LOCKS.get(lock)
+    if named and by_lock in (None, named[1]):
+        return named[1], named[2] if named[1] != "npm" else ""
+    return by_lock or "npm", ""
 
 
 def _version(
@@ -129,7 +148,7 @@ def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapp
     environment = {}
     label = f"node{choice.major}"
     if _NATIVE.search(everything):
-        packages |= {"build-essential", "python3"}
+        packages |= {"build-essential", "python3", "python-is-python3"}  # old node-gyp calls `python`
         label += "-native"
     if _GIT.search(everything):
         packages.add("git")

@@ -30,6 +30,13 @@ _RUNNERS = (
     (re.compile(rb"\bxmlrunner\b"), "unittest-xml-reporting"),
     (re.compile(rb"\bnosetests\b"), "pynose"),
 )
+# Packages and the modules that answer to --version when they can start at all.
+_STARTS = (
+    ("pytest", "pytest"),
+    ("django", "django"),
+    ("pynose", "nose"),
+    ("unittest-xml-reporting", "xmlrunner"),
+)
 _LABELS = ("django", "flask", "fastapi")
 TOOLCHAIN = Toolchain(
     label="python",
@@ -60,7 +67,10 @@ def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
         toolchain=TOOLCHAIN,
         files=kept,
         install=script(
-            "pip.sh", REQUIREMENTS=shlex.join(top), EXTRA=" ".join(_extra(files, prefix, commands, names))
+            "pip.sh",
+            REQUIREMENTS=shlex.join(top),
+            EXTRA=" ".join(extra := list(_extra(files, prefix, commands, names))),
+            RUNNERS=" ".join(module for name, module in _STARTS if name in names or name in extra),
         ),
         notes=(f"{', '.join(top) or 'no requirements file'}: Debian's Python 3.11",),
     )

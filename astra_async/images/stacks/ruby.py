@@ -29,12 +29,24 @@ TOOLCHAIN = Toolchain(
 )
 
 
-def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:  # noqa: ARG001 - all finders are called alike
-    """The part of a folder with a Gemfile; None where there is none."""
+PLAIN = Toolchain(
+    label="ruby-plain",
+    packages=frozenset(
+        {
+            *("ruby", "rake", "tzdata", "ruby-rspec", "ruby-rspec-junit-formatter", "ruby-minitest"),
+            *("ruby-minitest-reporters", "ruby-test-unit"),
+        }
+    ),
+)
+
+
+def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
+    """The part of a folder with a Gemfile; at the root also one of plain sources."""
     prefix = f"{folder}/" if folder else ""
     gemfile = files.get(f"{prefix}Gemfile")
     if gemfile is None:
-        return None
+        plain = not folder and "ruby" in commands.languages and any(path.endswith(".rb") for path in files)
+        return _plain() if plain else None
     names = ("Gemfile", "Gemfile.lock", ".ruby-version")
     kept = {prefix + name: files[prefix + name] for name in names if prefix + name in files}
     kept |= {
@@ -53,4 +65,15 @@ def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
         install=script("bundle.sh", FOLDER=folder or ".", GEMS=" ".join(gems)),
         environment={"BUNDLE_GEMFILE": GEMFILE, "BUNDLE_APP_CONFIG": "/projects/bundle/.bundle"},
         notes=(f"{prefix}Gemfile: Debian's Ruby 3.1{note}",),
+    )
+
+
+def _plain() -> Part:
+    return Part(
+        language="ruby",
+        label="ruby",
+        toolchain=PLAIN,
+        files={},
+        install="",
+        notes=("plain Ruby: Debian's Ruby 3.1 with its rspec and minitest",),
     )

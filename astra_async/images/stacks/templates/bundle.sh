@@ -28,8 +28,16 @@ from_debian() {
     # First any version of the gem that is missed, then the Gemfile without it.
     gem=$(sed -nE "s/.*[Cc]ould not find (compatible versions|gem|gems matching) ?'?\"?([A-Za-z0-9_.-]+).*/\2/p" "$log" | head -n 1)
     [ -n "$gem" ] || return 1
-    if grep -qE "^[[:space:]]*gem[ (]*['\"]$gem['\"].*['\"][^'\"]*[0-9]" Gemfile; then
-      note "gem $gem: took Debian's version"
+    if asked=$(grep -E "^[[:space:]]*gem[ (]*['\"]$gem['\"].*['\"][^'\"]*[0-9]" Gemfile); then
+      asked=$(sed -nE "s/.*$gem['\"] *, *['\"]([^'\"]*[0-9][^'\"]*)['\"].*/\1/p" <<<"$asked" | head -n 1)
+      have=$(ruby -e 'puts Gem::Specification.find_all_by_name(ARGV[0]).map(&:version).max' "$gem" 2>/dev/null)
+      # Another patch of the same gem is a nearby one; another major version is another library.
+      if [ -n "$have" ] && [ "$(sed -E 's/^[^0-9]*([0-9]+).*/\1/' <<<"$asked")" != "${have%%.*}" ]; then
+        echo "error: the Gemfile wants $gem $asked, and rubygems.org cannot be reached; Debian has $gem $have, which is" \
+          "another major version: name an image that has $gem $asked in the column image (or --image)"
+        return 1
+      fi
+      note "gem $gem $asked: took Debian's $have"
       sed -i -E "s/^([[:space:]]*gem[ (]*['\"]$gem['\"]).*/\1/" Gemfile
     else
       note "gem $gem: not to be had, left out"
@@ -48,3 +56,4 @@ attempt bundle install || {
   fi
 }
 chown -R 1000:1000 /projects/bundle
+if grep -qE "^[[:space:]]*gem[ (]*['\"]rspec" Gemfile; then starts bundle exec rspec --version || exit 1; fi

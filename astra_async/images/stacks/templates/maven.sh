@@ -93,7 +93,11 @@ alias_of() {
 
 maven clean install || {
   if said 'Unknown host|Connection refused|timed out|Connect to|Could not transfer|PKIX'; then
-    from_debian || exit 1
+    from_debian || {
+      echo "error: Maven Central cannot be reached, and Debian has not all that the pom.xml names;" \
+        "name an image that has it in the column image (or --image)"
+      exit 1
+    }
   else
     # The class of our own may be no such application as the package step wants; the tests' needs are there.
     maven -fae dependency:go-offline

@@ -15,5 +15,6 @@ npm_install() {
 npm_install || {
   said 'gyp ERR|make: not found|not find any Python' || exit 1
   note 'a native module needs a compiler'
-  packages build-essential python3 && npm_install || exit 1
+  packages build-essential python3 python-is-python3 && npm_install || exit 1
 }
+runners_start || exit 1

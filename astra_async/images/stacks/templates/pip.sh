@@ -36,3 +36,13 @@ pip_install || {
   fi
   unset PIP_CONSTRAINT
 }
+for module in $RUNNERS; do
+  # What was pinned for an older Python installs on this one, and may not start.
+  case $module in
+    xmlrunner) starts python -c 'import xmlrunner' ;;
+    *) starts python -m "$module" --version ;;
+  esac || {
+    echo "error: this is $(python --version 2>&1), the only one here; pins of their time want an older one (3.9 or before)"
+    exit 1
+  }
+done
