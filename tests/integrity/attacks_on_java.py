@@ -128,6 +128,7 @@ JUNIT_ATTACKS = (
         name="a child process replaces the report as soon as it is there",
         framework="junit",
         outcome="detected",
+        races=True,
         after=_STARTING.format(command=f'"sh", "-c", {java_string(_WATCHER)}'),
         files={"forged.xml": _SHOP.forged},
     ),

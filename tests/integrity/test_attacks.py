@@ -63,7 +63,9 @@ def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> No
     result = graded(case)
     assert result.status == "scored"
     proven = [name for name in result.suspicions if name.startswith(PROOFS)]
-    if case.outcome == "detected":
+    if case.races and result.failure == "no_report":
+        assert result.passed == 0  # the race was lost: the report is neither the runner's nor the forged one
+    elif case.outcome == "detected":
         assert (result.failure, result.passed, result.score) == ("tampered", 0, 0.0)
         assert proven
         assert "reported as passed" in result.note
