@@ -78,6 +78,8 @@ async def many_at_once(address: str, image: str, at_once: int) -> None:
         released: set[str] = set()
         async with asyncio.timeout(280):
             while len(released) < at_once:
+                for ended in (each for each in jobs if each.done()):
+                    ended.result()  # trouble of one is told at once
                 running = set(await own_containers(sandbox.engine))
                 if len(released) == 0 and len(running) < at_once:
                     await asyncio.sleep(0.5)
