@@ -12,22 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-SUSPICIONS = {
-    "process_exit": "ends or kills a process",
-    "exit_handler": "runs code when the process ends",
-    "report_file": "names the test report",
-    "test_file": "names a file of the tests",
-    "patched_global": "replaces a global, a built-in method or an assertion",
-    "custom_equality": "defines what equal means",
-    "test_library": "loads a test or assertion library from application code",
-    "test_environment": "asks whether it is being tested",
-    "child_process": "starts or signals other processes",
-    "introspection": "reaches into loaded modules, the stack, or the interpreter",
-    "dynamic_code": "builds code from text",
-    "test_runner": "sets a test runner or its options",
-    "unscreened": "has more text than the screen reads",
-}
-
 _JS_TEST_LIBRARIES = (
     r"(?:node:)?(?:test|assert|chai|mocha|jest|vitest|expect|sinon|supertest|should|ava|tape|jasmine|cypress"
     r"|@jest/[\w-]+|@testing-library/[\w-]+|jest-[\w-]+|react-test-renderer)(?:/[\w./-]+)?"

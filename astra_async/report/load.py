@@ -123,11 +123,6 @@ class Run:
         first, last = self.bounds[[pair * len(self.problems), (pair + 1) * len(self.problems)]]
         return self.rows[first:last]
 
-    def cell_rows(self, pair: int, problem: int) -> NDArray[np.void]:
-        """The rows of one problem under one (model, format), as a view."""
-        cell = pair * len(self.problems) + problem
-        return self.rows[self.bounds[cell] : self.bounds[cell + 1]]
-
     def problem_rows(self, problem: int, answer_format: Format | None = None) -> NDArray[np.void]:
         """The rows of one problem under all models, in one format or all."""
         cells = np.array(
