@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1_000  # of one table; the CSV files have all
 MOST_COLUMNS = 256  # samples of a problem in the map
-_SCRIPTS = ("page", "terminal", "map", "sample")
+_SHARED = ("dom", "terminal", "sorting", "record")  # modules of the viewer too
+_SCRIPTS = ("page", "map", "sample")
+_MODULE_WORDS = re.compile(r"^(?:import .*\n|export )", re.MULTILINE)
 _FOLDED = ("problems", "difficulty", "tests", "curves", "fingerprints", "inputs", "events", "published")
 
 
@@ -48,14 +51,12 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    template = files("astra_async.report") / "template"
-    parts = ((template / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    script = f"(() => {{\n{''.join(parts)}}})();"
+    script = _script()
     embedded = embed(report.entries, budget_bytes)
-    return environment.get_template("index.html").render(
+    return environment.get_template("report.html").render(
         report=report,
         plots={plot.name: (plot, Markup(inline(plot))) for plot in plots},  # noqa: S704 - escaped by matplotlib
-        style=Markup((template / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of ours
+        style=Markup(_text("shared/base.css") + _text("template/style.css")),  # noqa: S704 - files of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         script_hash=_hash(script),
         data=Markup(_json(_data(report.entries, embedded))),  # noqa: S704 - JSON without `<`
@@ -67,6 +68,17 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         standing=_standing(report.leaderboard),
         data_files=data_files(report),
     )
+
+
+def _script() -> str:
+    """All scripts as one function; modules lose their `import` and `export`, so each name stands once."""
+    shared = (_MODULE_WORDS.sub("", _text(f"shared/{name}.js")) for name in _SHARED)
+    own = (_text(f"template/{name}.js") for name in _SCRIPTS)
+    return f'(() => {{\n"use strict";\n{"".join(shared)}{"".join(own)}}})();'
+
+
+def _text(path: str) -> str:
+    return (files("astra_async.report") / path).read_text(encoding="utf-8")
 
 
 def _facts(report: Report) -> list[str]:

@@ -1,46 +1,5 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const LETTERS = {
-  no_report: "N", build_failure: "B", timeout: "T", out_of_memory: "M", tampered: "X", refusal: "R",
-  truncated: "C", context_exceeded: "L", format_error: "F", path_violation: "P",
-};
-const element = (tag, text, className) => {
-  const made = document.createElement(tag);
-  if (text !== undefined && text !== null) made.textContent = text;
-  if (className) made.className = className;
-  return made;
-};
-
 const place = (entry, problem, sample) => `#sample/${entry}/${problem}/${sample}`;
-
-// --- tables that sort -------------------------------------------------------------------------
-
-const order = (a, b) => {
-  if (a === b) return 0;
-  if (a === "") return 1; // nothing stays at the end
-  if (b === "") return -1;
-  const [x, y] = [Number(a), Number(b)];
-  if (Number.isNaN(x) || Number.isNaN(y)) return a.localeCompare(b, "en", { numeric: true });
-  return x - y;
-};
-
-function sortBy(header) {
-  const table = header.closest("table");
-  const place = header.cellIndex;
-  const down = header.getAttribute("aria-sort") === "ascending";
-  for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-  header.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const body = table.tBodies[0];
-  const value = (row) => row.cells[place].dataset.v ?? row.cells[place].textContent;
-  const rows = Array.from(body.rows, (row) => [value(row), row]);
-  rows.sort(([a], [b]) => (a === "" || b === "" || !down ? order(a, b) : order(b, a)));
-  body.append(...rows.map(([, row]) => row));
-}
-
-document.addEventListener("click", (event) => {
-  const header = event.target.closest("table.data th");
-  if (header) sortBy(header);
-});
 
 // --- search: rows of every table and map, and on demand the texts of the samples ------------------
 

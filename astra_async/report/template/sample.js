@@ -19,53 +19,14 @@ async function unpack(number) {
 
 const quoted = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 
-function facts(record) {
-  const usage = record.usage ?? {};
-  const seconds = (value) => (value === null || value === undefined ? null : `${value.toFixed(1)} s`);
-  const pairs = [
-    ["Result", `${record.passed} of ${record.total} tests passed${record.failure ? ` (${record.failure})` : ""}`],
-    ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", record.returned_model],
-    ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
-    ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],
-    ["Cost", record.cost_usd === null ? null : `$${record.cost_usd.toFixed(4)}`],
-    ["Attempts", record.attempts], ["First token", seconds(record.ttft_s)], ["Answer", seconds(record.latency_s)],
-    ["Tests", seconds(record.test_s)], ["Exit code", record.exit_code],
-    ["Files changed", record.files_changed], ["Lines written", record.lines_written],
-    ["Mended", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
-  ];
-  const list = element("dl", null, "facts");
-  for (const [name, value] of pairs) {
-    if (value === null || value === undefined || value === "") continue;
-    const pair = element("div");
-    pair.append(element("dt", name), element("dd", value));
-    list.append(pair);
-  }
-  return list;
-}
-
-function outcomes(tests) {
-  const list = element("ul");
-  for (const { name, outcome } of tests) {
-    const item = element("li");
-    item.append(element("span", outcome, `outcome ${outcome === "passed" ? "passed" : "other"}`), ` ${plain(name)}`);
-    list.append(item);
-  }
-  return list;
-}
-
 function* parts(record) {
   yield facts(record);
   if (record.tests?.length) yield* [element("h3", "Tests that count"), outcomes(record.tests)];
-  if (record.dropped?.length) {
-    yield element("h3", "Changes that were not applied");
-    const list = element("ul");
-    for (const { path, reason } of record.dropped) list.append(element("li", `${path}: ${reason}`));
-    yield list;
-  }
+  if (record.dropped?.length) yield* [element("h3", "Changes that were not applied"), dropped(record.dropped)];
   if (record.extra_tests?.length) yield* [element("h3", "Other tests, not counted"), outcomes(record.extra_tests)];
   if (record.output_tail) yield* [element("h3", "End of the output"), terminal(record.output_tail)];
   yield element("h3", "Answer");
-  yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : terminal(record.answer, "answer");
+  yield record.answer === null ? element("p", "The answer is not in completions.jsonl.") : element("pre", escaped(record.answer), "answer");
 }
 
 async function content(entry, problem, sample) {

@@ -1,5 +1,7 @@
 // --- text of programs: terminal colours are drawn, everything else a terminal would obey is dropped -------
 
+import { element } from "./dom.js";
+
 const CONTROL = new RegExp(
   "\\x1b\\[([0-9;:]*)m" + // colours and weights
     "|\\x1b\\[[0-?]*[ -/]*[@-~]" + // any other sequence: moving, clearing
@@ -7,14 +9,21 @@ const CONTROL = new RegExp(
     "|\\x1b[PX^_][^\\x1b]*(?:\\x1b\\\\)?" +
     "|\\x1b[ -/]*[0-~]?" +
     "|[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]" +
-    "|[\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]", // what turns the direction of text round is shown
+    "|[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]", // what turns the direction of text round is shown
   "g",
 );
+const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069]/g;
 const MOST_SPANS = 20_000;
 
 const lines = (text) => String(text).replaceAll("\r\n", "\n").replaceAll("\r", "\n");
-const visible = (control) => (control.charCodeAt(0) > 0x9f ? `<U+${control.charCodeAt(0).toString(16).toUpperCase()}>` : "");
-const plain = (text) => lines(text).replace(CONTROL, visible);
+const named = (control) => `<U+${control.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
+const visible = (control) => (control.charCodeAt(0) > 0x9f ? named(control) : "");
+
+/** What a program or a model wrote, on a page: nothing turns the direction round, no sequence is left. */
+export const plain = (text) => lines(text).replace(CONTROL, visible);
+
+/** What a model wrote, as source code: whatever a reader could not see stands there by its number. */
+export const escaped = (text) => lines(text).replace(HIDDEN, named);
 
 /** A colour of the 256 of a terminal: a class for the first 16, else a CSS colour. */
 function indexed(number) {
@@ -68,7 +77,7 @@ function span(text, { weights, ink, paper }) {
 }
 
 /** A block of a program's output, in its colours: text nodes and spans, never markup. */
-function terminal(text, className = "terminal") {
+export function terminal(text, className = "terminal") {
   const block = element("pre", null, className);
   const source = lines(text);
   let state = { weights: new Set(), ink: null, paper: null };

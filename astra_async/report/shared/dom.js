@@ -1,0 +1,15 @@
+// --- nodes: every text becomes a text node, never markup ------------------------------------------
+
+export const element = (tag, text, className) => {
+  const made = document.createElement(tag);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+};
+
+/** An element with children: nodes, or texts that become text nodes. */
+export const holding = (tag, className, ...children) => {
+  const made = element(tag, null, className);
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+};

@@ -1,0 +1,61 @@
+// --- one sample's record: what was counted, what the tests said, what was not applied -------------------
+
+import { element, holding } from "./dom.js";
+import { escaped, plain } from "./terminal.js";
+
+/** One letter for why a sample has no tests to count. */
+export const LETTERS = {
+  no_report: "N", build_failure: "B", timeout: "T", out_of_memory: "M", tampered: "X", refusal: "R",
+  truncated: "C", context_exceeded: "L", format_error: "F", path_violation: "P",
+};
+
+const PASSING = 12; // more passed tests than these are folded
+
+const absent = (value) => value === null || value === undefined || value === "";
+const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
+const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
+const trial = (tried, tookS, leftOut) => {
+  if (!tried) return null;
+  return `tried by a twin of the tests (${seconds(tookS) ?? "time unknown"})${leftOut?.length ? `, ${leftOut.length} tests not covered` : ""}`;
+};
+
+/** What is known of a sample besides its texts, as names and values. */
+export function facts(record) {
+  const usage = record.usage ?? {};
+  const pairs = [
+    ["Result", `${record.passed} of ${record.total} tests passed${record.failure ? ` (${record.failure})` : ""}`],
+    ["Why", plain(record.note ?? "")], ["Finished by", record.finish_reason], ["Answered as", plain(record.returned_model ?? "")],
+    ["Tokens in", usage.input_tokens], ["of them cached", usage.cached_tokens],
+    ["Tokens out", usage.output_tokens], ["of them reasoning", usage.reasoning_tokens],
+    ["Cost", dollars(record.cost_usd, record.cost_estimated)],
+    ["Attempts", record.attempts], ["First token", seconds(record.ttft_s)], ["Answer", seconds(record.latency_s)],
+    ["Tests", seconds(record.test_s)], ["Exit code", record.exit_code],
+    ["Files changed", record.files_changed], ["Lines written", record.lines_written],
+    ["Mended", (record.repairs ?? []).join(", ")], ["Suspicious", (record.suspicions ?? []).join(", ")],
+    ["Trial", trial(record.trial, record.trial_s, record.trial_left_out)],
+  ];
+  const kept = pairs.filter(([, value]) => !absent(value));
+  return holding("dl", "facts", kept.map(([name, value]) => holding("div", null, element("dt", name), element("dd", value))));
+}
+
+function test({ name, outcome, message }) {
+  const item = holding("li", null, element("span", outcome, `outcome ${outcome === "passed" ? "passed" : "other"}`), " ", element("bdi", plain(name)));
+  if (message) item.append(element("pre", plain(message), "message"));
+  return item;
+}
+
+/** Tests with their outcomes and messages, failed ones first; many that passed are folded. */
+export function outcomes(tests) {
+  const passed = tests.filter(({ outcome }) => outcome === "passed");
+  const list = holding("ul", "outcomes", tests.filter(({ outcome }) => outcome !== "passed").map(test));
+  if (passed.length <= PASSING || passed.length === tests.length) {
+    list.append(...passed.map(test));
+    return list;
+  }
+  const folded = holding("details", null, element("summary", `${passed.length} passed`), holding("ul", "outcomes", passed.map(test)));
+  return holding("div", null, list, folded);
+}
+
+/** The changes of an answer that were not applied, each with its reason. */
+export const dropped = (changes) => holding("ul", "dropped", changes.map(({ path, reason }) =>
+  holding("li", null, element("bdi", escaped(path), "path"), `: ${plain(reason)}`)));
