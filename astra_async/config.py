@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Canary = Literal["all", "suspicious", "off"]
+KeepOutput = Literal["failed", "all", "none"]
 BUNDLED = "bundled"
 
 
@@ -84,6 +85,9 @@ class Options:
     reuse_identical: Annotated[
         bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
     ] = False
+    keep_output: Annotated[
+        KeepOutput, Setting("Whose test output is kept in outputs.jsonl, 64 KB of each at most.")
+    ] = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,7 @@ class RunConfig:
     image: str = ""
     canary: Canary = "suspicious"
     reuse_identical: bool = False
+    keep_output: KeepOutput = "failed"
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)
@@ -220,7 +225,7 @@ def load_config(
 
 _TAKEN_OVER = (
     *("samples", "projects", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
-    "reuse_identical",
+    *("reuse_identical", "keep_output"),
 )
 
 

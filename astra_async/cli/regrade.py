@@ -39,7 +39,18 @@ Verdict = tuple[int, int, str | None]
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--out", type=click.Path(path_type=Path), metavar="NEW", help="Default: DIRECTORY-regrade-N.")
 @config_options(
-    *("problems", "projects", "column", "only", "skill", "image", "sandboxes", "canary", "reuse_identical")
+    *(
+        "problems",
+        "projects",
+        "column",
+        "only",
+        "skill",
+        "image",
+        "sandboxes",
+        "canary",
+        "reuse_identical",
+        "keep_output",
+    )
 )
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 def regrade(
@@ -127,7 +138,7 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
     is_same = begun.get("parent") == _parent(directory, run)
     if (
         not is_same
-        or begun.get("call", recorded_call(config)) != recorded_call(config)
+        or recorded_call(config) | begun.get("call", {}) != recorded_call(config)  # an older one says less
         or owner_of(path) is not None
     ):
         return False

@@ -1,8 +1,11 @@
-"""One run directory: its lock, `run.json`, the three logs and the index of what is already there.
+"""One run directory: its lock, `run.json`, the four logs and the index of what is already there.
 
 Invariants:
 - One process at a time (an advisory lock on `.lock`).
 - A key has at most one line in `results.jsonl`; a line there is final.
+- An output is written before its sample's final line and bears the same `finished_at`. So a line of
+  `outputs.jsonl` whose final line is not there, or has another time, is of a grading that was broken off; it
+  is nobody's. An output that cannot be written costs no verdict.
 - A disk that fails loses no answer that is under way. A full one gives up a reserve of RESERVE_BYTES for
   those. What cannot be written at all is held, tried again with every further line and at the end, and at
   last laid down in another folder (see `rescue`), from where the next opening takes it over. `exhausted`
@@ -65,13 +68,14 @@ if TYPE_CHECKING:
     from typing import Self
 
     from astra_async.running.fingerprint import PartKind, Parts
-    from astra_async.types import Prompt, Result
+    from astra_async.types import NamedOutcome, Prompt, Result
 
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
 # Enough for the answers of some hundred calls in flight.
 RESERVE_BYTES = 16 * 2**20
-_LOG_NAMES = ("completions.jsonl", "results.jsonl", "events.jsonl")
+# In the order in which they are synced: whose final line is on disk, their output is.
+_LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", "events.jsonl")
 Place = tuple[int, int]  # offset and length of a line
 
 
@@ -99,6 +103,7 @@ class RunDirectory:
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
+        self._has_lost_output = False
         self._is_used = False  # anything was recorded by this process, on disk or held
         self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
@@ -109,7 +114,7 @@ class RunDirectory:
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
             self.warnings += newer_version(self.run, version("astra_async"))
-            self._completions, self._results, self._events = (
+            self._completions, self._outputs, self._results, self._events = (
                 self._open_log(name, opened) for name in _LOG_NAMES
             )
             self._open = opened.pop_all()
@@ -150,7 +155,7 @@ class RunDirectory:
     @property
     def logs(self) -> tuple[AppendLog, ...]:
         """The open logs, for the syncing task."""
-        return self._completions, self._results, self._events
+        return self._completions, self._outputs, self._results, self._events
 
     def record_completion(
         self, key: SampleKey, completion: Completion, prompt_sha256: str, started_at: str = ""
@@ -192,7 +197,21 @@ class RunDirectory:
         # Invariant: a key in `graded` has its line on disk, and never a second one.
         if result.key in self.graded:
             raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
-        self.graded[result.key] = self._results.append(result)
+        self.graded[result.key] = self._results.append_line(encode(result_fields(result)))
+
+    def record_output(self, result: Result, output: str, output_bytes: int, *, turn: int = 0) -> None:
+        """Append what a sample's tests printed; `result` is its final line, which is recorded after this.
+
+        What cannot be written is given up: one event says so for all that this process loses.
+        """
+        record = {"schema": SCHEMA, **_key_fields(result.key), **({"turn": turn} if turn else {})}
+        record |= {"output": output, "output_bytes": output_bytes, "finished_at": result.finished_at}
+        try:
+            self._outputs.append_line(encode(record))
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever it is, it is worth no verdict
+            if not self._has_lost_output:
+                self._has_lost_output = True
+                self.record_event("output_lost", result.key, detail=str(error))
 
     def result(self, key: SampleKey) -> dict[str, Any]:
         """A sample's final line."""
@@ -443,6 +462,19 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
 def now_utc() -> str:
     """The current time, UTC, ISO 8601 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def result_fields(result: Result) -> dict[str, Any]:
+    """A final line's fields as they are recorded: a test without a message has none."""
+    return fields_of(result) | {
+        "tests": [_outcome_fields(test) for test in result.tests],
+        "extra_tests": [_outcome_fields(test) for test in result.extra_tests],
+    }
+
+
+def _outcome_fields(test: NamedOutcome) -> dict[str, str]:
+    named = {"name": test.name, "outcome": test.outcome}
+    return named | {"message": test.message} if test.message else named
 
 
 def _key_fields(key: SampleKey) -> dict[str, Any]:

@@ -336,6 +336,7 @@ def _workshop(
         lenient=lenient,
         limits=config.limits,
         at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
+        keep_output=config.keep_output,
         trials=trials,
         timeouts=Timeouts(sandbox, samples=_samples(directory), earlier=recorded.repeated),
         earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,

@@ -18,6 +18,7 @@ from astra_async.answers import parse_strictly
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.directory import now_utc
+from astra_async.running.evidence import evidence_of
 from astra_async.running.log import without_surrogates
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.examination import Examiner
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from astra_async.answers.lenient import LenientParser
+    from astra_async.config import KeepOutput
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
+    from astra_async.running.evidence import Evidence
     from astra_async.running.reuse import EarlierVerdicts
     from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
@@ -70,7 +73,8 @@ class Workshop:
 
     `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
     time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
-    solutions by twins, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again.
+    solutions by twins, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again,
+    `keep_output` whose output is recorded.
     """
 
     sandbox: Sandbox
@@ -83,6 +87,7 @@ class Workshop:
     trials: Trials | None = None
     timeouts: Timeouts | None = None
     earlier: EarlierVerdicts | None = None
+    keep_output: KeepOutput = "failed"
 
     @property
     def examiner(self) -> Examiner:
@@ -206,8 +211,24 @@ async def grade_sample(
                     examined = await workshop.examiner.examine(
                         prepared, image, integrated, expected.tests, model=key.model
                     )
-                result = line.scored(solution, integrated, examined)
+                result = await _scored(line, outcome, examined, directory, workshop.keep_output)
             directory.record_result(result)
+    return result
+
+
+async def _scored(
+    line: _Line,
+    outcome: tuple[Solution, Integrated],
+    examined: Examined,
+    directory: RunDirectory,
+    keep_output: KeepOutput,
+) -> Result:
+    """The final line, once the output that belongs to it is recorded where it is to be kept."""
+    failed = examined.failure is not None
+    evidence = await evidence_of(examined, with_output=failed or keep_output == "all")
+    result = line.scored(*outcome, examined, evidence)
+    if keep_output == "all" or (keep_output == "failed" and failed):
+        directory.record_output(result, evidence.output, evidence.output_bytes)
     return result
 
 
@@ -278,20 +299,22 @@ class _Line:
             note=outcome.reason,
         )
 
-    def scored(self, solution: Solution, integrated: Integrated, examined: Examined) -> Result:
+    def scored(
+        self, solution: Solution, integrated: Integrated, examined: Examined, evidence: Evidence
+    ) -> Result:
         execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
         return self._final(
             status="scored",
             failure=failure,
             passed=verdict.passed,
             total=verdict.total,
-            tests=verdict.tests,
+            tests=evidence.tests,
             extra_tests=verdict.extra_tests,
             exit_code=execution.exit_code,
             timed_out=execution.timed_out,
             test_s=round(execution.duration_s, 3),
             image_id=execution.image_id,
-            output_tail=tail(execution.output) if failure else "",
+            output_tail=tail(evidence.output) if failure else "",
             note=examined.note,
             repairs=(*solution.repairs, *examined.repairs),
             suspicions=examined.suspicions,
@@ -354,7 +377,10 @@ def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
     names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
     fields = {name: equal[name] for name in names}
     for name in ("tests", "extra_tests"):
-        fields[name] = tuple(NamedOutcome(**test) for test in equal[name])
+        fields[name] = tuple(
+            NamedOutcome(name=test["name"], outcome=test["outcome"], message=test.get("message", ""))
+            for test in equal[name]
+        )
     tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
     return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried}
 
@@ -362,6 +388,7 @@ def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
 def _applied(integrated: Integrated) -> dict[str, Any]:
     return {
         "dropped": integrated.dropped,
+        "changes": integrated.changes,
         "files_changed": integrated.files_changed,
         "lines_written": integrated.lines_written,
         "solution_sha256": integrated.sha256,

@@ -210,6 +210,7 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
         "image": config.image,
         "canary": config.canary,
         "reuse_identical": config.reuse_identical,
+        "keep_output": config.keep_output,
         "sandbox": asdict(config.limits),
         "s3": public_settings(config.s3),
         "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},

@@ -10,7 +10,7 @@ US dollars); paths inside a project are relative, with `/`, and never begin with
     settings   Setting: how whatever can be set is declared and checked
 """
 
-from astra_async.types.answers import Dropped, Integrated, Solution, Unusable
+from astra_async.types.answers import Dropped, FileChange, Integrated, Solution, Unusable
 from astra_async.types.calls import (
     CallWatch,
     Completion,
@@ -59,6 +59,7 @@ __all__ = [
     "Execution",
     "ExpectedTest",
     "Failure",
+    "FileChange",
     "FinishReason",
     "Format",
     "Integrated",

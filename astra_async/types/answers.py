@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,14 +37,25 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One file that an answer adds or changes, with the lines that a diff would show as added and removed."""
+
+    path: str
+    added: int
+    removed: int
+    kind: Literal["new", "changed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Integrated:
     """What an answer changes in the project: new content by path, and what was dropped.
 
-    `lines_written` counts lines that are new or different against the pristine file.
-    `sha256` covers the applied paths and contents.
+    `lines_written` counts lines that the pristine file does not have: a moved line is none of them, though
+    `changes` counts it as added and removed. `sha256` covers the applied paths and contents.
     """
 
     files: Mapping[str, bytes]
+    changes: tuple[FileChange, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     suspicions: tuple[str, ...] = ()
     files_changed: int = 0

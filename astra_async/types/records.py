@@ -36,6 +36,7 @@ _TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("extra_tests", _LIST),
     ("repairs", _LIST),
     ("dropped", _LIST),
+    ("changes", _LIST),
     ("suspicions", _LIST),
     ("trial", _TEXT),
     ("trial_s", _NUMBER),

@@ -9,7 +9,7 @@ from astra_async.types.calls import Usage
 from astra_async.types.samples import SampleKey
 
 if TYPE_CHECKING:
-    from astra_async.types.answers import Dropped
+    from astra_async.types.answers import Dropped, FileChange
     from astra_async.types.calls import FinishReason
     from astra_async.types.samples import Format
 
@@ -60,10 +60,15 @@ class TestReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedOutcome:
-    """One expected test and what became of it."""
+    """One expected test and what became of it.
+
+    `message` is what the report says of one that did not pass: at most 500 characters, line breaks among
+    them, without terminal codes; empty where it says nothing.
+    """
 
     name: str
     outcome: Outcome
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +115,7 @@ class Result:
     test_s: float = 0.0
     input_characters: int = 0
     output_characters: int = 0
+    changes: tuple[FileChange, ...] = ()
     files_changed: int = 0
     lines_written: int = 0
     prompt_sha256: str = ""

@@ -81,6 +81,23 @@ def test_every_field_of_a_result_is_described() -> None:
     assert first_cells("results.jsonl") == {item.name for item in fields(Result)}
 
 
+def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
+    of_nothing: dict[str, Any] = dict.fromkeys(("passed", "score", "sample"), 0)
+    result = Result(
+        schema=1,
+        model="m",
+        format="xml",
+        problem_id="p",
+        status="scored",
+        failure=None,
+        total=1,
+        **of_nothing,
+    )
+    with closing(RunDirectory.open(tmp_path)) as directory:
+        directory.record_output(result, "text", 4, turn=1)
+    assert first_cells("outputs.jsonl") == orjson.loads((tmp_path / "outputs.jsonl").read_bytes()).keys()
+
+
 def test_every_field_of_an_answer_and_of_run_json_is_described(tmp_path: Path) -> None:
     usage, key = Usage(), SampleKey("m", "xml", "p", 0)
     answer = Completion(

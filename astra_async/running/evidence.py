@@ -1,0 +1,67 @@
+"""What a run of the tests leaves for people to read: messages and output, fit for a record.
+
+Both come out of a container: they are cut to a length and masked like other foreign text (see `redaction`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from astra_async.redaction import mask
+
+if TYPE_CHECKING:
+    from astra_async.testing.examination import Examined
+    from astra_async.types import NamedOutcome
+
+MAX_OUTPUT_BYTES = 64 * 1024
+_MARGIN = 4096  # characters masked beyond the cut, so that no half of a key is left there
+_LONG = 8_000  # characters to mask, beyond which it leaves the event loop: about 1 ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The expected tests with their messages; head and tail of the output, and the bytes of all of it."""
+
+    tests: tuple[NamedOutcome, ...]
+    output: str = ""
+    output_bytes: int = 0
+
+
+async def evidence_of(examined: Examined, *, with_output: bool) -> Evidence:
+    """What is worth keeping of a scored run."""
+    output = examined.tested.execution.output if with_output else ""
+    size = min(len(output), MAX_OUTPUT_BYTES) + sum(len(test.message) for test in examined.verdict.tests)
+    if size > _LONG:
+        return await asyncio.to_thread(_evidence, examined, output)
+    return _evidence(examined, output)
+
+
+def _evidence(examined: Examined, output: str) -> Evidence:
+    output_bytes = examined.tested.execution.output_bytes
+    return Evidence(
+        tests=tuple(
+            replace(test, message=mask(test.message)) if test.message else test
+            for test in examined.verdict.tests
+        ),
+        output=head_and_tail(output, output_bytes),
+        output_bytes=output_bytes,
+    )
+
+
+def head_and_tail(output: str, output_bytes: int) -> str:
+    """An output as it came, keys masked, with a line for its middle where it has over MAX_OUTPUT_BYTES.
+
+    `output_bytes` counts what the program printed, of which `output` may be head and tail already.
+    """
+    if len(output) <= MAX_OUTPUT_BYTES and len(output.encode(errors="replace")) <= MAX_OUTPUT_BYTES:
+        return mask(output)
+    half = (MAX_OUTPUT_BYTES - len(_left_out(2**63))) // 2
+    head = mask(output[: half + _MARGIN]).encode(errors="replace")[:half].decode(errors="ignore")
+    tail = mask(output[-half - _MARGIN :]).encode(errors="replace")[-half:].decode(errors="ignore")
+    return head + _left_out(max(0, output_bytes - 2 * half)) + tail
+
+
+def _left_out(count: int) -> str:
+    return f"\n[... {count} bytes of output left out ...]\n"
