@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from astra_async.running.fingerprint import PartKind, Parts
-    from astra_async.types import NamedOutcome, Prompt, Result
+    from astra_async.types import AnswerKey, NamedOutcome, Prompt, Result
 
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
@@ -217,7 +217,7 @@ class RunDirectory:
         """A sample's final line."""
         return self._results.read_at(*self.graded[key])
 
-    def record_event(self, kind: str, key: SampleKey | None = None, **details: Any) -> None:
+    def record_event(self, kind: str, key: AnswerKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         self._is_used = True
         named = _key_fields(key) if key else {}
@@ -477,8 +477,9 @@ def _outcome_fields(test: NamedOutcome) -> dict[str, str]:
     return named | {"message": test.message} if test.message else named
 
 
-def _key_fields(key: SampleKey) -> dict[str, Any]:
-    return {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
+def _key_fields(key: AnswerKey) -> dict[str, Any]:
+    named = {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
+    return named | {"turn": key.turn} if key.turn else named
 
 
 def make_private(path: Path) -> str:

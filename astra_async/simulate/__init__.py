@@ -1,6 +1,6 @@
 """A simulated provider: a real HTTP server that speaks the providers' wire formats.
 
-For demonstrations, load and fault tests. Its five models (`profiles.py`) answer bundled problems from
+For demonstrations, load and fault tests. Its eight models (`profiles.py`) answer bundled problems from
 the problems' own reference and faulty solutions, at a skill of their own. What a model answers to a
 sample depends on names and the seed alone; see `draws.py`.
 

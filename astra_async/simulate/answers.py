@@ -1,4 +1,4 @@
-"""What a simulated model says: a pure function of its profile, the sample's name and the problem.
+"""What a simulated model says: a pure function of profile, sample, problem and its own earlier answers.
 
 Answers are the bundled reference and faulty solutions of the problem. For a problem that the server
 has no solutions of, a model answers politely and without files, which is a format error and not a
@@ -8,12 +8,12 @@ wrong result: a simulation knows nothing about a problem that is not bundled.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from astra_async.simulate.draws import SampleName, seeded
 from astra_async.simulate.formatting import MENDABLE, UNREADABLE, introduced, well_formed
-from astra_async.simulate.profiles import Profile, solve_rate
+from astra_async.simulate.profiles import Profile, try_rate
 
 if TYPE_CHECKING:
     import random
@@ -31,6 +31,7 @@ _UNKNOWN = (
     "I would be glad to help with this project, but I am a simulated model: I know the bundled problems"
     " only, and this is none of them, so I cannot give any files."
 )
+_GIVEN_UP = "I have looked at the failing tests again and do not know what else to change."
 _REFUSALS = (
     "I'm sorry, but I can't help with that request.",
     "I can't assist with changing this project.",
@@ -96,9 +97,15 @@ def tokens_in(text: str) -> int:
     return max(1, math.ceil(len(text) / CHARACTERS_PER_TOKEN)) if text else 0
 
 
-def draw_answer(profile: Profile, name: SampleName, solutions: Solutions | None) -> Answer:
-    """The answer of a model to one sample; always the same for the same arguments."""
-    generator = seeded("answer", profile.name, name.seed, name.format, name.problem_id, name.sample)
+def draw_answer(
+    profile: Profile, name: SampleName, solutions: Solutions | None, earlier: Sequence[str] = ()
+) -> Answer:
+    """The answer of a model to one sample; always the same for the same arguments.
+
+    `earlier` are its answers before, in a further turn.
+    """
+    turn = (name.turn,) if name.turn else ()
+    generator = seeded("answer", profile.name, name.seed, name.format, name.problem_id, name.sample, *turn)
     # Drawn first and always, so that a change of one rate leaves the other draws as they were.
     refusal, cut, readable, thinking = (generator.random() for _ in range(4))
     reasoning = round(profile.reasoning_tokens * math.exp(0.5 * generator.gauss(0, 1)) * (0.5 + thinking))
@@ -106,7 +113,11 @@ def draw_answer(profile: Profile, name: SampleName, solutions: Solutions | None)
         return _refusal(generator, reasoning)
     if solutions is None or not solutions.faulty:
         return Answer(text=_UNKNOWN, finish="stop", reasoning_tokens=reasoning)
-    solution, files = _draw_solution(profile, name.problem_id, solutions, generator)
+    if earlier and (again := _without_a_try(profile, solutions, earlier, generator, name.format)):
+        return replace(again, reasoning_tokens=reasoning)
+    solution, files = _draw_solution(profile, name, solutions, generator)
+    if earlier and profile.turns.brief:
+        files = _changed(files, earlier)
     flaw = _draw_flaw(profile, name.format, readable, generator)
     if flaw:
         text = introduced(flaw.write(files), generator, prose=profile.prose)
@@ -140,13 +151,48 @@ def _refusal(generator: random.Random, reasoning: int) -> Answer:
     return Answer(text=text, finish=finish, reasoning_tokens=reasoning)
 
 
+def _without_a_try(
+    profile: Profile, solutions: Solutions, earlier: Sequence[str], generator: random.Random, fmt: Format
+) -> Answer | None:
+    """An answer to feedback that is no new try, or None."""
+    turns, drawn = profile.turns, generator.random()
+    if drawn < turns.repeats:
+        return Answer(text=earlier[-1], finish="stop")
+    if drawn < turns.repeats + turns.oscillates:
+        return Answer(text=earlier[-2:][0], finish="stop")
+    if drawn < turns.repeats + turns.oscillates + turns.gives_up:
+        return Answer(text=_GIVEN_UP, finish="stop")
+    if drawn < 1 - turns.tries:
+        worst = min(_whole(solutions), key=lambda one: (one.expected_passed, one.name))
+        return Answer(
+            text=well_formed(worst.files, fmt, generator, prose=0), finish="stop", solution=worst.name
+        )
+    return None
+
+
+def _whole(solutions: Solutions) -> list[FaultySolution]:
+    """Wrong solutions that give every file which the reference gives.
+
+    Laid over an earlier answer they are still just as wrong: nothing of that one shows through.
+    """
+    whole = [one for one in solutions.faulty if one.files.keys() >= solutions.reference.keys()]
+    return whole or list(solutions.faulty)
+
+
+def _changed(files: Mapping[str, str], earlier: Sequence[str]) -> Mapping[str, str]:
+    """The files that the last answer to give them did not give alike, word for word; all if none is left."""
+    last = {path: next((text for text in reversed(earlier) if path in text), "") for path in files}
+    return {path: content for path, content in files.items() if content not in last[path]} or files
+
+
 def _draw_solution(
-    profile: Profile, problem_id: str, solutions: Solutions, generator: random.Random
+    profile: Profile, name: SampleName, solutions: Solutions, generator: random.Random
 ) -> tuple[str, Mapping[str, str]]:
-    if generator.random() < solve_rate(profile, problem_id):
+    problem_id = name.problem_id
+    if generator.random() < try_rate(profile, problem_id, name.turn):
         return "reference", solutions.reference
     # Sorted: the draw must not depend on the order in which solutions were read from a disk.
-    faulty = sorted(solutions.faulty, key=lambda one: one.name)
+    faulty = sorted(_whole(solutions) if name.turn else solutions.faulty, key=lambda one: one.name)
     best = max(1, *(one.expected_passed for one in faulty))
     weights = [math.exp(profile.nearness * one.expected_passed / best) for one in faulty]
     usual = generator.random() < profile.habit

@@ -20,22 +20,30 @@ SAMPLE_HEADER = "x-astra-sample"
 
 @dataclass(frozen=True, slots=True)
 class SampleName:
-    """What the header `x-astra-sample: SEED/FORMAT/PROBLEM/SAMPLE` names; `seed` is any text."""
+    """What the header `x-astra-sample: SEED/FORMAT/PROBLEM/SAMPLE` names; `seed` is any text.
+
+    A further turn of a sample has it behind an @: `.../SAMPLE@TURN`.
+    """
 
     seed: str
     format: Format
     problem_id: str
     sample: int
+    turn: int = 0
 
     @classmethod
     def parse(cls, header: str) -> SampleName:
         """Read the header's value; a problem id may hold slashes. Raises ValueError."""
         seed, slash, rest = header.partition("/")
         fmt, _, rest = rest.partition("/")
-        problem_id, _, sample = rest.rpartition("/")
-        if not slash or fmt not in ("xml", "json") or not problem_id or not sample.isdecimal():
-            raise ValueError(f"{SAMPLE_HEADER} must be SEED/FORMAT/PROBLEM/SAMPLE, not {header[:100]!r}")
-        return cls(seed, "xml" if fmt == "xml" else "json", problem_id, int(sample))
+        problem_id, _, last = rest.rpartition("/")
+        sample, at, turn = last.partition("@")
+        named = slash and fmt in ("xml", "json") and problem_id and sample.isdecimal()
+        if not named or not (turn.isdecimal() if at else True):
+            raise ValueError(
+                f"{SAMPLE_HEADER} must be SEED/FORMAT/PROBLEM/SAMPLE[@TURN], not {header[:100]!r}"
+            )
+        return cls(seed, "xml" if fmt == "xml" else "json", problem_id, int(sample), int(turn or 0))
 
 
 def seeded(*names: object) -> random.Random:

@@ -1,10 +1,14 @@
-"""The simulated models: five characters, each a table of rates.
+"""The simulated models: eight characters, each a table of rates.
 
 The skill of a model differs from problem to problem: the chance of a correct answer to one problem is
 drawn once, from a logit-normal distribution with mean `skill` and width `spread`. Half of its variance
 is the problem's own difficulty, the same for all models, so that hard problems are hard for everyone.
 A wide spread makes a model that nearly always or nearly never solves a problem (consistent); a narrow
 one makes a model that solves every problem now and then (inconsistent), at the same mean score.
+
+What feedback does to a model is its `Turns`: the true gain over blind sampling follows from that
+(`chance_at`), and three of the models have no other character: `mender` gains by it, `guesser` does not, and
+`muddler` loses.
 """
 
 from __future__ import annotations
@@ -19,6 +23,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """What a model makes of feedback. Rates are chances per further turn; what they leave is a new try.
+
+    Attributes:
+        mends: how far a try's chance to be correct moves from that of a first answer towards 1; below 0,
+            towards 0; at 0 feedback changes nothing, and a turn is worth a blind sample.
+        repeats: gives its last answer again, word for word.
+        oscillates: gives the answer before its last one again; in the first turn, its last one.
+        breaks: gives what passes fewest tests.
+        gives_up: says that it cannot, and gives no files.
+        brief: leaves out files that its last answer gave alike.
+    """
+
+    mends: float = 0.0
+    repeats: float = 0.0
+    oscillates: float = 0.0
+    breaks: float = 0.0
+    gives_up: float = 0.0
+    brief: bool = False
+
+    @property
+    def tries(self) -> float:
+        """Chance that a turn is a new try."""
+        return 1 - self.repeats - self.oscillates - self.breaks - self.gives_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +70,7 @@ class Profile:
         first_token_s: median time to the first token without reasoning, in seconds.
         tokens_per_s: median speed of the stream, reasoning included.
         context_tokens: longest prompt that is accepted.
+        turns: what it makes of feedback.
     """
 
     name: str
@@ -55,6 +87,23 @@ class Profile:
     first_token_s: float = 0.8
     tokens_per_s: float = 80.0
     context_tokens: int = 200_000
+    turns: Turns = Turns()
+
+
+def _repairer(name: str, turns: Turns) -> Profile:
+    """A model whose answers have no flaws of format, so that its gain from feedback is known."""
+    return Profile(
+        name=name,
+        skill=0.4,
+        spread=0.9,
+        habit=0.4,
+        nearness=1.0,
+        unreadable={"xml": 0.0, "json": 0.0},
+        malformed={"xml": 0.0, "json": 0.0},
+        first_token_s=0.4,
+        tokens_per_s=150.0,
+        turns=turns,
+    )
 
 
 PROFILES: Mapping[str, Profile] = {
@@ -73,6 +122,7 @@ PROFILES: Mapping[str, Profile] = {
             reasoning_tokens=500,
             first_token_s=0.9,
             tokens_per_s=95.0,
+            turns=Turns(mends=0.35, repeats=0.1),
         ),
         Profile(
             name="erratic",
@@ -87,6 +137,7 @@ PROFILES: Mapping[str, Profile] = {
             prose=0.6,
             first_token_s=0.5,
             tokens_per_s=130.0,
+            turns=Turns(mends=0.1, breaks=0.1),
         ),
         Profile(
             name="weak",
@@ -101,6 +152,7 @@ PROFILES: Mapping[str, Profile] = {
             first_token_s=0.3,
             tokens_per_s=180.0,
             context_tokens=32_000,
+            turns=Turns(mends=-0.2, repeats=0.2, oscillates=0.1, gives_up=0.05),
         ),
         Profile(
             name="json-shy",
@@ -114,6 +166,7 @@ PROFILES: Mapping[str, Profile] = {
             truncation=0.008,
             first_token_s=0.7,
             tokens_per_s=85.0,
+            turns=Turns(mends=0.2),
         ),
         Profile(
             name="refuser",
@@ -128,7 +181,11 @@ PROFILES: Mapping[str, Profile] = {
             reasoning_tokens=250,
             first_token_s=1.1,
             tokens_per_s=75.0,
+            turns=Turns(mends=0.2, gives_up=0.1),
         ),
+        _repairer("mender", Turns(mends=0.6, brief=True)),
+        _repairer("guesser", Turns()),
+        _repairer("muddler", Turns(mends=-0.5, repeats=0.15, oscillates=0.15, breaks=0.2, gives_up=0.1)),
     )
 }
 
@@ -140,6 +197,24 @@ def solve_rate(profile: Profile, problem_id: str) -> float:
     # The mean of sigmoid(m + s Z) is close to sigmoid(m / sqrt(1 + pi s^2 / 8)); solved for m.
     centre = _logit(profile.skill) * math.sqrt(1 + math.pi * profile.spread**2 / 8)
     return 1 / (1 + math.exp(-(centre + profile.spread * (affinity - difficulty) / math.sqrt(2))))
+
+
+def try_rate(profile: Profile, problem_id: str, turn: int) -> float:
+    """The chance that a new try of this turn is the reference solution."""
+    blind, mends = solve_rate(profile, problem_id), profile.turns.mends
+    if turn == 0:
+        return blind
+    return blind + mends * (1 - blind if mends > 0 else blind)
+
+
+def chance_at(profile: Profile, problem_id: str, fmt: Format, turn: int) -> float:
+    """The chance that a sample whose answers so far were all wrong is solved in this turn (0: at once).
+
+    Solved by turn r is then 1 - prod over t <= r of (1 - chance_at(t)), and by one of r + 1 blind samples
+    1 - (1 - chance_at(0))^(r + 1).
+    """
+    whole = (1 - profile.refusal) * (1 - profile.unreadable[fmt]) * (1 - profile.truncation)
+    return whole * try_rate(profile, problem_id, turn) * (profile.turns.tries if turn else 1.0)
 
 
 def _logit(chance: float) -> float:

@@ -51,6 +51,7 @@ class Samples:
         if name is None:
             name = self._name(ask, prompt)
         key = f"{ask.model}/{name.seed}/{name.format}/{name.problem_id}/{name.sample}"
+        key += f"@{name.turn}" if name.turn else ""
         attempt = self._attempts.get(key, 0)
         self._attempts[key] = attempt + 1
         return Taken(name=name, key=key, attempt=attempt, prompt=prompt, counted=counted)
@@ -66,10 +67,10 @@ class Samples:
         problem_id = self._problem(ask.prompt, prompt)
         fmt = _format_asked(ask.prompt)
         if ask.seed is not None:
-            return SampleName(str(ask.seed), fmt, problem_id, 0)
+            return SampleName(str(ask.seed), fmt, problem_id, 0, len(ask.answers))
         numbers = self._numbers.setdefault(f"{ask.model}/{prompt}", _Numbers())
         seed = f"{self._seed}-{prompt}"
-        return SampleName(seed, fmt, problem_id, numbers.take())
+        return SampleName(seed, fmt, problem_id, numbers.take(), len(ask.answers))
 
     def _problem(self, text: str, prompt: str) -> str:
         if prompt not in self._problems:

@@ -96,7 +96,7 @@ class Service:
         try:
             ask = wire.read(await _body(request), request.match_info)
             header = request.headers.get(SAMPLE_HEADER)
-            name = _sample_name(header) if header is not None else None
+            name = _sample_name(header, ask) if header is not None else None
         except BadAsk as error:
             return _error(wire.failure("bad_request", Detail(message=str(error))))
         failure = self._refusal(wire, ask)
@@ -136,7 +136,7 @@ class Service:
 
     def _charged(self, wire: Wire, ask: Ask, tokens: int) -> int:
         if wire.cached_is_exempt and ask.cache_marked:
-            tokens -= self._cache.cached_tokens(ask.model, digest(ask.prompt), tokens)
+            tokens -= self._cached(ask)
         return tokens + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
 
     def _rejection(self, wire: Wire, ask: Ask, rejected: Rejected) -> Failure:
@@ -148,7 +148,7 @@ class Service:
     def _call(self, wire: Wire, ask: Ask, taken: Taken) -> _Call:
         profile = PROFILES[ask.model]
         solutions = self._answers(taken.name.problem_id)
-        answer = limited(draw_answer(profile, taken.name, solutions), ask.max_tokens)
+        answer = limited(draw_answer(profile, taken.name, solutions, ask.answers), ask.max_tokens)
         size = self._settings.chunk_characters
         reply = Reply(
             id=digest(f"{taken.key}/{taken.attempt}"),
@@ -156,7 +156,7 @@ class Service:
             created=int(self._clocks.unix()),
             pieces=[answer.text[start : start + size] for start in range(0, len(answer.text), size)],
             finish=answer.finish,
-            tokens=self._tokens(wire, ask, taken, answer),
+            tokens=self._tokens(wire, ask, answer),
             with_usage=ask.with_usage,
         )
         fault = fault_of(self._settings, taken.key, taken.attempt)
@@ -164,15 +164,21 @@ class Service:
             wire=wire, ask=ask, profile=profile, taken=taken, answer=answer, reply=reply, fault=fault
         )
 
-    def _tokens(self, wire: Wire, ask: Ask, taken: Taken, answer: Answer) -> Tokens:
+    def _cached(self, ask: Ask) -> int:
+        """Tokens that are read from the cache: of the whole input, else of its longest cached beginning."""
+        inputs = (ask.prompt, *reversed(ask.begun))
+        read = (self._cache.cached_tokens(ask.model, digest(text), tokens_in(text)) for text in inputs)
+        return next(filter(None, read), 0)
+
+    def _tokens(self, wire: Wire, ask: Ask, answer: Answer) -> Tokens:
         prompt = tokens_in(ask.prompt)
         usable = ask.cache_marked or not wire.marks_cache
-        cached = self._cache.cached_tokens(ask.model, taken.prompt, prompt) if usable else 0
-        writes = wire.marks_cache and usable and not cached and prompt >= SMALLEST_TOKENS
+        cached = self._cached(ask) if usable else 0
+        writes = wire.marks_cache and usable and prompt >= SMALLEST_TOKENS
         return Tokens(
             prompt=prompt,
             cached=cached,
-            written=prompt // 128 * 128 if writes else 0,
+            written=max(0, prompt // 128 * 128 - cached) if writes else 0,
             output=answer.text_tokens + answer.reasoning_tokens,
             reasoning=answer.reasoning_tokens,
         )
@@ -284,11 +290,16 @@ async def _body(request: web.Request) -> Mapping[str, object]:
     return body
 
 
-def _sample_name(header: str) -> SampleName:
+def _sample_name(header: str, ask: Ask) -> SampleName:
     try:
-        return SampleName.parse(header)
+        name = SampleName.parse(header)
     except ValueError as error:
         raise BadAsk(str(error)) from error
+    if name.turn != len(ask.answers):
+        raise BadAsk(
+            f"{SAMPLE_HEADER} names turn {name.turn}, and the input holds {len(ask.answers)} answers"
+        )
+    return name
 
 
 def _error(failure: Failure) -> web.Response:

@@ -14,6 +14,7 @@ from astra_async.types.answers import Dropped, FileChange, Integrated, Solution,
 from astra_async.types.calls import (
     CallWatch,
     Completion,
+    Exchange,
     FinishReason,
     MaxTokensField,
     ModelRequest,
@@ -21,6 +22,7 @@ from astra_async.types.calls import (
     Provider,
     RateLimits,
     RateWindow,
+    Role,
     Thinking,
     Usage,
 )
@@ -47,15 +49,17 @@ from astra_async.types.results import (
     Trouble,
     Verdict,
 )
-from astra_async.types.samples import ExpectedTest, Format, Manifest, Problem, SampleKey
+from astra_async.types.samples import AnswerKey, ExpectedTest, Format, Manifest, Problem, SampleKey, TurnKey
 from astra_async.types.sandbox import Execution, Job, Limits, Sandbox
 
 __all__ = [
     "REUSED",
+    "AnswerKey",
     "CallWatch",
     "Completion",
     "Declared",
     "Dropped",
+    "Exchange",
     "Execution",
     "ExpectedTest",
     "Failure",
@@ -80,6 +84,7 @@ __all__ = [
     "RateLimits",
     "RateWindow",
     "Result",
+    "Role",
     "S3Settings",
     "SampleKey",
     "Sandbox",
@@ -92,6 +97,7 @@ __all__ = [
     "Thinking",
     "TrialState",
     "Trouble",
+    "TurnKey",
     "Unusable",
     "Usage",
     "Verdict",

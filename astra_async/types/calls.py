@@ -11,9 +11,10 @@ from annotated_types import Ge, Gt, Interval, MinLen, Predicate
 from astra_async.types.declarations import Setting, is_http_url
 
 if TYPE_CHECKING:
-    from astra_async.types.samples import SampleKey
+    from astra_async.types.samples import AnswerKey
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
+Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 
@@ -104,15 +105,48 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
-    """One conversation to open. `cache` asks for prompt-cache markers: a reuse is expected soon."""
+class Exchange:
+    """An earlier answer of a conversation, and what was said to it; `sha256` covers everything up to here."""
 
-    key: SampleKey
+    answer: str
+    feedback: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One conversation to open, or to go on with: `earlier` holds what was said since the prompt.
+
+    `cache` asks for prompt-cache markers: a reuse of the prompt is expected soon. `goes_on`: so is one of the
+    whole conversation, by the sample's next turn.
+    """
+
+    key: AnswerKey
     prompt: str
     prompt_sha256: str
+    earlier: tuple[Exchange, ...] = ()
     seed: int | None = None
     sample_header: str | None = None  # x-astra-sample, for simulated models only
     cache: bool = False
+    goes_on: bool = False
+
+    @property
+    def messages(self) -> tuple[tuple[Role, str], ...]:
+        """Who said what, from the prompt to what is to be answered now."""
+        said: list[tuple[Role, str]] = [("user", self.prompt)]
+        for each in self.earlier:
+            said += [("assistant", each.answer), ("user", each.feedback)]
+        return tuple(said)
+
+    @property
+    def sha256(self) -> str:
+        """A hash of the whole input: the prompt's for a first answer."""
+        return self.earlier[-1].sha256 if self.earlier else self.prompt_sha256
+
+    @property
+    def begun_sha256(self) -> str:
+        """The hash of what an earlier request left in the prompt cache: the conversation one turn ago."""
+        return self.earlier[-2].sha256 if len(self.earlier) > 1 else self.prompt_sha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

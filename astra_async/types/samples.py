@@ -22,8 +22,42 @@ class SampleKey(NamedTuple):
     problem_id: str
     sample: int
 
+    @property
+    def turn(self) -> int:
+        """0: the sample's first answer, which is all that the paper's metrics are about."""
+        return 0
+
+    def at(self, turn: int) -> AnswerKey:
+        """The key of a turn: the sample's own for 0."""
+        return TurnKey(*self, turn) if turn else self
+
     def __str__(self) -> str:
         return f"{self.model}/{self.format}/{self.problem_id}/{self.sample}"
+
+
+class TurnKey(NamedTuple):
+    """Names one further turn of a sample: its `turn`-th answer (from 1) after feedback."""
+
+    model: str
+    format: Format
+    problem_id: str
+    sample: int
+    turn: int
+
+    @property
+    def first(self) -> SampleKey:
+        """The sample that it is a turn of."""
+        return SampleKey(*self[:4])
+
+    def at(self, turn: int) -> AnswerKey:
+        """The key of another turn of the same sample."""
+        return self.first.at(turn)
+
+    def __str__(self) -> str:
+        return f"{self.first}, turn {self.turn}"
+
+
+AnswerKey = SampleKey | TurnKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

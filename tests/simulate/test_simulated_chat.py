@@ -11,6 +11,7 @@ from simulated_client import PROMPT, QUIET, chat, chat_body, running
 
 from astra_async.errors import ConfigError
 from astra_async.simulate import SimulatedServer, SimulationSettings
+from astra_async.simulate.profiles import PROFILES
 
 
 def test_a_streamed_answer_has_role_text_finish_usage_and_done() -> None:
@@ -250,7 +251,7 @@ def test_the_models_are_listed() -> None:
     async def scenario() -> None:
         async with running() as (server, session), session.get(f"{server.base_url}/models") as response:
             models = {model["id"] for model in (await response.json())["data"]}
-        assert models == {"steady", "erratic", "weak", "json-shy", "refuser"}
+        assert models == set(PROFILES)
 
     asyncio.run(scenario())
 

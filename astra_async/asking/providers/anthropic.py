@@ -58,16 +58,24 @@ class Anthropic:
         self._thinking = claude_thinking(settings)
 
     def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer; the marker asks to cache everything up to the prompt's end."""
+        """The request for one streamed answer.
+
+        A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
+        what was said last, where a next turn will read that.
+        """
         settings = self._settings
-        block: Json = {"type": "text", "text": request.prompt}
-        if request.cache:
-            block["cache_control"] = {"type": "ephemeral"}
+        messages: list[Json] = [
+            {"role": role, "content": [{"type": "text", "text": text}]} for role, text in request.messages
+        ]
+        marked = [0] if request.cache else []
+        marked += [-1] if request.cache and request.goes_on else []
+        for place in marked:
+            messages[place]["content"][0]["cache_control"] = {"type": "ephemeral"}
         return {
             "model": settings.model,
             "max_tokens": settings.max_tokens,
             "system": settings.system_prompt,
-            "messages": [{"role": "user", "content": [block]}],
+            "messages": messages,
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "top_k": settings.top_k,

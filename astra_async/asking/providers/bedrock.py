@@ -132,9 +132,13 @@ class BedrockProvider:
 
     def _arguments(self, request: ModelRequest) -> Json:
         settings = self._settings
-        content: list[Json] = [{"text": request.prompt}]
+        messages: list[Json] = [
+            {"role": role, "content": [{"text": text}]} for role, text in request.messages
+        ]
         if request.cache and any(family in settings.model for family in _CACHING):
-            content.append({"cachePoint": {"type": "default"}})
+            # The prompt's end, and where a next turn will read it the end of what was said last.
+            for place in {0, len(messages) - 1} if request.goes_on else {0}:
+                messages[place]["content"].append({"cachePoint": {"type": "default"}})
         limits = {
             "maxTokens": settings.max_tokens,
             "temperature": settings.temperature,
@@ -144,7 +148,7 @@ class BedrockProvider:
         arguments = {
             "modelId": settings.model,
             "system": [{"text": settings.system_prompt}] if settings.system_prompt else None,
-            "messages": [{"role": "user", "content": content}],
+            "messages": messages,
             "inferenceConfig": {name: value for name, value in limits.items() if value is not None},
             "additionalModelRequestFields": self._model_fields or None,
         }

@@ -26,7 +26,7 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits, Role
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
@@ -42,6 +42,7 @@ _FINISH: dict[str, FinishReason] = {
     "LANGUAGE": "content_filter",
 }
 _UNNAMED = frozenset({"OTHER", "ESCALATION"})  # without any text: declined
+_ROLES: dict[Role, str] = {"user": "user", "assistant": "model"}
 _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
 
@@ -85,7 +86,9 @@ class Gemini:
         system = settings.system_prompt
         return {
             "systemInstruction": {"parts": [{"text": system}]} if system else None,
-            "contents": [{"role": "user", "parts": [{"text": request.prompt}]}],
+            "contents": [
+                {"role": _ROLES[role], "parts": [{"text": text}]} for role, text in request.messages
+            ],
             "generationConfig": {name: value for name, value in config.items() if value is not None},
             "serviceTier": settings.service_tier,
         }

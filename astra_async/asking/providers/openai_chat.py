@@ -121,9 +121,9 @@ def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[st
 
 def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | None) -> Json:
     """The fields that all servers of this format share; None where the user set nothing."""
-    system = [{"role": "system", "content": settings.system_prompt}] if settings.system_prompt else []
+    system = [("system", settings.system_prompt)] if settings.system_prompt else []
     return {
-        "messages": [*system, {"role": "user", "content": request.prompt}],
+        "messages": [{"role": role, "content": text} for role, text in (*system, *request.messages)],
         "stream": True,
         "stream_options": options,
         "temperature": settings.temperature,

@@ -48,7 +48,7 @@ class OpenAIResponses:
         settings = self._settings
         fields: Json = {
             "model": settings.model,
-            "input": request.prompt,
+            "input": request.prompt if not request.earlier else _items(request),
             "max_output_tokens": settings.max_tokens,
             "instructions": settings.system_prompt,
             "temperature": settings.temperature,
@@ -71,6 +71,11 @@ class OpenAIResponses:
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """OpenAI's rate-limit headers."""
         return openai_limits(headers)
+
+
+def _items(request: ModelRequest) -> list[Json]:
+    """A conversation as input items: nothing of it is stored at the server."""
+    return [{"role": role, "content": text} for role, text in request.messages]
 
 
 class ResponsesReader:

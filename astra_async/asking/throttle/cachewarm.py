@@ -1,4 +1,7 @@
-"""Rule 13: one request of a prompt warms the provider's cache, the others follow on its first token."""
+"""Rule 13: one request of a prompt warms the provider's cache, the others follow on its first token.
+
+Conversations that go on are remembered as well, by the hash of all that was said (`ModelRequest.sha256`).
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,9 @@ class Warmth(Generic[T]):
 
     def warmed(self, prompt_sha256: str, sent_at: float) -> list[T]:
         """An answer to a request sent at `sent_at` has begun to stream: the cache is readable."""
+        until = self._warm_until.pop(prompt_sha256, 0.0)  # and in again, as the one used last
         while len(self._warm_until) >= _PROMPTS_KEPT:
             del self._warm_until[next(iter(self._warm_until))]
-        until = self._warm_until.get(prompt_sha256, 0.0)
         self._warm_until[prompt_sha256] = max(until, sent_at + CACHE_LIFETIME_S)
         return self._dissolve(prompt_sha256)
 

@@ -63,7 +63,7 @@ class Estimator:
         prompt = self._prompt(request)
         tokens = self._input(prompt)
         if warm and self._exempt:
-            tokens -= tokens if prompt.cached is None else min(tokens, prompt.cached)
+            tokens -= self._cached(request, prompt, tokens)
         guessed = not self._charges_max_tokens and not (self._counted_tokens and self._sorted)
         return Demand(tokens, self._output(), guessed)
 
@@ -108,7 +108,18 @@ class Estimator:
         if usage.output_tokens is not None:
             self._learn_output(usage.output_tokens)
 
+    def _cached(self, request: ModelRequest, prompt: _Prompt, tokens: float) -> float:
+        """What of the input is read from the cache: what was counted so, or all but what was said last."""
+        if request.earlier:
+            last = request.earlier[-1]
+            fresh = _size_bytes(last.answer) + _size_bytes(last.feedback)
+            return tokens * (1 - fresh / prompt.size_bytes)
+        return tokens if prompt.cached is None else min(tokens, prompt.cached)
+
     def _prompt(self, request: ModelRequest) -> _Prompt:
+        """What is known of a prompt; a conversation is asked once, and not remembered."""
+        if request.earlier:
+            return _Prompt(sum(_size_bytes(text) for _, text in request.messages))
         known = self._prompts.get(request.prompt_sha256)
         if known is None:
             while len(self._prompts) >= _PROMPTS_KEPT:

@@ -17,7 +17,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.cachewarm import Warmth
+from astra_async.asking.throttle.cachewarm import Role, Warmth
 from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.gate import Gate
 from astra_async.asking.throttle.ledger import Ledger
@@ -96,7 +96,7 @@ class Pool:
             ProviderError: given up after 6 attempts, 2 cut streams, or 30 minutes of rejections.
         """
         ticket = Ticket(request)
-        self._line.new_place(ticket)
+        self._line.new_place(ticket, ahead=self._is_begun(request, self._clock()))
         retry = Retry()
         while True:
             attempt = await self._turn(ticket, retry)
@@ -223,12 +223,12 @@ class Pool:
         """Admit from the front until someone must wait; returns until when, as far as time can tell."""
         while (ticket := self._line.first(now)) is not None:
             request = ticket.request
-            role = self._warmth.role(request.prompt_sha256, now) if request.cache else "go"
+            role = self._role(request, now)
             if role == "follow":
                 self._line.leave()
                 self._warmth.follow(request.prompt_sha256, ticket)
                 continue
-            warm = request.cache and self._warmth.is_warm(request.prompt_sha256, now)
+            warm = request.cache and self._warmth.is_warm(request.begun_sha256, now)
             at, self._held_by = self._gate.hold(request, now, warm=warm)
             if at > now:
                 return at
@@ -333,10 +333,22 @@ class Pool:
 
     # --- the prompt cache (rule 13) -----------------------------------------------------------------------
 
+    def _role(self, request: ModelRequest, now: float) -> Role:
+        """What a request should do for the cache; a conversation that goes on is nobody else's."""
+        if not request.cache or request.earlier:
+            return "go"
+        return self._warmth.role(request.prompt_sha256, now)
+
+    def _is_begun(self, request: ModelRequest, now: float) -> bool:
+        """Whether a request goes on with a conversation that the provider's cache holds."""
+        return bool(request.earlier) and request.cache and self._warmth.is_warm(request.begun_sha256, now)
+
     def _warm(self, attempt: Attempt) -> None:
         if attempt.request.cache:
             self._put_back(self._warmth.warmed(attempt.request.prompt_sha256, attempt.sent_at))
             attempt.leads = False
+            if attempt.request.earlier and attempt.request.goes_on:
+                self._warmth.warmed(attempt.request.sha256, attempt.sent_at)
 
     def _lose_leader(self, attempt: Attempt) -> None:
         if attempt.leads:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from astra_async.asking.throttle.bucket import BucketState
-    from astra_async.types import SampleKey
+    from astra_async.types import AnswerKey
 
 EventKind = Literal[
     "rate_limited",  # a request was rejected; `seconds` is the provider's hint
@@ -31,7 +31,7 @@ class PoolEvent:
 
     kind: EventKind
     model: str
-    key: SampleKey | None = None
+    key: AnswerKey | None = None
     detail: str = ""
     seconds: float | None = None
 

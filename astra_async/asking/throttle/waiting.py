@@ -1,4 +1,9 @@
-"""The line of calls that wait for their turn: first come, first served, across retries."""
+"""The line of calls that wait for their turn: first come, first served, across retries.
+
+A call that goes on with a conversation whose beginning is still in the provider's prompt cache stands `AHEAD`
+places further to the front than it came: in front of all that usually wait. Nobody starves of that: whoever
+waits is overtaken only by calls that come before `AHEAD` others have.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,9 @@ if TYPE_CHECKING:
     from astra_async.types import ModelRequest
 
 
+AHEAD = 1024  # more than wait at a time in a pool of the usual 256 in flight
+
+
 class Ticket:
     """One call's place. `place` stays over its retries, unless it is sent to the tail.
 
@@ -29,7 +37,7 @@ class Ticket:
     def __init__(self, request: ModelRequest) -> None:
         self.request = request
         self.effort = Effort()
-        self.place = 0
+        self.place = 0.0
         self.turn: asyncio.Future[None] | None = None
         self.attempt: Attempt | None = None
         self.dismissed = False
@@ -48,13 +56,13 @@ class Line:
 
     def __init__(self) -> None:
         self._places = 0
-        self._line: list[tuple[int, Ticket]] = []
-        self._later: list[tuple[float, int, Ticket]] = []
+        self._line: list[tuple[float, Ticket]] = []
+        self._later: list[tuple[float, float, Ticket]] = []
 
-    def new_place(self, ticket: Ticket) -> None:
-        """Give the ticket the last place of all."""
+    def new_place(self, ticket: Ticket, *, ahead: bool = False) -> None:
+        """Give the ticket the last place of all, or one `AHEAD` of it; no two have the same."""
         self._places += 1
-        ticket.place = self._places
+        ticket.place = self._places - AHEAD + 0.5 if ahead else self._places
 
     def enter(self, ticket: Ticket) -> None:
         """Stand in line, at the ticket's own place."""

@@ -16,10 +16,12 @@ from astra_async.simulate.wires.wire import (
     Reply,
     Tokens,
     Trouble,
+    conversation,
     event,
     gateway_failure,
     messages_of,
     name_of,
+    of_conversation,
     text_of,
     whole_number,
 )
@@ -61,13 +63,10 @@ class Messages:
         max_tokens = whole_number(body, "max_tokens")
         if max_tokens is None:
             raise BadAsk("max_tokens: Field required")
-        texts = [text_of(message.get("content"), "messages.content") for message in messages]
-        system = body.get("system")
-        if system:
-            texts.insert(0, text_of(system, "system"))
+        said, system = conversation(messages, "messages", "content"), body.get("system")
         return Ask(
             model=name_of(body, path),
-            prompt="\n\n".join(texts),
+            **of_conversation(said, text_of(system, "system") if system else ""),
             stream=bool(body.get("stream")),
             max_tokens=max_tokens,
             cache_marked=_is_marked(body, messages, system),

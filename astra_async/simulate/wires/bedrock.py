@@ -20,9 +20,11 @@ from astra_async.simulate.wires.wire import (
     Reply,
     Tokens,
     Trouble,
+    conversation,
     gateway_failure,
     messages_of,
     name_of,
+    of_conversation,
     text_of,
     whole_number,
 )
@@ -74,11 +76,12 @@ class Converse:
         settings = body.get("inferenceConfig") or {}
         if not isinstance(settings, dict):
             raise BadAsk("inferenceConfig must be an object")
-        texts = [text_of(content, "messages.content") for content in [system, *contents] if content != []]
         blocks = [block for content in [system, *contents] if isinstance(content, list) for block in content]
         return Ask(
             model=name_of(body, path),
-            prompt="\n\n".join(texts),
+            **of_conversation(
+                conversation(messages, "messages", "content"), text_of(system, "system") if system else ""
+            ),
             stream=self._stream,
             max_tokens=whole_number(settings, "maxTokens"),
             cache_marked=any(isinstance(block, dict) and "cachePoint" in block for block in blocks),

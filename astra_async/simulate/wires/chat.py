@@ -15,10 +15,11 @@ from astra_async.simulate.wires.wire import (
     Reply,
     Tokens,
     Trouble,
+    conversation,
     event,
     messages_of,
     name_of,
-    text_of,
+    of_conversation,
     whole_number,
 )
 
@@ -47,7 +48,7 @@ class ChatCompletions:
             raise BadAsk("stream_options must be an object")
         return Ask(
             model=name_of(body, path),
-            prompt="\n\n".join(text_of(message.get("content"), "content") for message in messages),
+            **of_conversation(conversation(messages, "messages", "content")),
             stream=bool(body.get("stream")),
             max_tokens=whole_number(body, "max_completion_tokens", "max_tokens"),
             seed=whole_number(body, "seed", "random_seed", least=-(2**63)),

@@ -15,9 +15,11 @@ from astra_async.simulate.wires.wire import (
     Reply,
     Tokens,
     Trouble,
+    conversation,
     gateway_failure,
     messages_of,
     name_of,
+    of_conversation,
     text_of,
     whole_number,
 )
@@ -61,16 +63,17 @@ class GenerateContent:
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request body."""
-        texts = [text_of(one.get("parts"), "contents.parts") for one in messages_of(body, "contents")]
+        said = conversation(messages_of(body, "contents"), "contents", "parts")
         system = body.get("systemInstruction")
-        if isinstance(system, dict):
-            texts.insert(0, text_of(system.get("parts"), "systemInstruction.parts"))
+        instructed = (
+            text_of(system.get("parts"), "systemInstruction.parts") if isinstance(system, dict) else ""
+        )
         settings = body.get("generationConfig") or {}
         if not isinstance(settings, dict):
             raise BadAsk("generationConfig must be an object")
         return Ask(
             model=name_of(body, path),
-            prompt="\n\n".join(texts),
+            **of_conversation(said, instructed),
             stream=self._stream,
             max_tokens=whole_number(settings, "maxOutputTokens"),
             seed=whole_number(settings, "seed", least=-(2**31)),

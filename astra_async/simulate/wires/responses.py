@@ -15,10 +15,11 @@ from astra_async.simulate.wires.wire import (
     Reply,
     Tokens,
     Trouble,
+    conversation,
     event,
     messages_of,
     name_of,
-    text_of,
+    of_conversation,
     whole_number,
 )
 
@@ -41,16 +42,16 @@ class Responses:
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request body; the format has no seed."""
         question = body.get("input")
-        if not isinstance(question, str):
-            question = "\n\n".join(
-                text_of(item.get("content"), "input") for item in messages_of(body, "input")
-            )
+        if isinstance(question, str):
+            said = [(False, question)]
+        else:
+            said = conversation(messages_of(body, "input"), "input", "content")
         instructions = body.get("instructions") or ""
         if not isinstance(instructions, str):
             raise BadAsk("instructions must be a string")
         return Ask(
             model=name_of(body, path),
-            prompt=f"{instructions}\n\n{question}" if instructions else question,
+            **of_conversation(said, instructions),
             stream=bool(body.get("stream")),
             max_tokens=whole_number(body, "max_output_tokens"),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 import orjson
 
@@ -28,6 +28,20 @@ Trouble = Literal[
 ]
 
 
+_OWN_ROLES = frozenset({"assistant", "model"})
+_ROLES = _OWN_ROLES | {"user", "system", "developer"}
+_SEPARATOR = "\n\n"
+Said = list[tuple[bool, str]]  # whether the model itself has said it, and what
+
+
+class Conversed(TypedDict):
+    """Fields of an Ask."""
+
+    prompt: str
+    answers: tuple[str, ...]
+    begun: tuple[str, ...]
+
+
 class BadAsk(Exception):  # noqa: N818 - names what was seen
     """A request that the provider would answer with 400; the message says why."""
 
@@ -36,7 +50,9 @@ class BadAsk(Exception):  # noqa: N818 - names what was seen
 class Ask:
     """One request, whatever its format.
 
-    `cache_marked` tells that the request asks for prompt caching, where the format has markers.
+    `prompt` is all of its input; in a conversation `answers` are what the model said earlier, the last one
+    last, and `begun` what the input was when it said each. `cache_marked` tells that the request asks for
+    prompt caching, where the format has markers.
     """
 
     model: str
@@ -46,6 +62,8 @@ class Ask:
     seed: int | None = None
     cache_marked: bool = False
     with_usage: bool = True
+    answers: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +194,35 @@ def messages_of(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     if not all(isinstance(message, dict) for message in messages):
         raise BadAsk(f"{name} must hold objects")
     return messages
+
+
+def conversation(messages: Sequence[Mapping[str, Any]], name: str, content: str) -> Said:
+    """What was said in messages of which each has its text in the field `content`.
+
+    Raises:
+        BadAsk: a message has no role that this format knows, or the model is to answer itself.
+    """
+    said: list[tuple[bool, str]] = []
+    for message in messages:
+        role = message.get("role", "user")
+        if role not in _ROLES:
+            raise BadAsk(f"{name}: no such role: {role!r}")
+        said.append((role in _OWN_ROLES, text_of(message.get(content), f"{name}.{content}")))
+    if said[-1][0]:
+        raise BadAsk(f"{name}: the last of them must be the user's")
+    return said
+
+
+def of_conversation(said: Said, system: str = "") -> Conversed:
+    """The fields of an Ask that are what was said."""
+    texts = [system] if system else []
+    answers, begun = [], []
+    for is_own, text in said:
+        if is_own:
+            answers.append(text)
+            begun.append(_SEPARATOR.join(texts))
+        texts.append(text)
+    return {"prompt": _SEPARATOR.join(texts), "answers": tuple(answers), "begun": tuple(begun)}
 
 
 def whole_number(body: Mapping[str, Any], *names: str, least: int = 1) -> int | None:
