@@ -50,7 +50,11 @@ BUNDLED = "bundled"
 class Options:
     """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
 
-    problems: Annotated[str | None, MinLen(1), Setting("Problems CSV, or `bundled`.", "CSV")] = None
+    problems: Annotated[
+        str | None,
+        MinLen(1),
+        Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV"),
+    ] = None
     model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
     out: Annotated[str | None, MinLen(1), Setting("Run directory; the same one resumes.", "DIR")] = None
     samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
@@ -62,6 +66,9 @@ class Options:
     column: Annotated[
         tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
     ] = ()
+    skills: Annotated[
+        str | None, MinLen(1), Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")
+    ] = None
     only: Annotated[tuple[str, ...], Setting("Only this problem; may be repeated.", "ID")] = ()
     skill: Annotated[str | None, MinLen(1), Setting("Only problems with this main or sub-skill.", "NAME")] = (
         None
@@ -129,6 +136,7 @@ class RunConfig:
     samples: int = 32
     projects: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    skills: str | None = None
     only: tuple[str, ...] = ()
     skill: str | None = None
     limit: int | None = None
@@ -224,7 +232,7 @@ def load_config(
 
 
 _TAKEN_OVER = (
-    *("samples", "projects", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
+    *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
     *("reuse_identical", "keep_output"),
 )
 

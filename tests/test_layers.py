@@ -26,7 +26,15 @@ LAYERS = {
         "bundled",
     },
     "edges": {"problems.fetch", "asking.providers", "asking.throttle", "testing.sandbox", "running.log"},
-    "stages": {"problems.prepare", "answers.lenient", "testing", "integrity.trials", "images", "simulate"},
+    "stages": {
+        "problems.prepare",
+        "problems.collect",
+        "answers.lenient",
+        "testing",
+        "integrity.trials",
+        "images",
+        "simulate",
+    },
     "run": {"asking", "running", "export"},
     "top": {"cli", "__main__", ""},
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
     from astra_async.problems.prepare import Prepared
     from astra_async.types import ModelSettings
 
@@ -34,8 +35,7 @@ def dry_run(config: RunConfig) -> int:
     from rich.table import Table
 
     _check_as_a_run_does(config)
-    problems = chosen_problems(config, tell)
-    prepared, failed = asyncio.run(ready_problems(config, problems, tell))
+    prepared, failed = asyncio.run(_ready(config))
     config = resolved_models(config)
     console = open_console()
     table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "time, about")
@@ -55,6 +55,10 @@ def dry_run(config: RunConfig) -> int:
     for error in failed.values():
         console.print(str(error), style="red")
     return 1 if failed else 0
+
+
+async def _ready(config: RunConfig) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
+    return await ready_problems(config, await chosen_problems(config, tell), tell)
 
 
 def _shown_rates(models: Sequence[ModelSettings]) -> str:

@@ -26,7 +26,7 @@ def images() -> None:
 
 
 @images.command()
-@config_options("problems", "projects", "column", "only", "skill", "limit", "image")
+@config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image")
 def build(*, config_file: Path | None, **given: Any) -> int:
     """Make every image that the problems need and that is not there yet; exit 1 if one cannot be made."""
     failed = asyncio.run(_build(data_config(given, config_file)))
@@ -38,7 +38,7 @@ def build(*, config_file: Path | None, **given: Any) -> int:
 async def _build(config: RunConfig) -> dict[str, AstraError]:
     from astra_async.testing.sandbox.engine import Engine
 
-    prepared, unready = await ready_problems(config, chosen_problems(config, tell), tell)
+    prepared, unready = await ready_problems(config, await chosen_problems(config, tell), tell)
     async with await Engine.open() as engine:
         found, unbuilt = await resolve_images(engine, prepared, config.image, tell)
         for line in await _lines(engine, found):

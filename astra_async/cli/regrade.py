@@ -43,6 +43,7 @@ Verdict = tuple[int, int, str | None]
         "problems",
         "projects",
         "column",
+        "skills",
         "only",
         "skill",
         "image",
@@ -77,8 +78,9 @@ def regrade(
 def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None) -> RunConfig:
     recorded = {**run["call"], "only": list(run["problems"])}  # the CSV may hold more than the run
     config = data_config(given, config_file, recorded=recorded)
-    if MASK in (config.projects or ""):
-        raise UsageError(f"{config.projects} was recorded without its secrets: give --projects again")
+    for flag, recorded_as in (("--projects", config.projects or ""), ("--problems", config.problems)):
+        if MASK in recorded_as:
+            raise UsageError(f"{recorded_as} was recorded without its secrets: give {flag} again")
     names = {item.name for item in fields(ModelSettings)}
     models = [
         ModelSettings(**{name: value for name, value in model.items() if name in names})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@config_options("problems", "projects", "column", "only", "skill", "limit", "image", "sandboxes")
+@config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "sandboxes")
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="M", help="Repetitions for flakiness.")
 @json_option("Where the details go", Path("validation.json"))
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
@@ -55,7 +55,7 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
     from astra_async.testing.validation import Fitness, Validator, together
 
-    problems = chosen_problems(config, tell)
+    problems = await chosen_problems(config, tell)
     prepared, failed = await ready_problems(config, problems, tell)
     with TemporaryDirectory(prefix="astra-validate-") as folder:
         async with await DockerSandbox.open(run_id="validate", slots=config.sandboxes) as sandbox:

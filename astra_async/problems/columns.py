@@ -148,7 +148,14 @@ def fold(name: str) -> str:
     return re.sub(r"[\s_.\-\u2010-\u2015]+", "", name).casefold()
 
 
-def match_columns(header: Sequence[str], mapping: Mapping[str, str], name: str) -> Columns:
+def match_columns(
+    header: Sequence[str],
+    mapping: Mapping[str, str],
+    name: str,
+    *,
+    fields: Sequence[str] = tuple(COLUMNS),
+    required: Sequence[str] = REQUIRED,
+) -> Columns:
     """Finds each field's column; `mapping` is field -> column as the user gave it (`--column`).
 
     Raises:
@@ -158,9 +165,10 @@ def match_columns(header: Sequence[str], mapping: Mapping[str, str], name: str) 
     folded = [fold(cell) for cell in header]
     index = _mapped(mapping, header, folded, name)
     warnings = []
-    for field, aliases in ALIASES.items():
+    for field in fields:
         if field in index:
             continue
+        aliases = ALIASES[field]
         fits = [at for alias in aliases for at, cell in enumerate(folded) if cell == alias]
         fits = [at for at in fits if at not in index.values()]
         if fits:
@@ -170,7 +178,7 @@ def match_columns(header: Sequence[str], mapping: Mapping[str, str], name: str) 
             warnings.append(
                 f"columns {named} all fit {field}: the first is used (--column {field}=NAME chooses)"
             )
-    _require(index, header, name)
+    _require(required, index, header, name)
     return Columns(
         index=index,
         headers={field: header[at].strip() for field, at in index.items()},
@@ -208,8 +216,8 @@ def _field(given: str) -> str | None:
     return own.get(folded) or next((field for field, names in ALIASES.items() if folded in names), None)
 
 
-def _require(index: Mapping[str, int], header: Sequence[str], name: str) -> None:
-    missing = [field for field in REQUIRED if field not in index]
+def _require(required: Sequence[str], index: Mapping[str, int], header: Sequence[str], name: str) -> None:
+    missing = [field for field in required if field not in index]
     if missing:
         raise ProblemsError(
             f"{name}, line 1: no column for {', '.join(missing)}; columns found: {_listed(header)}; "

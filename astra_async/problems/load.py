@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,11 @@ class ProblemSet:
 
 
 def load_problems(
-    csv_path: Path, *, projects_root: str | Path | None = None, columns: Mapping[str, str] | None = None
+    csv_path: Path,
+    *,
+    projects_root: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    origin: str = "",
 ) -> ProblemSet:
     """Reads a problems CSV (docs/formats.md).
 
@@ -44,14 +49,18 @@ def load_problems(
         projects_root: what relative `project` and `reference` locations start from: a folder, or a URL
             (`s3://bucket/prefix`, `https://host/path`); the CSV's own folder when None.
         columns: field -> column name, for files whose headers no alias covers.
+        origin: what errors call a file that came from elsewhere. Its rows may name no files of this machine,
+            other than below a `projects_root` that is a folder: they would be sent to models.
 
     Raises:
         ProblemsError: unreadable, or with mistakes. The message is the first mistake with its line and
             column and the number of others, which hang on the exception as notes (`__notes__`).
     """
-    header, rows = read_table(_read(csv_path), str(csv_path))
-    found = match_columns(header, columns or {}, str(csv_path))
-    reader = _Reader(name=str(csv_path), columns=found, root=str(projects_root or csv_path.absolute().parent))
+    name = origin or str(csv_path)
+    header, rows = read_table(_read(csv_path), name)
+    found = match_columns(header, columns or {}, name)
+    root = str(projects_root or csv_path.absolute().parent)
+    reader = _Reader(name=name, columns=found, root=root, is_foreign=bool(origin))
     problems = tuple(problem for row in rows if (problem := reader.problem(row)) is not None)
     reader.finish()
     return ProblemSet(
@@ -92,8 +101,9 @@ def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
 class _Reader:
     """Rows to Problems, collecting the mistakes of the whole file."""
 
-    def __init__(self, *, name: str, columns: Columns, root: str) -> None:
+    def __init__(self, *, name: str, columns: Columns, root: str, is_foreign: bool) -> None:
         self._name = name
+        self._is_foreign = is_foreign
         self._columns = columns
         self._root = root
         self._lines: dict[str, int] = {}  # id -> the line that has it
@@ -164,7 +174,7 @@ class _Reader:
     def _project(self, cell: str) -> str:
         if not cell.strip():
             raise ValueError("the project's location is empty")
-        location = locate(cell, self._root)
+        location = self._located(cell)
         if fold(self._columns.headers["project"]) in _KEY_COLUMNS and _is_lost_key(location):
             raise ValueError(
                 f"{cell.strip()!r} is a key without a bucket; give --projects s3://BUCKET/PREFIX"
@@ -172,7 +182,17 @@ class _Reader:
         return location
 
     def _reference(self, cell: str) -> str:
-        return locate(cell, self._root) if cell.strip() else ""
+        return self._located(cell) if cell.strip() else ""
+
+    def _located(self, cell: str) -> str:
+        location = locate(cell, self._root)
+        if self._is_foreign and "://" not in location:
+            root = os.path.normpath(Path(self._root).absolute())
+            if "://" in self._root or not Path(os.path.normpath(location)).is_relative_to(root):
+                raise ValueError(
+                    f"{cell.strip()[:200]!r} names a file of this machine, which a CSV from elsewhere may not"
+                )
+        return location
 
 
 _KEY_COLUMNS = {"s3key", "projects3key", "s3path", "s3location"}

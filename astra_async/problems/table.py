@@ -32,6 +32,8 @@ def read_table(data: bytes, name: str) -> tuple[tuple[str, ...], tuple[Row, ...]
     if len(data) > MAX_CSV_BYTES:
         raise ProblemsError(f"{name}: larger than {MAX_CSV_BYTES // 1024**2} MiB; split it")
     text = _decode(data, name)
+    if text.lstrip()[:200].lower().startswith(("<!doctype html", "<html")):
+        raise ProblemsError(f"{name} is an HTML page and no CSV: an error, a login or a preview in its place")
     rows = _rows(text, _separator(text), name)
     if not rows:
         raise ProblemsError(f"{name} is empty: a header line and a row for each problem are expected")

@@ -87,7 +87,7 @@ async def open_run(
     """
     if not config.answers_only_from_record:
         wiring.check_models(config)
-    problems = wiring.chosen_problems(config, say)
+    problems = await wiring.chosen_problems(config, say)
     recorded = Recorded(reuse_identical=config.reuse_identical, trials=config.canary != "off")
     directory = await _open_directory(config, recorded)
     try:

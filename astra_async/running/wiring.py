@@ -18,6 +18,7 @@ from astra_async.errors import ConfigError, EngineUnavailable, ImageError, Sandb
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part
+from astra_async.problems.sources import NAMED
 from astra_async.redaction import public_settings, public_url
 from astra_async.running.directory import make_private
 from astra_async.running.fingerprint import Parts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
+    from astra_async.problems.collect import Wanted
     from astra_async.problems.fetch import Store
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
@@ -50,16 +52,29 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "astra_async"
 
 
-def load_problem_set(problems: str, projects: str | None, columns: Mapping[str, str]) -> ProblemSet:
-    """The problems of a CSV, or the bundled ones; what can only be meant for a CSV is refused without one."""
-    if problems == BUNDLED:
+async def load_problem_set(config: RunConfig) -> ProblemSet:
+    """The problems that `--problems` names; what can only be meant for a CSV is refused without one."""
+    from astra_async.problems.collect import load_set
+
+    if config.problems == BUNDLED:
         from astra_async.bundled import bundled_problems_csv
 
-        if projects or columns:
-            meant = "--projects" if projects else "--column"
-            raise ConfigError(f"{meant} is for a CSV of your own: name it with --problems, or leave it out")
+        meant = {"--projects": config.projects, "--column": config.columns, "--skills": config.skills}
+        for flag, value in meant.items():
+            if value:
+                raise ConfigError(
+                    f"{flag} is for a CSV of your own: name it with --problems, or leave it out"
+                )
         return load_problems(bundled_problems_csv())
-    return load_problems(Path(problems), projects_root=projects, columns=columns)
+    async with open_store(config) as store:
+        return await load_set(config.problems, store, wanted(config))
+
+
+def wanted(config: RunConfig) -> Wanted:
+    """How the problems' CSV is read."""
+    from astra_async.problems.collect import Wanted
+
+    return Wanted(projects=config.projects, columns=config.columns, skills=config.skills)
 
 
 def data_config(
@@ -70,9 +85,9 @@ def data_config(
     return load_config(fixed, config_file, recorded=recorded, environ=os.environ)
 
 
-def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tuple[Problem, ...]:
+async def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tuple[Problem, ...]:
     """The problems that this call runs; `say` gets what is odd about the whole set."""
-    found = load_problem_set(config.problems, config.projects, config.columns)
+    found = await load_problem_set(config)
     for warning in found.warnings:
         say(f"warning: {warning}")
     return select(found.problems, only=config.only, skill=config.skill, limit=config.limit)
@@ -82,10 +97,11 @@ def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tuple[Prob
 async def open_store(config: RunConfig) -> AsyncIterator[Store]:
     """Where project files come from."""
     from astra_async.problems.fetch import S3Settings, Store
+    from astra_async.problems.fetch.hub import hub_of
 
     with contextlib.suppress(OSError):  # a cache that cannot be made is told by whoever needs it
         make_private(cache_root())
-    store = Store(cache_root() / "projects", s3=S3Settings(**config.s3))
+    store = Store(cache_root() / "projects", s3=S3Settings(**config.s3), hub=hub_of(os.environ))
     try:
         yield store
     finally:
@@ -204,7 +220,8 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
     """What a regrade takes over, in the shape of a TOML file."""
     problems, projects = config.problems, config.projects
     return {
-        "problems": problems if problems == BUNDLED else str(Path(problems).resolve()),
+        "problems": _recorded_problems(problems),
+        "skills": str(Path(config.skills).resolve()) if config.skills else None,
         "projects": _recorded_root(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
@@ -215,6 +232,20 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
         "s3": public_settings(config.s3),
         "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},
     }
+
+
+def _recorded_problems(problems: str) -> str:
+    """A path as it is from anywhere; a name or an address as it was typed, without what may be secret."""
+    if problems == BUNDLED or not is_elsewhere(problems):
+        return problems if problems == BUNDLED else str(Path(problems).resolve())
+    return public_url(problems) if "://" in problems else problems
+
+
+def is_elsewhere(problems: str) -> bool:
+    """Whether `--problems` names a set on the hub or at a web address."""
+    if Path(problems).exists():
+        return False
+    return problems in NAMED or problems.startswith(("hf:", "https://", "http://"))
 
 
 def _recorded_root(projects: str) -> str:

@@ -41,6 +41,12 @@ class Known:
     last_modified: str = ""
 
 
+def has_sha256(path: Path, sha256: str) -> bool:
+    """Whether a file's bytes have this hash; blocking. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+
+
 class Cache:
     """The cache in one folder; made when the first object comes."""
 
@@ -73,15 +79,11 @@ class Cache:
 
     def is_intact(self, sha256: str) -> bool:
         """Whether the object's bytes have their hash; a damaged one is removed. Blocking."""
-        digest = hashlib.sha256()
         try:
-            with self.path(sha256).open("rb") as file:
-                while chunk := file.read(_CHUNK_BYTES):
-                    digest.update(chunk)
+            if has_sha256(self.path(sha256), sha256):
+                return True
         except OSError:
             return False
-        if digest.hexdigest() == sha256:
-            return True
         with suppress(OSError):
             self.path(sha256).unlink()
         return False

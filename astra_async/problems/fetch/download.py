@@ -8,6 +8,7 @@ import aiohttp
 
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import Known
+from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
 from astra_async.problems.fetch.pace import Pace
 from astra_async.problems.fetch.retrying import Passing
@@ -72,6 +73,9 @@ def _check(response: aiohttp.ClientResponse, url: str) -> None:
     where, said = shown(url), f"the server answers {response.status}"
     if response.status in _PASSING:
         raise Passing(said, where=where, hint_s=_hint(response.headers.get("Retry-After", "")))
+    told = refusal(response.status, response.headers)
+    if told:
+        raise SourceError(f"{said}: {told}", where=where)
     if response.status in (401, 403):
         raise Refused(
             f"{said}: access is refused; check credentials, or sign the address anew if it expired",

@@ -22,6 +22,7 @@ _S3_HOST = re.compile(
     r"(?:(?P<bucket>[a-z0-9][a-z0-9.-]{1,62})\.)?s3(?:[.-](?:dualstack\.)?(?P<region>[a-z]{2,}-[a-z0-9-]+))?"
     r"\.amazonaws\.com(?:\.cn)?"
 )
+_PIN = re.compile(r"#sha256=([0-9a-f]{64})$")
 # Queries that carry a signature, of version 4 and of version 2; never shown, never part of a cache key.
 _SIGNATURES = ("x-amz-", "signature", "awsaccesskeyid", "expires", "key-pair-id", "policy")
 
@@ -65,6 +66,17 @@ def parse_location(text: str) -> Location:
     if text.startswith(("https://", "http://")):
         return _from_web(text)
     return LocalPath(path=text)
+
+
+def split_pin(location: str) -> tuple[str, str]:
+    """A location and the sha256 that its content has to have, or '': `LOCATION#sha256=HEX`."""
+    found = _PIN.search(location)
+    return (location[: found.start()], found[1]) if found else (location, "")
+
+
+def pinned_to(location: str, sha256: str) -> str:
+    """The location with the sha256 that its content has to have."""
+    return f"{location}#sha256={sha256}"
 
 
 def shown(location: str) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_archive
-from astra_async.problems.fetch.cache import Cache, Known
+from astra_async.problems.fetch.cache import Cache, Known, has_sha256
 from astra_async.problems.fetch.download import Refused, download
 from astra_async.problems.fetch.folder import read_folder
+from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     LocalPath,
     S3Object,
@@ -20,6 +21,7 @@ from astra_async.problems.fetch.locations import (
     cache_key,
     parse_location,
     shown,
+    split_pin,
 )
 from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.reference import solution_in_json, solution_of
@@ -49,12 +51,14 @@ class Store:
         cache: Path,
         *,
         s3: S3Settings | None = None,
+        hub: Hub | None = None,
         session: aiohttp.ClientSession | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`session` stays the caller's; without it one is made that honours HTTPS_PROXY and its like."""
         self._cache = Cache(cache)
         self._settings = s3 or S3Settings()
+        self.hub = hub or Hub()
         self._objects = ObjectStore(self._settings)
         self._session = session
         self._own_session: aiohttp.ClientSession | None = None
@@ -78,6 +82,13 @@ class Store:
             ArchiveError: it is broken, hostile, too large or of another form.
         """
         return await self._once("reference", location, self._reference)
+
+    async def fetch(self, location: str) -> tuple[Path, tuple[str, ...]]:
+        """The file at a web or S3 location as it is, in the cache, and warnings; it is not looked into.
+
+        Raises SourceError, or ArchiveError when it is too large.
+        """
+        return await self._once("file", location, self._local)
 
     async def close(self) -> None:
         """Ends what is still loading and closes all connections of its own."""
@@ -126,6 +137,17 @@ class Store:
 
     async def _local(self, location: str) -> tuple[Path, tuple[str, ...]]:
         """Where the folder or the archive lies on this machine, fetched if it lay elsewhere."""
+        location, pinned = split_pin(location)
+        path, warnings = await self._unpinned(location)
+        if pinned and not await asyncio.to_thread(has_sha256, path, pinned):
+            raise ArchiveError(
+                f"its content is not the one that was pinned (sha256 {pinned[:12]}...): `astra fetch` again"
+                " tells whether it was damaged here or changed there",
+                where=shown(location),
+            )
+        return path, warnings
+
+    async def _unpinned(self, location: str) -> tuple[Path, tuple[str, ...]]:
         where = parse_location(location)
         if isinstance(where, LocalPath):
             return Path(where.path), ()
@@ -134,6 +156,12 @@ class Store:
         if known is not None and not await asyncio.to_thread(self._cache.is_intact, known.sha256):
             known = None
         warnings: tuple[str, ...] = ()
+        if self.hub.offline and isinstance(where, WebAddress) and self.hub.is_at(where.url):
+            if known is None:
+                raise SourceError(
+                    "HF_HUB_OFFLINE is set and no copy is here; unset it", where=shown(location)
+                )
+            return self._cache.path(known.sha256), ()
         try:
             found = await retried(lambda: fetch(known), sleep=self._sleep)
             self._cache.remember(key, found)
@@ -178,7 +206,7 @@ class Store:
         if self._own_session is None:
             import aiohttp
 
-            self._own_session = aiohttp.ClientSession(trust_env=True)
+            self._own_session = aiohttp.ClientSession(trust_env=True, middlewares=(self.hub.middleware(),))
         return self._own_session
 
 
