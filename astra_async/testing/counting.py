@@ -35,10 +35,9 @@ def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
     wanted = Counter(clean_name(test.name) for test in expected)
     claimed = _claims(report.cases, wanted)
     counted = {name: _worst(claimed[name], report.cases)[:count] for name, count in wanted.items()}
-    outcomes = {name: (report.cases[at].outcome for at in places) for name, places in counted.items()}
+    outcomes = {name: iter(places) for name, places in counted.items()}
     tests = tuple(
-        NamedOutcome(name=test.name, outcome=next(outcomes[clean_name(test.name)], "missing"))
-        for test in expected
+        _outcome(test, report.cases, next(outcomes[clean_name(test.name)], None)) for test in expected
     )
     used = {at for places in counted.values() for at in places}
     extra = (case for at, case in enumerate(report.cases) if at not in used)
@@ -82,6 +81,12 @@ def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None
         f"none of the {len(expected)} expected tests was reported; "
         f"expected: {_listed([test.name for test in expected])}; reported: {_listed(reported)}"
     )
+
+
+def _outcome(test: ExpectedTest, cases: Sequence[TestCase], at: int | None) -> NamedOutcome:
+    if at is None:
+        return NamedOutcome(name=test.name, outcome="missing")
+    return NamedOutcome(name=test.name, outcome=cases[at].outcome, message=cases[at].message)
 
 
 def _claims(cases: Sequence[TestCase], wanted: Mapping[str, int]) -> Mapping[str, list[int]]:

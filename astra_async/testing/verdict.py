@@ -91,7 +91,7 @@ def none_passed(verdict: Verdict) -> Verdict:
         verdict,
         passed=0,
         tests=tuple(
-            NamedOutcome(name=test.name, outcome="missing" if test.outcome == "passed" else test.outcome)
+            NamedOutcome(name=test.name, outcome="missing") if test.outcome == "passed" else test
             for test in verdict.tests
         ),
     )

@@ -73,7 +73,7 @@ def test_mocha_junit_reporter() -> None:
         ("should return 404", "recipes_api should return 404", "failed"),
         ("should be done later", "recipes_api should be done later", "skipped"),
     ]
-    assert read(MOCHA_JUNIT).cases[1].message == "expected 200 to equal 404"
+    assert read(MOCHA_JUNIT).cases[1].message.startswith("AssertionError: expected 200 to equal 404\n    at ")
 
 
 def test_a_failed_mocha_hook_is_a_problem() -> None:
@@ -154,7 +154,7 @@ def test_dotnet_xunit() -> None:
         ("Api.Tests.ItemsTests", "Adds(a: 1, b: 2)", "failed"),
         ("Api.Tests.ItemsTests", "Later", "skipped"),
     ]
-    assert read(DOTNET_XUNIT).cases[1].message == "Assert.Equal() Failure"
+    assert read(DOTNET_XUNIT).cases[1].message == "Assert.Equal() Failure\nat X"
 
 
 def test_boost() -> None:
@@ -310,3 +310,71 @@ def test_cases_that_say_that_they_did_not_run_are_skipped(attribute: str) -> Non
 def test_an_error_of_a_suite_is_a_problem() -> None:
     report = read('<testsuite name="S"><error message="no setup"/><testcase name="a"/></testsuite>')
     assert report.problems == ("report: suite S: no setup",)
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        (
+            JEST_JUNIT,
+            "Error: expect(received).toBe(expected)\n    at Object.<anonymous> (src/App.test.js:12:5)",
+        ),
+        (KARMA_JUNIT, "Expected null to be truthy."),
+        (MOCHA_XUNIT, "expected 3 to equal 2\nAssertionError [ERR_ASSERTION]"),
+        (PYTEST, "assert 404 == 200\n +  where 404 = <Response>.status_code\ndef test_list(client):\n>"),
+        (RSPEC, "expected: 201\n     got: 404\nFailure/Error: expect(response.status).to eq 201"),
+        (SUREFIRE, "Status expected:<200> but was:<404>\njava.lang.AssertionError: x"),
+        (XMLRUNNER, "AssertionError: 2 != 1"),
+        (TAPE, "operator: equal\nexpected: 2\nactual:   1\nstack: |-\n  Error: should be strictly equal"),
+        (MINITEST_TAP, "Expected: 200\n  Actual: 404"),
+        (NODE_TEST_TAP, "error: 'boom'"),
+    ],
+)
+def test_the_message_of_the_first_failed_test_tells_its_cause(report: str, message: str) -> None:
+    failed = next(case for case in read(report).cases if case.outcome in ("failed", "error"))
+    assert failed.message.startswith(message)
+    assert not [case for case in read(report).cases if case.outcome == "passed" and case.message]
+
+
+def test_a_title_behind_a_points_details_is_not_its_message() -> None:
+    report = (
+        "TAP version 13\nnot ok 1 sums\n  ---\n  error: off by one\n  ...\n# products\nok 2 products\n1..2"
+    )
+    assert read(report).cases[0].message == "error: off by one"
+
+
+def test_comments_behind_a_point_are_its_message() -> None:
+    report = (
+        "1..2\nnot ok 1 - sums\n#   Failed test 'sums'\n#          got: '1'\n#     expected: '2'\nok 2 - x\n"
+    )
+    assert read(report).cases[0].message == "Failed test 'sums'\n       got: '1'\n  expected: '2'"
+
+
+def test_an_expected_test_keeps_its_message() -> None:
+    (test,) = grade(read(XMLRUNNER), [ExpectedTest(name="test_filter")]).tests
+    assert (test.outcome, test.message) == ("failed", "AssertionError: 2 != 1")
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        "&#xFFFD;[31m{}&#xFFFD;[39m",  # as reporters write what XML forbids
+        "\x1b[1;38;5;9m{}\x1b[0m",
+        "\x1b]0;owned\x07{}",
+        "\x1b]8;;http://evil\x1b\\{}\x1b]8;;\x1b\\",
+        "\x9b31m{}\x9d0;owned\x9c",
+        "\x1b[2J\x1b[1;1H{}\x1b[?25l\x1bM",
+        "{}\x1b",
+    ],
+)
+def test_a_message_holds_no_terminal_code(codes: str) -> None:
+    message = codes.format("expected 1")
+    failure = f'<failure message="{message}"> at {message}</failure>'
+    report = f'<testsuite><testcase name="a">{failure}</testcase></testsuite>'
+    (case,) = read(report).cases
+    assert case.message == "at expected 1"
+
+
+def test_a_long_message_is_cut_and_shows_it() -> None:
+    report = f'<testsuite><testcase name="a"><failure>{"x" * 10_000_000}</failure></testcase></testsuite>'
+    assert read(report).cases[0].message == "x" * 499 + "\u2026"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from textwrap import dedent
 
 MAX_NAME = 1_000  # characters of a test's or class's name that are kept and compared
-MAX_MESSAGE = 500
+MAX_MESSAGE = 500  # characters of what a report says of a test that are kept
+MAX_TOLD = 16_000  # characters that are read for it
 
 
 class UnreadableReport(ValueError):  # noqa: N818 - names what was seen
@@ -18,8 +20,15 @@ _HARMLESS = re.compile(
     r"utf-?(?:8|16)(?:[-_]?[lb]e)?|(?:us-)?ascii|iso[-_]?8859[-_]\d\d?|latin-?1|(?:windows-|cp)125\d"
 )
 _DECLARED = re.compile(rb"""<\?xml[^>]{0,100}?encoding\s?=\s?["']([A-Za-z0-9._-]{1,40})["']""")
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[()][0-9A-B]|\x1b[=>]")
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Control sequences (ECMA-48), texts for the terminal itself (its title), character sets, two-byte codes.
+# A code that was cut off takes no markup with it, so that a report stays readable.
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-;=>?]*[ !$]?[@-~]"
+    r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[()*+][0-9A-Z]|\x1b[=>78cDEHMNOZ]"
+)
+_COLOUR_LEFT = re.compile(r"\ufffd\[[0-9;:]{0,30}m")  # of a reporter that replaces characters XML forbids
+_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def decoded(data: bytes) -> tuple[str, list[str]]:
@@ -48,8 +57,24 @@ def _declaration(data: bytes) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text without terminal escapes and without characters that XML 1.0 forbids."""
+    """The text without terminal codes, control characters and what else XML 1.0 forbids."""
     return _ILLEGAL.sub("", _ANSI.sub("", text))
+
+
+def message_of(headline: str, details: str = "") -> str:
+    """What a report says of a test, its cause first: at most MAX_MESSAGE characters, without terminal codes.
+
+    Reporters give the error's message, its details (a source, a trace), or both; where the details repeat the
+    message they are taken from that line on.
+    """
+    head, more = (_readable(each) for each in (headline, details))
+    first = head.partition("\n")[0].rstrip()
+    at = more.find(first)
+    is_repeated = bool(first) and at >= 0
+    text = more[more.rfind("\n", 0, at) + 1 :] if is_repeated else f"{head}\n{more}"
+    lines = (line.rstrip() for line in text.strip().splitlines())
+    text = "\n".join(line for line in lines if line)
+    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "\u2026"
 
 
 def clean_name(text: str) -> str:
@@ -63,3 +88,8 @@ def one_line(text: str, length: int) -> str:
     """The text on one printable line of at most `length` characters."""
     line = " ".join(without_controls(text[: 4 * length]).split())
     return line if len(line) <= length else line[: length - 3] + "..."
+
+
+def _readable(text: str) -> str:
+    plain = _COLOUR_LEFT.sub("", without_controls(text[:MAX_TOLD]))
+    return dedent(plain.strip("\r\n")).strip()

@@ -26,7 +26,7 @@ def is_suite_failure(case: TestCase) -> bool:
     return (
         is_hook_name(case.name)
         or _JEST_SUITE in (case.name, case.classname)
-        or case.message == "collection failure"  # pytest: the module could not be imported
+        or case.message.partition("\n")[0] == "collection failure"  # pytest: the module could not be imported
         or case.classname.endswith(("unittest.loader._FailedTest", "unittest.suite._ErrorHolder"))
         or _UNITTEST_FIXTURE.match(case.name) is not None
         or case.name in _JUNIT_CLASS

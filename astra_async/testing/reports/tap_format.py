@@ -11,9 +11,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from astra_async.testing.reports.report_text import UnreadableReport, clean_name, one_line, without_controls
+from astra_async.testing.reports.report_text import (
+    UnreadableReport,
+    clean_name,
+    message_of,
+    one_line,
+    without_controls,
+)
 from astra_async.types import Outcome, TestCase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 MAX_CASES = 100_000
 MAX_INDENT = 64  # 16 levels of subtests
@@ -24,6 +34,8 @@ _PLAN = re.compile(r"1\.\.([0-9]{1,9})(?=[ \t]|$)[ \t]*(#.*)?")
 _VERSION = re.compile(r"TAP version [0-9]{1,3}[ \t]*")
 _DIRECTIVE = re.compile(r"(?<!\\)#[ \t]*(skip|todo)(?:ped)?(?![a-z])(.*)", re.IGNORECASE)
 _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
+_MAX_TOLD_LINES = 200
+_NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")
 _SUBTEST = re.compile(r"# Subtest: (.*)")
 _SIGN = re.compile(
     r"^[ \t]*(?:TAP version [0-9]|1\.\.[0-9]+(?:[ \t]|$)|(?:not )?ok [0-9]+(?:[ \t\r]|$))", re.MULTILINE
@@ -43,28 +55,38 @@ def read_tap(text: str) -> tuple[list[TestCase], list[str]]:
         UnreadableReport: more cases than any project has.
     """
     stream = _Stream()
-    for line in _without_diagnostics(without_controls(text)):
-        stream.take(line)
+    for line, told in _with_diagnostics(without_controls(text)):
+        stream.take(line, told)
     return stream.finished()
 
 
-def _without_diagnostics(text: str) -> list[str]:
-    """Lines outside YAML blocks: a block may quote whole TAP streams.
+def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Lines outside YAML blocks, each with the comments or the block that follow it.
 
-    A block that is never closed ends where the indentation falls below its own.
+    A block may quote whole TAP streams. One that is never closed ends where the indentation falls below its
+    own. A comment behind a block is the next test's title.
     """
-    lines = []
+    line, told = "", list[str]()
     block: int | None = None
-    for line in text.splitlines():
-        inner = line.strip()
-        indent = len(line) - len(line.lstrip())
+    had_block = False
+    for each in text.splitlines():
+        inner = each.strip()
+        indent = len(each) - len(each.lstrip())
         if block is not None and (not inner or indent >= block):
-            block = None if inner == "..." and indent == block else block
+            if inner == "..." and indent == block:
+                block = None
+            elif len(told) < _MAX_TOLD_LINES:
+                told.append(each[block:])
             continue
         block = indent if inner == "---" and indent else None
-        if block is None:
-            lines.append(line)
-    return lines
+        if block is not None:
+            had_block = True
+        elif not inner.startswith("#") or _SUBTEST.fullmatch(inner):
+            yield line, told
+            line, told, had_block = each, [], False
+        elif not had_block and len(told) < _MAX_TOLD_LINES:
+            told.append(inner[1:])
+    yield line, told
 
 
 @dataclass(slots=True)
@@ -86,8 +108,8 @@ class _Stream:
         self._planned: int | None = None
         self._count = 0
 
-    def take(self, line: str) -> None:
-        """Reads one line; what is no TAP is somebody's output and is passed over."""
+    def take(self, line: str, told: Sequence[str]) -> None:
+        """Reads one line and what follows it; what is no TAP is somebody's output and is passed over."""
         inner = line.strip()
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
         if indent > MAX_INDENT:
@@ -95,7 +117,7 @@ class _Stream:
         if inner.startswith(("ok", "not ok")):
             found = _POINT.fullmatch(inner) or _UNNUMBERED.fullmatch(inner)
             if found:
-                self._point(indent, found)
+                self._point(indent, found, told)
         elif inner.startswith("1..") and indent == 0 and (found := _PLAN.fullmatch(inner)):
             self._planned = int(found[1])
         elif inner.startswith("Bail out!"):
@@ -115,7 +137,7 @@ class _Stream:
             orphans += [_under(" ".join(above), case) for case in level.cases]
         return top.cases + orphans, self._problems
 
-    def _point(self, indent: int, found: re.Match[str]) -> None:
+    def _point(self, indent: int, found: re.Match[str], told: Sequence[str]) -> None:
         self._count += 1
         if self._count > MAX_CASES:
             raise UnreadableReport(f"more than {MAX_CASES:,} test points")
@@ -126,7 +148,7 @@ class _Stream:
             self._levels.append(_Level(indent))
         level = self._levels[-1]
         level.points += 1
-        case = _case(found, level.points)
+        case = _case(found, level.points, told)
         level.cases += [_under(case.name, each) for each in inner]
         if not inner or (case.outcome == "failed" and all(each.outcome == "passed" for each in inner)):
             level.cases.append(case)
@@ -136,7 +158,7 @@ def _under(title: str, case: TestCase) -> TestCase:
     return replace(case, classname=clean_name(f"{title} {case.classname}")) if title else case
 
 
-def _case(found: re.Match[str], place: int) -> TestCase:
+def _case(found: re.Match[str], place: int, told: Sequence[str]) -> TestCase:
     text = found[3]
     directive = _DIRECTIVE.search(text)
     if directive:
@@ -145,11 +167,17 @@ def _case(found: re.Match[str], place: int) -> TestCase:
     if timing and timing.end() == len(text.rstrip()):
         text = text[: timing.start()]
     name = clean_name(text.replace("\\#", "#").replace("\\\\", "\\"))
+    outcome = _outcome(found[1], directive[1].lower() if directive else "")
     return TestCase(
         name=name or f"test {found[2] or place}",
-        outcome=_outcome(found[1], directive[1].lower() if directive else ""),
-        message=one_line(directive[2], 200) if directive else "",
+        outcome=outcome,
+        message="" if outcome == "passed" else message_of(directive[2] if directive else "", _cause(told)),
     )
+
+
+def _cause(told: Sequence[str]) -> str:
+    """A point's diagnostics without what says nothing of the cause."""
+    return "\n".join(line for line in told if not _NO_CAUSE.match(line))
 
 
 def _outcome(verdict: str, directive: str) -> Outcome:

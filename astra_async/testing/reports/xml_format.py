@@ -12,9 +12,10 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.testing.reports.report_text import (
-    MAX_MESSAGE,
+    MAX_TOLD,
     UnreadableReport,
     clean_name,
+    message_of,
     one_line,
     without_controls,
 )
@@ -203,28 +204,30 @@ class _OpenCase:
         self._attributes = dict(attributes)
         self._kind = kind
         self._outcome = _attribute_outcome(attributes, kind)
-        self._message = ""
+        self._message = self._details = ""
         self._texts: list[str] | None = None  # of the child that decides, while it is open
+        self._room = MAX_TOLD  # characters of them that are kept
 
     def child(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         if self._kind == "xunit":
             self._settle()
-            self._texts = [] if name == "message" and not self._message else None
+            self._texts = [] if name in ("message", "stack-trace") else None
         elif depth == self.depth + 1:
             self._settle()
             outcome = _CHILDREN.get(name)
             if outcome is not None and _GRAVITY[outcome] > _GRAVITY[self._outcome]:
                 self._outcome = outcome
-                self._message = attributes.get("message", "")
-                self._texts = [] if not self._message else None
+                self._message, self._details, self._room = attributes.get("message", ""), "", MAX_TOLD
+                self._texts = []
 
     def text(self, text: str) -> None:
-        if self._texts is not None and len(self._texts) < MAX_MESSAGE:
-            self._texts.append(text[:MAX_MESSAGE])
+        if self._texts is not None and self._room > 0:
+            self._texts.append(text[: self._room])
+            self._room -= len(text)
 
     def _settle(self) -> None:
         if self._texts is not None:
-            self._message = "".join(self._texts).strip()
+            self._details += "".join(self._texts) + "\n"
             self._texts = None
 
     def finished(self) -> TestCase:
@@ -239,7 +242,7 @@ class _OpenCase:
             outcome=self._outcome,
             classname=clean_name(classname) if name else "",
             file=clean_name(self._attributes.get("file", self._attributes.get("filepath", ""))),
-            message=without_controls(self._message[:MAX_MESSAGE]),
+            message=message_of(self._message, self._details) if self._outcome != "passed" else "",
         )
 
 
