@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from astra_async.overlay.merged_files import merged_environment, merged_package_json
 from astra_async.overlay.paths import above, anchored, split
@@ -16,8 +16,8 @@ from astra_async.types import Dropped, Integrated, Unusable
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from astra_async.overlay.policy import PathPolicy
-    from astra_async.types import Project, Solution
+    from astra_async.problems.patterns import PathPatterns
+    from astra_async.types import Project, ProjectFile, Solution
 
 _MAX_FILES = 1000
 _MAX_FILE_CHARACTERS = 4_000_000
@@ -29,7 +29,32 @@ _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,300})[\"'`]")
 _WILDCARD = re.compile(r"[*?]+|\[[^\]]*\]?")
 
 
-def integrate(project: Project, solution: Solution, policy: PathPolicy) -> Integrated | Unusable:
+class ChangePolicy(Protocol):
+    """What decides over an answer's files: the rules (`PathPolicy`), or the record of what they decided."""
+
+    @property
+    def files(self) -> Mapping[str, ProjectFile]:
+        """The pristine files by path."""
+
+    @property
+    def tests(self) -> frozenset[str]:
+        """Pristine test files."""
+
+    @property
+    def reports(self) -> PathPatterns:
+        """Where the test report is written."""
+
+    def refusal(self, path: str, text: str = "") -> str | None:
+        """Why a path may not be given this text, or None."""
+
+    def is_merged(self, path: str) -> bool:
+        """Whether only the dependencies of this package.json may change."""
+
+    def is_environment(self, path: str) -> bool:
+        """Whether this is a .env file, whose variables decide."""
+
+
+def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Integrated | Unusable:
     """Apply what the policy allows; `path_violation` when nothing that was given may be applied.
 
     Contents are written as the answer has them, line ends included, in UTF-8 (lone surrogates as U+FFFD).
@@ -52,7 +77,7 @@ class _Overlay:
     """The changes of one answer while they are gathered."""
 
     project: Project
-    policy: PathPolicy
+    policy: ChangePolicy
     changed: dict[str, bytes] = field(default_factory=dict)
     unchanged: int = 0
     dropped: list[Dropped] = field(default_factory=list)

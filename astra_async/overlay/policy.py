@@ -96,6 +96,11 @@ _READ_BY_COMMANDS = frozenset(
 _READABLE_BYTES = 400_000  # of a pristine file that is searched for test cases
 
 
+def is_environment_file(path: str) -> bool:
+    """Whether a path is a .env file or one of its kind (`.env.local`)."""
+    return _ENVIRONMENT_FILE.fullmatch(path) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathPolicy:
     """The rules for one problem's project; `refusal` answers for one path.
@@ -142,7 +147,7 @@ class PathPolicy:
 
     def is_environment(self, path: str) -> bool:
         """Whether the path is a .env file, whose variables decide."""
-        return _ENVIRONMENT_FILE.fullmatch(path) is not None
+        return is_environment_file(path)
 
     def _problem_refusal(self, path: str) -> str | None:
         if path.lower() in {"hackerrank.yml", "hackerrank.yaml"}:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import base64
 import gzip
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
+
+from astra_async.types.records import Flaw, read_head, read_key, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
+    from astra_async.types import SampleKey
 
 BUDGET_BYTES = 20_000_000  # of base64 text in the page
 _GUESSED_RATIO = 4  # raw text to base64 of its gzip, to choose before anything is read
@@ -173,38 +177,24 @@ def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[tuple[int
     }
 
 
-def _texts(
-    run: Run, wanted: set[tuple[str, str, str, int]]
-) -> Iterator[tuple[tuple[str, str, str, int], str]]:
+def _texts(run: Run, wanted: set[tuple[str, str, str, int]]) -> Iterator[tuple[SampleKey, str]]:
     path = run.directory / "completions.jsonl"
     if not path.exists():
         return
-    missing = set(wanted)
+    missing: set[tuple[str, str, str, int]] = set(wanted)
     with path.open("rb", buffering=1 << 20) as stream:
         for line in stream:
             key = _key(line)
             if key in missing:
                 missing.discard(key)
-                yield key, str(_loaded(line).get("text", ""))
+                with suppress(Flaw):
+                    yield key, str(read_record(line).get("text", ""))
             if not missing:
                 return
 
 
-def _key(line: bytes) -> tuple[str, str, str, int] | None:
-    """A line's key; where the answer follows the key, as it is written, only the key is parsed."""
-    end = line.find(b',"text":')
-    record = _loaded(line[:end] + b"}") if end > 0 else {}
-    if "sample" not in record:
-        record = _loaded(line)
+def _key(line: bytes) -> SampleKey | None:
     try:
-        return record["model"], record["format"], record["problem_id"], record["sample"]
-    except KeyError:
+        return read_key(read_head(line, b"text"))
+    except Flaw:
         return None
-
-
-def _loaded(line: bytes) -> dict[str, Any]:
-    try:
-        record = orjson.loads(line)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}

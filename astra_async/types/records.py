@@ -93,6 +93,23 @@ def read_key(record: Mapping[str, Any]) -> SampleKey:
     return SampleKey(model, fmt, problem_id, sample)
 
 
+def read_head(line: bytes, before: bytes) -> dict[str, Any]:
+    """The fields of a line that stand before one of its fields, so that a long text is not parsed.
+
+    The whole record where that field is not there, or no key stands before it. Raises Flaw.
+    """
+    # Invariant: within a JSON text every quote is escaped, so that `,"name":` is never part of one.
+    end = line.find(b',"%b":' % before)
+    if end > 0:
+        try:
+            record = read_record(line[:end] + b"}")
+        except Flaw:
+            return read_record(line)
+        if "sample" in record:
+            return record
+    return read_record(line)
+
+
 def check_schema(record: Mapping[str, Any], where: str) -> None:
     """Refuse what another version wrote in another way. Raises ConflictError."""
     if record.get("schema") != SCHEMA:

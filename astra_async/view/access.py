@@ -1,0 +1,103 @@
+"""Who may ask: the checks before every answer, and the headers on every answer.
+
+Without a token only loopback is served, and only under a loopback name: a page of another site that lets its
+own name lead here (DNS rebinding) sends that name as Host. With a token the cookie decides, which browsers
+keep for one host and send to no request that another site began (SameSite=Strict).
+"""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Access:
+    """The rules for one server.
+
+    Args:
+        token: what opens the server from elsewhere; None: loopback only, without one.
+    """
+
+    def __init__(self, token: str | None) -> None:
+        self._token = token
+
+    def refusal(self, request: web.Request) -> str | None:
+        """Why a request is not served, in one line; None if it is."""
+        host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
+        if self._token is None and not is_loopback(_name(host)):
+            return f"the name {host!r} is not this machine's own; use 127.0.0.1 or localhost"
+        if origin is not None and origin != f"{request.scheme}://{host}":
+            return f"a page of {origin} may not ask here"
+        if request.headers.get("Sec-Fetch-Site", "none") == "cross-site" and request.path != "/":
+            return "another site may not ask here"
+        if self._token is not None and not (self.is_introduced(request) or self._has_cookie(request)):
+            return "open the address with ?token=... that `astra view` printed"
+        return None
+
+    def is_introduced(self, request: web.Request) -> bool:
+        """Whether the token comes in the address."""
+        return self._is_token(request.query.get("token", ""))
+
+    def admit(self, request: web.Request) -> web.Response:
+        """The cookie for a page that came with the token, and the address without it."""
+        response = web.Response(status=303, headers={"Location": request.path})
+        response.set_cookie(
+            _cookie(request), self._token or "", httponly=True, samesite="Strict", path="/", max_age=None
+        )
+        return response
+
+    def _has_cookie(self, request: web.Request) -> bool:
+        return self._is_token(request.cookies.get(_cookie(request), ""))
+
+    def _is_token(self, given: str) -> bool:
+        return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
+
+
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """A signal of the application: every answer carries these, errors too."""
+    response.headers.update(_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.pop("Server", None)
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host's name or address can only mean this machine."""
+    if name.lower() in {"localhost", "localhost."}:
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without port and brackets; empty for a malformed one."""
+    try:
+        return urlsplit(f"//{host}").hostname or "" if "@" not in host and "/" not in host else ""
+    except ValueError:
+        return ""
+
+
+def _cookie(request: web.Request) -> str:
+    """Cookies are shared between the ports of a host: each server has a name of its own."""
+    return f"astra_view_{urlsplit(f'//{request.host}').port or 80}"

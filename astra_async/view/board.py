@@ -1,0 +1,243 @@
+"""Several run directories as one grid: a row for each model of each directory, problems, samples.
+
+Samples are bytes here, one for each, in the order (model, problem, sample); texts never travel in lists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from astra_async.report.packing import STATUSES
+from astra_async.types import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from astra_async.report.settings import ProblemInfo
+    from astra_async.types import Format
+    from astra_async.view.following import Following, Logs, State
+
+    Bytes = NDArray[np.uint8]
+
+MISSING, NO_SOLUTION, NONE_PASSED, PART, ALL_PASSED, UNDER_WAY, NOT_PLANNED = 0, 1, 2, 3, 253, 254, 255
+_PARTS = 249  # a share p/T becomes PART + floor(249 p/T)
+_MOST_KINDS = 32
+FAILURE_NAMES: tuple[Failure, ...] = get_args(Failure)
+_NO_SOLUTION_STATUS = STATUSES.index("no_solution")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model under one format in one directory: `run` and `pair` are places there."""
+
+    name: str
+    format: Format
+    label: str
+    run: int
+    pair: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """What the numbers of a grid stand for, as long as no plan changes.
+
+    Attributes:
+        columns: for each run, the numbers here of its problems; empty without a readable run.json.
+        samples: the largest k of the runs.
+    """
+
+    models: tuple[Model, ...]
+    problems: tuple[ProblemInfo, ...]
+    columns: tuple[NDArray[np.int64], ...]
+    samples: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Models, problems, samples."""
+        return len(self.models), len(self.problems), self.samples
+
+
+class Board:
+    """The grid over run directories that are followed, computed again when something has changed."""
+
+    def __init__(self, runs: Sequence[Following]) -> None:
+        self.runs = tuple(runs)
+        self._grid: tuple[tuple[int, ...], Grid] | None = None
+        self._cells: tuple[int, Bytes] | None = None
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return sum(run.version for run in self.runs)
+
+    @property
+    def plan(self) -> tuple[int, ...]:
+        """Another one when ids may mean something else."""
+        return tuple(run.plan for run in self.runs)
+
+    @property
+    def state(self) -> State:
+        """Running if any is, finished if all are."""
+        states = {run.state for run in self.runs}
+        if "running" in states:
+            return "running"
+        return next(iter(states)) if len(states) == 1 else "unknown" if "unknown" in states else "stopped"
+
+    @property
+    def grid(self) -> Grid:
+        """What ids mean at present."""
+        if self._grid is None or self._grid[0] != self.plan:
+            self._grid = self.plan, _grid_of(self.runs)
+        return self._grid[1]
+
+    def cells(self) -> Bytes:
+        """One byte for each sample, by model, problem, sample."""
+        version = self.version
+        if self._cells is None or self._cells[0] != version:
+            self._cells = version, self._filled(NOT_PLANNED, np.uint8, _cells_of).reshape(-1)
+        return self._cells[1]
+
+    def column(self, name: str) -> bytes | None:
+        """One column of COLUMNS for all samples, little-endian; None for a name that is none."""
+        if name not in COLUMNS:
+            return None
+        kind, absent, values = COLUMNS[name]
+        return self._filled(absent, kind, lambda logs: values(self, logs)).astype(f"<{kind}").tobytes()
+
+    def names(self, field: str) -> list[str]:
+        """Names of repairs or suspicions that occur, in the order in which they were met."""
+        found: dict[str, None] = {}
+        for run in self.runs:
+            if run.logs is not None:
+                columns = run.logs.columns
+                texts = list(columns.texts)
+                for number in np.unique(columns.places[field]):
+                    found.update(dict.fromkeys(filter(None, texts[number].split(";"))))
+        return list(found)
+
+    def totals(self) -> list[int | None]:
+        """T of each problem, from its results; None while there are none."""
+        found = np.zeros(len(self.grid.problems), dtype=np.int64)
+        for run, columns in zip(self.runs, self.grid.columns, strict=True):
+            if run.logs is not None and len(columns):
+                here = run.logs.columns.places["total"].max(axis=(0, 2), initial=0)
+                found[columns] = np.maximum(found[columns], here)
+        return [int(total) or None for total in found]
+
+    def flat(self, model: int, problem: int, sample: int) -> int | None:
+        """The sample's number within its run's logs; None if it is not planned there."""
+        grid = self.grid
+        logs = self.runs[grid.models[model].run].logs
+        here = np.flatnonzero(grid.columns[grid.models[model].run] == problem)
+        if logs is None or not len(here) or sample >= logs.columns.samples:
+            return None
+        row = grid.models[model].pair * len(logs.columns.problems) + int(here[0])
+        return row * logs.columns.samples + sample
+
+    def _filled(self, absent: float, kind: Any, values: Callable[[Logs], NDArray[Any]]) -> NDArray[Any]:
+        """An array over the grid, from one over each run's pairs, problems and samples."""
+        grid = self.grid
+        filled = np.full(grid.shape, absent, dtype=kind)
+        for number, run in enumerate(self.runs):
+            if run.logs is None:
+                continue
+            rows = np.flatnonzero([model.run == number for model in grid.models])
+            k = run.logs.columns.samples
+            filled[np.ix_(rows, grid.columns[number], np.arange(k))] = values(run.logs)
+        return filled
+
+
+def _grid_of(runs: Sequence[Following]) -> Grid:
+    plans = [(number, run.logs.columns) for number, run in enumerate(runs) if run.logs is not None]
+    infos = {
+        name: info
+        for run in runs
+        if run.logs is not None
+        for name, info in run.logs.settings.problems.items()
+    }
+    places = {name: place for place, name in enumerate(infos)}
+    often = Counter(pair for _, columns in plans for pair in columns.pairs)
+    folders = Counter(run.directory.name for run in runs)
+    models = []
+    for number, columns in plans:
+        directory = runs[number].directory
+        where = directory.name if folders[directory.name] == 1 else str(directory)
+        for (name, fmt), pair in columns.pairs.items():
+            label = f"{name} @ {where}" if often[name, fmt] > 1 else name
+            models.append(Model(name=name, format=fmt, label=label, run=number, pair=pair))
+    return Grid(
+        models=tuple(models),
+        problems=tuple(infos.values()),
+        columns=tuple(
+            np.array([places[name] for name in run.logs.columns.problems] if run.logs else [], dtype=np.int64)
+            for run in runs
+        ),
+        samples=max((columns.samples for _, columns in plans), default=0),
+    )
+
+
+def _cells_of(logs: Logs) -> Bytes:
+    places = logs.columns.places
+    cells = np.full(places.shape, MISSING, dtype=np.uint8)
+    answered = logs.answers.places()
+    cells.reshape(-1)[answered] = UNDER_WAY
+    passed, total = places["passed"].astype(np.int64), np.maximum(places["total"], 1).astype(np.int64)
+    scored = np.where(passed > 0, PART + _PARTS * passed // total, NONE_PASSED)
+    scored = np.where(passed == total, ALL_PASSED, scored)
+    scored = np.where(places["status"] == _NO_SOLUTION_STATUS, NO_SOLUTION, scored)
+    return np.where(places["present"] == 1, scored, cells).astype(np.uint8)
+
+
+def _field(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
+    return lambda _, logs: logs.columns.places[name]
+
+
+def _measured(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
+    """A number that may not be recorded, NaN then."""
+    return lambda _, logs: np.where(logs.columns.places["present"], logs.columns.places[name], np.nan)
+
+
+def _failure(_: Board, logs: Logs) -> NDArray[Any]:
+    found = logs.columns.places["failure"].astype(np.int64) - 1  # number 0 is none
+    return np.where(found < 0, NOT_PLANNED, found)
+
+
+def _any_of(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
+    return lambda _, logs: logs.columns.places[name] > 0
+
+
+def _kinds(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
+    """Bit i for the i-th of `names`; all from the 32nd on share the last bit."""
+
+    def values(board: Board, logs: Logs) -> NDArray[Any]:
+        bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
+        masks = []
+        for text in logs.columns.texts:
+            mask = 0
+            for kind in text.split(";"):
+                mask |= bits.get(kind, 0)
+            masks.append(mask)
+        found: NDArray[Any] = np.array(masks, dtype=np.uint32)[logs.columns.places[name]]
+        return found
+
+    return values
+
+
+# Name -> element type, value where there is no result, and how it is worked out.
+COLUMNS: dict[str, tuple[str, float, Callable[[Board, Logs], NDArray[Any]]]] = {
+    "failure": ("u1", NOT_PLANNED, _failure),
+    "repair": ("u4", 0, _kinds("repairs")),
+    "suspicion": ("u4", 0, _kinds("suspicions")),
+    "repaired": ("u1", 0, _any_of("repairs")),
+    "suspicious": ("u1", 0, _any_of("suspicions")),
+    "dropped": ("u1", 0, _any_of("dropped")),
+    "passed": ("u2", 0, _field("passed")),
+    "cost": ("f4", np.nan, _measured("cost_usd")),
+    "seconds": ("f4", np.nan, _measured("latency_s")),
+}

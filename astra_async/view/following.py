@@ -1,0 +1,328 @@
+"""One run directory, read on when somebody looks: its plan, columns, where its texts stand, how it runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from astra_async.errors import AstraError, ConflictError
+from astra_async.redaction import mask, one_line
+from astra_async.report.events import Events
+from astra_async.report.packing import Columns
+from astra_async.report.settings import read_settings
+from astra_async.types.records import Flaw, read_head, read_key, read_record
+from astra_async.view.tails import LineIndex, Regrown, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from astra_async.report.settings import RunSettings
+    from astra_async.view.tails import Line
+
+State = Literal["running", "finished", "stopped", "unknown"]
+Record = dict[str, Any]
+Stamp = tuple[int, int, int]
+
+MOST_SAMPLES = 5_000_000
+_STALE_S = 10.0  # a live.json that is older is nobody's
+_EVENTS_KEPT = 100
+_CONFLICTS_TOLD = 20
+_HAPPENED_KEPT = 5
+_SLICE_S = 0.02  # the event loop is held no longer than that
+
+
+@dataclass(slots=True)
+class Logs:
+    """What was read of a directory's logs under one plan; a changed plan begins anew.
+
+    Attributes:
+        answers, results, outputs, turns, turn_results, events: where the lines of each sample stand.
+        last_events: the last of them, whole.
+        events_seen: counted by kind and model, and why samples are missing.
+        conflicts: lines that contradict others, and are not counted.
+    """
+
+    settings: RunSettings
+    columns: Columns
+    tails: Mapping[str, Tail]
+    answers: LineIndex = field(default_factory=LineIndex)
+    outputs: LineIndex = field(default_factory=LineIndex)
+    turns: LineIndex = field(default_factory=LineIndex)
+    turn_results: LineIndex = field(default_factory=LineIndex)
+    events: LineIndex = field(default_factory=LineIndex)
+    last_events: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
+    events_seen: Events = field(default_factory=Events)
+    conflicts: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, directory: Path, settings: RunSettings) -> Logs:
+        """Nothing read yet."""
+        tails = {name: Tail(directory / f"{name}.jsonl") for name in _READERS}
+        return cls(settings=settings, columns=Columns(settings, directory / "results.jsonl"), tails=tails)
+
+    def read_on(self, until: float) -> bool:
+        """Read what is new until a time of the monotonic clock; whether anything was. Raises Regrown."""
+        changed = False
+        for name, tail in self.tails.items():
+            while lines := tail.read():
+                changed = True
+                for line in lines:
+                    _READERS[name](self, line)
+                if time.monotonic() > until:
+                    return True
+        return changed
+
+    def flat(self, record: Mapping[str, Any]) -> int:
+        """A sample's number, counted through pairs, problems and samples; -1 for none that is planned."""
+        try:
+            place = self.columns.place(read_key(record))
+        except Flaw:
+            return -1
+        if place is None:
+            return -1
+        return (place[0] * len(self.columns.problems) + place[1]) * self.columns.samples + place[2]
+
+
+def _result(logs: Logs, line: Line) -> None:
+    try:
+        logs.columns.read(*line)
+    except ConflictError as error:
+        logs.conflicts.append(str(error))
+
+
+def _into(index: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Line], None]:
+    """A reader that notes where a sample's line stands; fields from `before` on are not parsed."""
+
+    def read(logs: Logs, line: Line) -> None:
+        _, offset, content = line
+        try:
+            record = read_head(content, before)
+        except Flaw:
+            return  # told by whoever resumes the run
+        if turn and "turn" not in record:
+            record = read_record(content)
+        place, number = logs.flat(record), record.get("turn", 0)
+        if place >= 0 and type(number) is int and 0 <= number < 1 << 16:
+            getattr(logs, index).add(place, offset, len(content), number)
+
+    return read
+
+
+def _event(logs: Logs, line: Line) -> None:
+    _, offset, content = line
+    try:
+        record = read_record(content)
+    except Flaw:
+        return
+    logs.events.add(logs.flat(record), offset, len(content))
+    logs.last_events.append(record)
+    with suppress(TypeError):  # edited: a field that is no text or number counts nothing
+        logs.events_seen.add(record)
+
+
+_READERS: dict[str, Callable[[Logs, Line], None]] = {
+    "results": _result,
+    "completions": _into("answers", b"text"),
+    "outputs": _into("outputs", b"output"),
+    "turns": _into("turns", b"feedback", turn=True),
+    "turn_results": _into("turn_results", b"tests", turn=True),
+    "events": _event,
+}
+
+
+class Following:
+    """One run directory that may grow, stop, vanish and come back.
+
+    Attributes:
+        version: grows with every change that a page could show.
+        plan: grows when models, formats, problems or samples change, and when everything is read anew.
+        logs: what was read; None while there never was a readable run.json.
+        live: the content of live.json, or None.
+        trouble: why the directory cannot be read now, in one line; empty while it can.
+        loaded: whether everything was read once under this plan.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.version = 0
+        self.plan = 0
+        self.logs: Logs | None = None
+        self.live: Record | None = None
+        self.trouble = ""
+        self.loaded = False
+        self.state: State = "unknown"
+        self._happened: deque[str] = deque(maxlen=_HAPPENED_KEPT)
+        self._run_stamp: Stamp | None = None
+        self._live_stamp: Stamp | None = None
+
+    def look(self) -> bool:
+        """Read on for some milliseconds; whether there is more to read at once."""
+        more, trouble = False, ""
+        try:
+            self._look_at_run()
+            more = self._read_on()
+        except (AstraError, OSError) as error:
+            trouble = self._told(error)
+        self._look_at_live()
+        self._settle(trouble, self._state())
+        return more
+
+    @property
+    def loading(self) -> float | None:
+        """The share of the logs that was read for the first time; None when all was."""
+        if self.loaded or self.logs is None:
+            return None
+        done = sum(tail.offset for tail in self.logs.tails.values())
+        total = sum(_size(tail.path) for tail in self.logs.tails.values())
+        return min(1.0, done / total) if total else 1.0
+
+    def warnings(self) -> list[str]:
+        """One line for everything that is ignored or cannot be read."""
+        told = [*filter(None, [self.trouble]), *self._happened]
+        if self.logs is not None:
+            conflicts = self.logs.conflicts
+            told += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_TOLD]]
+            if len(conflicts) > _CONFLICTS_TOLD:
+                more = len(conflicts) - _CONFLICTS_TOLD
+                told.append(f"{more} more lines contradict others and are not counted")
+        return [mask(each) for each in told]
+
+    def _look_at_run(self) -> None:
+        stamp = _stamp(self.directory / "run.json")
+        if stamp is not None and stamp == self._run_stamp and not self.trouble:
+            return
+        settings = read_settings(self.directory)  # tells of one that is not there
+        self._run_stamp = stamp
+        if self.logs is None or _plan(settings) != _plan(self.logs.settings):
+            if self.logs is not None:
+                self._happened.append(f"{self.directory}: the plan has changed, and all is read again")
+            self._begin(settings)
+        elif settings != self.logs.settings:
+            self.logs.settings = settings
+            self.version += 1
+
+    def _begin(self, settings: RunSettings) -> None:
+        planned = len(settings.models) * len(settings.formats) * len(settings.problems) * settings.samples
+        if planned > MOST_SAMPLES:
+            raise ConflictError(f"{self.directory}: {planned} samples planned, over {MOST_SAMPLES} to show")
+        self.logs = Logs.of(self.directory, settings)
+        self.loaded = False
+        self.plan += 1
+        self.version += 1
+
+    def _read_on(self) -> bool:
+        if self.logs is None:
+            return False
+        try:
+            changed = self.logs.read_on(time.monotonic() + _SLICE_S)
+        except Regrown:
+            self._happened.append(f"{self.directory}: its logs were cut or replaced, and were read again")
+            self._begin(read_settings(self.directory))
+            return True
+        if changed or not self.loaded:
+            self.loaded = self.loaded or not changed
+            self.version += 1
+        return changed
+
+    def _told(self, error: AstraError | OSError) -> str:
+        if self.logs is not None and _stamp(self.directory / "run.json") is None:
+            return f"{self.directory}: is gone, or its run.json is; what was read before is shown"
+        return one_line(f"{self.directory}: {error.strerror}" if isinstance(error, OSError) else str(error))
+
+    def _look_at_live(self) -> None:
+        path = self.directory / "live.json"
+        stamp = _stamp(path)
+        if stamp != self._live_stamp:
+            self._live_stamp, self.live = stamp, None
+            with suppress(OSError, Flaw):
+                self.live = read_record(path.read_bytes())
+
+    def _settle(self, trouble: str, state: State) -> None:
+        if (trouble, state) != (self.trouble, self.state):
+            self.trouble, self.state = trouble, state
+            self.version += 1
+
+    def _state(self) -> State:
+        if is_running(self.directory, self.live):
+            return "running"
+        if self.logs is None or not self.loaded or _stamp(self.directory / "run.json") is None:
+            return "unknown"
+        present = int(self.logs.columns.places["present"].sum())
+        return "finished" if present == self.logs.columns.places.size > 0 else "stopped"
+
+
+def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:
+    """Whether a process works in a run directory: from live.json, else from who holds its lock.
+
+    The lock is looked up in /proc/locks and never taken, not for an instant: a run that begins just then
+    would be refused.
+    """
+    said = _said_running(live) if live else None
+    return said if said is not None else _is_locked(directory / ".lock")
+
+
+def _said_running(live: Mapping[str, Any]) -> bool | None:
+    """What live.json says of its process; None where it is too old to say anything."""
+    if live.get("ended"):
+        return False
+    try:
+        age_s = time.time() - datetime.fromisoformat(live["at"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return None
+    if age_s > _STALE_S:
+        return None
+    return live.get("host") != socket.gethostname() or _is_alive(live.get("pid"))
+
+
+def _is_alive(pid: object) -> bool:
+    if type(pid) is not int or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody on this machine holds the lock (proc_locks(5)); not known elsewhere."""
+    try:
+        found, owner = path.stat(), path.read_bytes()[:32].decode(errors="replace").strip()
+        locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}"
+    for line in locks.splitlines():
+        _, kind, *_, pid, place, _, _ = line.split()  # `1: FLOCK ADVISORY WRITE 812 08:01:131 0 EOF`
+        at, _, inode = place.rpartition(":")
+        # some file systems show another device to stat(2): then the process must be the one in the file
+        if kind == "FLOCK" and inode == str(found.st_ino) and (at == device or pid == owner):
+            return True
+    return False
+
+
+def _plan(settings: RunSettings) -> tuple[Any, ...]:
+    return tuple(settings.models), settings.formats, tuple(settings.problems), settings.samples
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What changes when a file is replaced; None without one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _size(path: Path) -> int:
+    stamp = _stamp(path)
+    return stamp[2] if stamp else 0

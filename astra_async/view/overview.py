@@ -1,0 +1,117 @@
+"""How the runs stand: the leaderboard's numbers, how they came about, what happens and what it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from astra_async.redaction import one_line
+from astra_async.report.entries import entries_of
+from astra_async.report.load import run_of
+from astra_async.stats.intervals import total_interval
+from astra_async.view.board import FAILURE_NAMES
+from astra_async.view.opened import event_in_words
+
+if TYPE_CHECKING:
+    from astra_async.report.entries import Entry
+    from astra_async.view.board import Board
+    from astra_async.view.following import Logs
+
+Record = dict[str, Any]
+EVENTS_SHOWN = 100
+_POINTS = 200  # of a model's history
+
+
+def run_summary(board: Board) -> Record:
+    """Everything about the runs but their samples."""
+    grid = board.grid
+    loading = [share for run in board.runs if (share := run.loading) is not None]
+    return {
+        "directories": [str(run.directory) for run in board.runs],
+        "states": [run.state for run in board.runs],
+        "state": board.state,
+        "version": board.version,
+        "loading": min(loading) if loading else None,
+        "models": [
+            {
+                "id": number,
+                "name": model.name,
+                "format": model.format,
+                "label": model.label,
+                "directory": model.run,
+            }
+            for number, model in enumerate(grid.models)
+        ],
+        "problems": [
+            {
+                "id": info.id,
+                "name": info.name,
+                "skill": info.main_skill,
+                "sub_skills": info.sub_skills,
+                "total": total,
+            }
+            for info, total in zip(grid.problems, board.totals(), strict=True)
+        ],
+        "samples": grid.samples,
+        "failures": FAILURE_NAMES,
+        "repairs": board.names("repairs"),
+        "suspicions": board.names("suspicions"),
+        "headline": headline(board),
+        "turns": 0,
+        "warnings": [line for run in board.runs for line in run.warnings()],
+    }
+
+
+def headline(board: Board) -> list[Record]:
+    """The leaderboard's numbers of each model, from the very functions of the report."""
+    entries: dict[tuple[int, int], Entry] = {}
+    for number, run in enumerate(board.runs):
+        if run.logs is not None:
+            loaded = run_of(run.directory, run.logs.settings, run.logs.columns)
+            entries |= {(number, entry.parts[0][1]): entry for entry in entries_of([loaded])}
+    return [
+        {"model": number} | _standing(entries[model.run, model.pair])
+        for number, model in enumerate(board.grid.models)
+    ]
+
+
+def _standing(entry: Entry) -> Record:
+    summary = entry.summary
+    estimate = total_interval(entry.means[entry.valid > 0])
+    return {
+        "n": summary.problems,
+        "k": summary.k,
+        "valid": summary.valid,
+        "planned": summary.planned,
+        "complete": summary.complete,
+        "mean_score": summary.mean_score,
+        "interval": [estimate.low, estimate.high] if estimate else None,
+        "pass_at_1": summary.pass_at_1,
+        "median_sd": summary.median_sd,
+    }
+
+
+def live_state(board: Board) -> Record:
+    """What the runs' processes say of themselves, and what happened last."""
+    seen: list[tuple[str, Record]] = []
+    errors: list[Record] = []
+    for run in board.runs:
+        if run.logs is not None:
+            seen += [(str(run.directory), event) for event in run.logs.last_events]
+            errors += _errors(run.logs)
+    seen = sorted(seen, key=lambda pair: str(pair[1].get("at") or ""))[-EVENTS_SHOWN:]
+    lives = [run.live | {"running": run.state == "running"} if run.live else None for run in board.runs]
+    left = [live["seconds_left"] for live in lives if live and live["running"] and live.get("seconds_left")]
+    return {
+        "runs": lives,
+        "errors": sorted(errors, key=lambda error: -error["count"]),
+        "events": [event_in_words(event) | {"directory": directory} for directory, event in seen],
+        "eta_s": max(left, default=None),
+    }
+
+
+def _errors(logs: Logs) -> list[Record]:
+    seen = logs.events_seen
+    return [
+        {"kind": kind, "model": model, "count": count, "last": one_line(seen.last[kind, model])}
+        for (kind, model), count in seen.counts.items()
+    ]

@@ -1,0 +1,140 @@
+"""An answer laid over the project once more, from the record alone, to show what it changed.
+
+The pristine files are those that the recorded prompt shows, and what was dropped is what the record says was
+dropped: no problems file and no project is needed. Whether the outcome is what was tested is proven by the
+recorded hash of the changed files; where it differs, that is said.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from astra_async.asking.prompt import shown_files
+from astra_async.overlay import integrate
+from astra_async.overlay.policy import is_environment_file
+from astra_async.problems.patterns import PathPatterns
+from astra_async.types import Integrated, Project, ProjectFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from astra_async.types import Solution
+
+MOST_LINES = 1_500  # of either side, after equal ends were put aside: difflib takes quadratic time
+_MOST_CHARACTERS = 400_000  # of one file's diff
+_MOST_LINE_CHARACTERS = 5_000
+_CONTEXT = 3
+_RECORDED_PATH = 300  # characters that the record keeps of a path
+_LINE_NUMBER = re.compile(r"([-+])(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDiff:
+    """One changed file as a unified diff; `cut` where not all of it is there or lines were not matched."""
+
+    path: str
+    kind: str
+    unified: str
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """The changed files; `note` says what is not exact, and is empty where the recorded hash is met."""
+
+    files: tuple[FileDiff, ...]
+    note: str
+
+
+def replayed(solution: Solution, prompt: str | None, result: Mapping[str, Any]) -> Replayed:
+    """Lay the solution over the files that the prompt shows, as the result line says it was done."""
+    files = {
+        path: ProjectFile(path=path, content=text.encode())
+        for path, text in shown_files(prompt or "").items()
+    }
+    project = Project(files=tuple(files.values()), sha256="")
+    integrated = integrate(project, solution, _RecordedPolicy(files, result))
+    if not isinstance(integrated, Integrated):
+        return Replayed(files=(), note="nothing of the answer was applied")
+    diffs = tuple(_difference(path, files.get(path), text, result) for path, text in integrated.files.items())
+    return Replayed(files=diffs, note=_doubt(integrated, prompt, result))
+
+
+@dataclass(slots=True)
+class _RecordedPolicy:
+    """Refuses what the record says was refused; it has no rules of its own."""
+
+    files: Mapping[str, ProjectFile]
+    result: Mapping[str, Any]
+    tests: frozenset[str] = frozenset()
+    reports: PathPatterns = field(default_factory=lambda: PathPatterns.of(()))
+
+    def refusal(self, path: str, text: str = "") -> str | None:  # noqa: ARG002 - as the rules have it
+        if path[:_RECORDED_PATH] in {each["path"] for each in self.result.get("dropped") or ()}:
+            return "recorded"
+        changes = self.result.get("changes")
+        if changes is None or path[:_RECORDED_PATH] in {each["path"] for each in changes}:
+            return None
+        return "unchanged"
+
+    def is_merged(self, path: str) -> bool:
+        return path in self.files and path.rpartition("/")[2] == "package.json"
+
+    def is_environment(self, path: str) -> bool:
+        return is_environment_file(path)
+
+
+def _doubt(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
+    if integrated.sha256 == result.get("solution_sha256"):
+        return ""
+    if prompt is None:
+        return "the prompt is not stored here: files are shown whole, without what they were before"
+    return "not exactly what was tested: the files' hash is not the recorded one"
+
+
+def _difference(path: str, before: ProjectFile | None, after: bytes, result: Mapping[str, Any]) -> FileDiff:
+    recorded = {each["path"]: each.get("kind") for each in result.get("changes") or ()}
+    kind = recorded.get(path) or ("changed" if before is not None else "new")
+    old, new = (_lines(each) for each in (before.content if before else b"", after))
+    unified, cut = _unified(old, new)
+    is_unseen = kind == "changed" and before is None  # left out of the prompt: what it was is not known
+    return FileDiff(path=path, kind=kind, unified=unified, cut=cut or is_unseen)
+
+
+def _lines(content: bytes) -> list[str]:
+    text = content.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+    return [_short(line) for line in text.split("\n")] if content else []
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _MOST_LINE_CHARACTERS else f"{line[:_MOST_LINE_CHARACTERS]}\u2026"
+
+
+def _unified(old: Sequence[str], new: Sequence[str]) -> tuple[str, bool]:
+    """A unified diff without its two lines of names, and whether it was cut."""
+    head = _equal_ends(zip(old, new, strict=False))
+    tail = _equal_ends(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    first, last = max(0, head - _CONTEXT), max(0, tail - _CONTEXT)
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    if max(len(old), len(new)) > MOST_LINES:
+        whole = [f"@@ -{first + 1},{len(old)} +{first + 1},{len(new)} @@"]
+        whole += [f"-{line}" for line in old[:MOST_LINES]] + [f"+{line}" for line in new[:MOST_LINES]]
+        return "\n".join(whole)[:_MOST_CHARACTERS], True
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
+    text = "\n".join(_moved(line, first) for line in lines)
+    return text[:_MOST_CHARACTERS], len(text) > _MOST_CHARACTERS
+
+
+def _equal_ends(pairs: Iterable[tuple[str, str]]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _moved(line: str, lines: int) -> str:
+    """A hunk's heading with its line numbers moved on; other lines as they are."""
+    if not line.startswith("@@"):
+        return line
+    return _LINE_NUMBER.sub(lambda found: f"{found[1]}{int(found[2]) + lines}", line)

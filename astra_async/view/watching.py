@@ -1,0 +1,161 @@
+"""One task that reads on for all pages that look, and tells them what changed; it rests while nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from astra_async.view.board import Board, Bytes
+
+_INTERVAL_S = 0.5
+_FRESH_S = 0.4  # what was looked at so lately is not looked at again for a request
+_PATIENCE_S = 0.25  # that a request waits for reading; the rest comes by the stream
+_MOST_CHANGES = 5_000  # more are cheaper fetched as a whole
+_QUEUED = 8  # messages that a slow page may be behind
+
+
+class Page:
+    """One open stream: what is to be sent next."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_QUEUED)
+
+    async def next(self) -> bytes:
+        """The next message, as it is sent."""
+        return await self._waiting.get()
+
+    def put(self, message: bytes, otherwise: bytes) -> None:
+        """Queue a message; a page that is too far behind gets `otherwise` in place of all it waits for."""
+        try:
+            self._waiting.put_nowait(message)
+        except asyncio.QueueFull:
+            while not self._waiting.empty():
+                self._waiting.get_nowait()
+            self._waiting.put_nowait(otherwise)
+
+
+class Watch:
+    """Keeps a board current for whoever asks.
+
+    Invariant: at most one look is under way; whatever a page was told, the next `change` starts from it.
+    """
+
+    def __init__(self, board: Board, live: Callable[[], Any]) -> None:
+        self.board = board
+        self._live = live
+        self._pages: set[Page] = set()
+        self._looking = False
+        self._looked_at = -_FRESH_S
+        self._ticking: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._told: tuple[int, tuple[int, ...], Bytes] | None = None
+        self._told_live = b""
+        self._told_trouble: tuple[str, ...] = ()
+
+    async def __aenter__(self) -> Self:
+        self._loading = asyncio.create_task(self._load())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in (self._loading, self._ticking):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def fresh(self) -> None:
+        """Bring the board up to date, as far as a moment allows."""
+        if not self._looking and time.monotonic() - self._looked_at > _FRESH_S:
+            await self._look(_PATIENCE_S)
+
+    def open(self) -> Page:
+        """A new page's stream; its first message has it fetch everything."""
+        page = Page()
+        page.put(self._everything(), b"")
+        self._pages.add(page)
+        if self._ticking is None or self._ticking.done():
+            self._ticking = asyncio.create_task(self._tick())
+        return page
+
+    def close(self, page: Page) -> None:
+        """The page is gone."""
+        self._pages.discard(page)
+
+    async def _load(self) -> None:
+        while await self._look(_INTERVAL_S):
+            self._tell()
+
+    async def _tick(self) -> None:
+        self._told = None
+        while self._pages:
+            started = time.monotonic()
+            if not self._looking:
+                await self._look(_INTERVAL_S)
+                self._tell()
+            await asyncio.sleep(max(0.0, started + _INTERVAL_S - time.monotonic()))
+
+    async def _look(self, within_s: float) -> bool:
+        """Read on in slices that leave the loop free; whether there is more to read."""
+        self._looking, until, more = True, time.monotonic() + within_s, True
+        try:
+            while more and time.monotonic() < until:
+                more = sum(run.look() for run in self.board.runs) > 0
+                await asyncio.sleep(0)
+        finally:
+            self._looking, self._looked_at = False, time.monotonic()
+        return more
+
+    def _tell(self) -> None:
+        if not self._pages:
+            return
+        self._tell_changes()
+        self._tell_trouble()
+        live = _event("live", self._live())
+        if live != self._told_live:
+            self._told_live = live
+            self._send(live)
+
+    def _tell_changes(self) -> None:
+        board, told = self.board, self._told
+        if told is not None and told[0] == board.version:
+            return
+        cells = board.cells()
+        self._told = board.version, board.plan, cells
+        if told is None or told[1] != board.plan or len(told[2]) != len(cells):
+            self._send(self._everything())
+            return
+        changed = np.flatnonzero(told[2] != cells)
+        if len(changed) > _MOST_CHANGES:
+            self._send(self._everything())
+        else:
+            self._send(self._change([[int(place), int(cells[place])] for place in changed]))
+
+    def _tell_trouble(self) -> None:
+        trouble = tuple(run.trouble for run in self.board.runs)
+        for text, before in zip(trouble, self._told_trouble or ("",) * len(trouble), strict=True):
+            if text and text != before:
+                self._send(_event("gone", {"text": text}))
+        self._told_trouble = trouble
+
+    def _send(self, message: bytes) -> None:
+        for page in self._pages:
+            page.put(message, self._everything())
+
+    def _everything(self) -> bytes:
+        return self._change(None)
+
+    def _change(self, cells: list[list[int]] | None) -> bytes:
+        return _event("change", {"version": self.board.version, "cells": cells, "state": self.board.state})
+
+
+def _event(name: str, data: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(data))
