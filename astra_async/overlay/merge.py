@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from astra_async.overlay.changed_lines import changed_lines
 from astra_async.overlay.merged_files import merged_environment, merged_package_json
 from astra_async.overlay.paths import above, anchored, split
 from astra_async.overlay.suspicions import suspicions
-from astra_async.types import Dropped, Integrated, Unusable
+from astra_async.types import Dropped, FileChange, Integrated, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -117,12 +118,19 @@ class _Overlay:
         }
         return Integrated(
             files=dict(sorted(self.changed.items())),
+            changes=tuple(map(self._change, sorted(self.changed))),
             dropped=tuple(self.dropped[:_MAX_DROPPED]),
             suspicions=tuple(name for path in sorted(added) for name in suspicions(path, added[path], names)),
             files_changed=len(self.changed),
             lines_written=sum(len(lines) for lines in added.values()),
             sha256=_digest(self.changed),
         )
+
+    def _change(self, path: str) -> FileChange:
+        before, after = _lines(self._pristine(path)), _lines(self.changed[path])
+        added, removed = changed_lines(before, after, files=len(self.changed))
+        kind: Literal["new", "changed"] = "changed" if path in self.policy.files else "new"
+        return FileChange(path=_recordable(path), added=added, removed=removed, kind=kind)
 
     def _refusal(self, path: str, text: str) -> str | None:
         if len(self.changed) >= _MAX_FILES:

@@ -268,7 +268,7 @@ async def _changes(
         solution = await lenient.parse(*arguments)
     if isinstance(solution, Unusable):
         return solution
-    if len(solution.files) > _MANY_FILES:
+    if len(solution.files) > _MANY_FILES or len(completion.text) > _LONG_ANSWER_CHARACTERS:
         return await asyncio.to_thread(_integrated, prepared, solution)
     return _integrated(prepared, solution)
 
