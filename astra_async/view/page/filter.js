@@ -1,0 +1,98 @@
+// Which samples are meant: a filter stands in the address's parameters and becomes a mask over the cells.
+
+import { placeOf, STATES } from "./outcomes.js";
+import { askJson, cellAt, column, labels, modelOf, size, state } from "./state.js";
+
+const NAMES = ["m", "q", "skill", "state", "fail", "flag", "in", "test", "of", "label"];
+const FLAGS = { mended: "repaired", suspicious: "suspicious", dropped: "dropped" };
+export const CLASSES = {
+  user_interface: "User interface and presentation",
+  logic: "Logical and implementation",
+  data_handling: "Data handling and misuse",
+  syntax: "Typos, syntax and misinterpretation",
+};
+
+/** The parameters that are a filter, for links that keep it. */
+export const filterOf = (params) => Object.fromEntries(NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]));
+export const isFiltered = (params) => NAMES.some((name) => params.get(name));
+export const listed = (params, name) => (params.get(name) ?? "").split(",").filter(Boolean);
+
+/** Places of the models that are meant; all where none is named. */
+export function chosenModels(params) {
+  const named = (params.get("m") ?? "").split("|").filter(Boolean).map(modelOf).filter((id) => id !== null);
+  return named.length ? named : state.run.models.map((_, id) => id);
+}
+
+/** Places of the problems whose skill and text are meant. */
+export function chosenProblems(params) {
+  const skill = params.get("skill");
+  const words = (params.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  return state.run.problems.flatMap(({ id, name, skill: main, sub_skills: others }, place) => {
+    if (skill && skill !== main && !others.includes(skill)) return [];
+    const text = [id, name, main, ...others].join(" ").toLowerCase();
+    return words.every((word) => text.includes(word)) ? [place] : [];
+  });
+}
+
+const searches = new Map(); // what the server found, by its question
+
+async function search(question) {
+  const held = searches.get(question);
+  if (held && (held.version === state.version || performance.now() - held.at < 5000)) return held.found;
+  const found = await askJson(`api/search?${question}`);
+  if (searches.size > 20) searches.clear();
+  searches.set(question, { found, version: state.version, at: performance.now() });
+  return found;
+}
+
+async function searchMask(question) {
+  const { cells, more } = await search(question);
+  const found = new Uint8Array(state.cells.length);
+  for (const [model, problem, sample] of cells) found[cellAt(model, problem, sample)] = 1;
+  return { found, more };
+}
+
+async function tests(params) {
+  const checks = [];
+  let more = false;
+  const add = ({ found, more: cut }) => { checks.push((index) => found[index]); more ||= cut; };
+  if (params.get("in")) add(await searchMask(new URLSearchParams({ text: params.get("in"), in: "answers" })));
+  if (params.get("test")) {
+    add(await searchMask(new URLSearchParams({ test: params.get("test"), outcome: "failed", problem: params.get("of") ?? "" })));
+  }
+  const states = new Set(listed(params, "state").map((name) => STATES.findIndex((one) => one.name === name)));
+  if (states.size) checks.push((index) => states.has(placeOf(state.cells[index])));
+  const kinds = new Set(listed(params, "fail").map((name) => state.run.failures.findIndex((one) => (one ?? "") === name)));
+  if (kinds.size) {
+    const failure = await column("failure");
+    checks.push((index) => kinds.has(failure[index]));
+  }
+  for (const flag of listed(params, "flag").filter((name) => FLAGS[name])) {
+    const values = await column(FLAGS[flag]);
+    checks.push((index) => values[index]);
+  }
+  if (params.get("label")) checks.push(await labelCheck(params.get("label")));
+  return { checks, more };
+}
+
+async function labelCheck(wanted) {
+  const given = await labels();
+  if (wanted === "none") return (index) => !given.has(index);
+  return (index) => (wanted === "any" ? given.has(index) : given.get(index) === wanted);
+}
+
+/** The filter of an address: `mask` (null: everything), the models and problems, `more` where a search was cut. */
+export async function filtered(params) {
+  const chosen = { models: chosenModels(params), problems: chosenProblems(params) };
+  if (!isFiltered(params)) return { ...chosen, mask: null, more: false };
+  const { checks, more } = await tests(params);
+  const { samples } = size();
+  const mask = new Uint8Array(state.cells.length);
+  for (const model of chosen.models) {
+    for (const problem of chosen.problems) {
+      const start = cellAt(model, problem, 0);
+      for (let index = start; index < start + samples; index += 1) mask[index] = checks.every((check) => check(index)) ? 1 : 0;
+    }
+  }
+  return { ...chosen, mask, more };
+}

@@ -1,0 +1,58 @@
+// Long texts: a first piece, and more on demand; a line of ten megabytes is cut like anything else.
+
+import { element, holding } from "./shared/dom.js";
+import { escaped, terminal } from "./shared/terminal.js";
+
+const FIRST = 60_000; // characters
+const MORE = 300_000;
+
+/** Where to cut: at a line's end if there is one near, never inside of a surrogate pair. */
+function cutAt(text, from, most) {
+  if (text.length - from <= most) return text.length;
+  const end = text.lastIndexOf("\n", from + most);
+  if (end > from + most / 2) return end + 1;
+  const code = text.charCodeAt(from + most - 1);
+  return code >= 0xd800 && code <= 0xdbff ? from + most - 1 : from + most;
+}
+
+const sizeOf = (characters) => (characters < 10_000 ? `${characters.toLocaleString("en")} characters` : `${Math.round(characters / 1000).toLocaleString("en")} thousand characters`);
+
+/** A long text, drawn piece by piece by `draw(piece)`. */
+export function pieces(text, draw, first = FIRST) {
+  const node = element("div", null, "long");
+  let from = 0;
+  const button = element("button", null, "more");
+  button.type = "button";
+  const add = (most) => {
+    const end = cutAt(text, from, most);
+    button.before(draw(text.slice(from, end)));
+    from = end;
+    button.textContent = `Show more (${sizeOf(text.length - from)} left)`;
+    button.hidden = from >= text.length;
+  };
+  node.append(button);
+  button.addEventListener("click", () => add(MORE));
+  add(first);
+  return node;
+}
+
+/** A program's output in its terminal colours. */
+export const output = (text) => pieces(text, (piece) => terminal(piece));
+
+/** A text as it is, with what cannot be seen named. */
+export const verbatim = (text) => pieces(text, (piece) => element("pre", escaped(piece), "verbatim"));
+
+/** A button that copies a text; nothing where the browser does not allow it. */
+export function copier(text) {
+  if (!navigator.clipboard) return null;
+  const button = element("button", "Copy", "quiet");
+  button.type = "button";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  return button;
+}
+
+export const titled = (title, ...children) => holding("div", "titled", element("h3", title), ...children);

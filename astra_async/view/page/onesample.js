@@ -1,0 +1,122 @@
+// One sample's record as a page shows it: verdict, facts, tests, output, and what the model wrote.
+
+import { element, holding } from "./shared/dom.js";
+import { dropped, facts, outcomes } from "./shared/record.js";
+import { plain } from "./shared/terminal.js";
+import { changed } from "./address.js";
+import { fileDiff } from "./diff.js";
+import { glyph } from "./glyphs.js";
+import { copier, output, titled, verbatim } from "./longtext.js";
+import { placeOf, STATES } from "./outcomes.js";
+import { askJson, cellAt, state } from "./state.js";
+
+const MOST_HELD = 12;
+const held = new Map();
+
+/** A sample as the server tells it; one that was asked for ahead is there at once. */
+export function fetchSample({ model, problem, sample, turn = "" }) {
+  const question = new URLSearchParams({ model, problem: state.run.problems[problem].id, sample, ...(turn && { turn }) });
+  const key = `${question} ${state.cells[cellAt(model, problem, sample)]}`;
+  if (!held.has(key)) {
+    const asked = askJson(`api/sample?${question}`);
+    asked.catch(() => held.delete(key));
+    held.set(key, asked);
+    if (held.size > MOST_HELD) held.delete(held.keys().next().value);
+  }
+  return held.get(key);
+}
+
+/** After a label was given the held answer is old. */
+export const forget = () => held.clear();
+
+export const byteOfSample = ({ model, problem, sample }) => state.cells[cellAt(model, problem, sample)] ?? 255;
+
+const tag = (text, kind = "") => element("span", text, `tag ${kind}`);
+
+/** The first line: what came of it, and what is unusual about it. */
+export function verdict(data, place) {
+  const byte = data.cell ?? byteOfSample(place);
+  const { result } = data;
+  const words = result ? `${result.passed} of ${result.total} tests passed` : (STATES[placeOf(byte)]?.title ?? "not planned");
+  const why = result?.failure && result.failure !== "tests_failed" ? result.failure.replaceAll("_", " ") : null;
+  return holding("p", "verdict", glyph(byte), holding("strong", null, result?.status === "no_solution" ? "no solution" : words),
+    why ? tag(why, "bad") : null,
+    result?.timed_out ? tag("timed out", "bad") : null,
+    ...(result?.suspicions ?? []).map((name) => tag(`suspicious: ${plain(name)}`, "bad")),
+    ...(result?.repairs ?? []).map((name) => tag(`mended: ${plain(name)}`)),
+    result?.dropped?.length ? tag(`${result.dropped.length} ${result.dropped.length === 1 ? "change" : "changes"} not applied`) : null);
+}
+
+/** The rounds of a sample that was asked again, each with its result. */
+export function rounds(data, params) {
+  if (!data.turns?.length) return null;
+  const now = params.get("turn") ?? String(data.turns.at(-1).turn);
+  return holding("p", "rounds", "Rounds: ", data.turns.flatMap(({ turn, passed, total }) => {
+    const link = element("a", `${turn}: ${passed}/${total}`);
+    link.href = changed({ turn: String(turn) });
+    if (String(turn) === now) link.setAttribute("aria-current", "true");
+    return [link, " "];
+  }));
+}
+
+function events(list) {
+  return holding("ol", "events", list.map(({ at, kind, detail, seconds }) =>
+    holding("li", null, element("time", String(at ?? "").slice(11, 19)), ` ${String(kind ?? "").replaceAll("_", " ")} `, element("bdi", plain(detail ?? "")), seconds ? ` (${seconds} s)` : null)));
+}
+
+/** Why it came out so: tests with messages, what was not applied, output, events, facts. */
+export function why(data) {
+  const { result } = data;
+  const node = element("div", null, "why");
+  const add = (title, ...children) => node.append(titled(title, ...children));
+  if (!result) node.append(element("p", data.missing_why ? `No result: ${plain(data.missing_why)}` : "No result yet.", "empty"));
+  if (result?.note) node.append(element("p", plain(result.note), "banner"));
+  if (result?.tests?.length) add("Tests that count", outcomes(result.tests));
+  if (result?.dropped?.length) add("Changes that were not applied", dropped(result.dropped));
+  if (result?.extra_tests?.length) add("Other tests, not counted", outcomes(result.extra_tests));
+  const printed = data.output ?? result?.output_tail;
+  if (printed) {
+    const cut = data.output_bytes > printed.length + 3 ? `Head and tail of ${data.output_bytes.toLocaleString("en")} bytes.` : null;
+    add("Output", cut ? element("p", cut, "note") : null, copier(printed), output(printed));
+  } else if (result?.tests?.length) add("Output", element("p", result.passed === result.total ? "Not kept: all tests passed (--keep-output all keeps it)." : "Not in this directory: it was recorded without outputs.", "note"));
+  if (data.events?.length) add("Events", events(data.events));
+  if (result) add("Record", facts(result));
+  return node;
+}
+
+const TABS = { diff: "Diff", answer: "Answer", prompt: "Prompt" };
+
+function tabBody(name, data, signal) {
+  if (name === "answer") return data.answer ? [copier(data.answer.text), verbatim(data.answer.text)] : [element("p", "No answer is recorded.", "empty")];
+  if (name === "prompt") return data.prompt ? [copier(data.prompt), verbatim(data.prompt)] : [element("p", "The prompt is not in this directory.", "empty")];
+  const note = data.diff_note ? element("p", plain(data.diff_note), "note") : null;
+  if (!data.diff?.length) return [note ?? element("p", data.answer ? "Nothing of the answer changed the project." : "No answer is recorded.", "empty")];
+  return [note, ...data.diff.map((file) => fileDiff(file, { signal }))];
+}
+
+/** What the model wrote and was asked: one of three texts, by the address. */
+export function written(data, params, signal) {
+  const now = TABS[params.get("tab")] ? params.get("tab") : "diff";
+  const links = Object.entries(TABS).map(([name, title]) => {
+    const link = element("a", name === "diff" && data.diff?.length ? `${title} (${data.diff.length})` : title);
+    link.href = changed({ tab: name === "diff" ? null : name });
+    if (name === now) link.setAttribute("aria-current", "true");
+    return link;
+  });
+  return holding("div", "written", holding("nav", "tabs", links), ...tabBody(now, data, signal));
+}
+
+/** Tests of two samples in one table, those that differ first. */
+export function testsOfBoth(first, second) {
+  const outcomeOf = (data) => new Map((data.result?.tests ?? []).map(({ name, outcome }) => [name, outcome]));
+  const [a, b] = [outcomeOf(first), outcomeOf(second)];
+  const names = [...new Set([...a.keys(), ...b.keys()])];
+  if (!names.length) return null;
+  const differ = (name) => a.get(name) !== b.get(name);
+  const cell = (outcome) => element("td", outcome ?? "–", `outcome ${outcome === "passed" ? "passed" : "other"}`);
+  const rows = [...names.filter(differ), ...names.filter((name) => !differ(name))].map((name) =>
+    holding("tr", differ(name) ? "differs" : "", holding("td", null, element("bdi", plain(name))), cell(a.get(name)), cell(b.get(name))));
+  const head = holding("tr", null, element("th", "Test"), element("th", "A"), element("th", "B"));
+  return titled(`Tests: ${names.filter(differ).length} of ${names.length} differ`, holding("div", "scroll", holding("table", "data tests", holding("thead", null, head), holding("tbody", null, rows))));
+}
+

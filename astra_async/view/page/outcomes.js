@@ -1,0 +1,57 @@
+// What a cell's byte says, and the arithmetic on many of them.
+
+export const MISSING = 0, NO_SOLUTION = 1, NONE = 2, ALL = 253, UNDER_WAY = 254, NOT_PLANNED = 255;
+
+/** The six states of a planned sample, best first; `name` stands in addresses. */
+export const STATES = [
+  { name: "all", title: "all passed", byte: ALL },
+  { name: "part", title: "part passed", byte: 128 },
+  { name: "none", title: "none passed", byte: NONE },
+  { name: "no-solution", title: "no solution", byte: NO_SOLUTION },
+  { name: "under-way", title: "under way", byte: UNDER_WAY },
+  { name: "missing", title: "missing", byte: MISSING },
+];
+
+const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte === ALL) return 0;
+  if (byte === NONE) return 2;
+  if (byte === NO_SOLUTION) return 3;
+  if (byte === UNDER_WAY) return 4;
+  if (byte === MISSING) return 5;
+  return byte === NOT_PLANNED ? 6 : 1;
+});
+
+/** The place of a byte's state in STATES; 6 for a cell that is not planned. */
+export const placeOf = (byte) => PLACES[byte];
+export const isFinal = (byte) => byte >= NO_SOLUTION && byte <= ALL;
+export const isFailing = (byte) => byte >= NO_SOLUTION && byte < ALL;
+
+/** The score of a final cell, exact for none and all, else within 0.4 %. */
+export const scoreOf = (byte) => (byte === ALL ? 1 : byte <= NONE ? 0 : (byte - 2.5) / 249);
+
+/** The byte that draws a mean score. */
+export const byteOf = (score) => (score <= 0 ? NONE : score >= 1 ? ALL : 3 + Math.min(248, Math.floor(249 * score)));
+
+/** Counts of the states over some cells. */
+export function countStates(bytes, mask = null) {
+  const counts = new Array(STATES.length + 1).fill(0);
+  for (let index = 0; index < bytes.length; index += 1) if (!mask || mask[index]) counts[PLACES[bytes[index]]] += 1;
+  return counts;
+}
+
+/** Mean and deviation of the final cells from `start`, `length` of them; mean null where none is final. */
+export function spread(bytes, start, length) {
+  let n = 0, sum = 0, squares = 0, lost = 0, underWay = false;
+  for (let index = start; index < start + length; index += 1) {
+    const byte = bytes[index];
+    if (byte === UNDER_WAY) underWay = true;
+    if (!isFinal(byte)) continue;
+    const score = scoreOf(byte);
+    n += 1;
+    sum += score;
+    squares += score * score;
+    if (byte === NO_SOLUTION) lost += 1;
+  }
+  if (!n) return { n, mean: null, sd: null, lost, underWay };
+  return { n, mean: sum / n, sd: Math.sqrt(Math.max(0, squares / n - (sum / n) ** 2)), lost, underWay };
+}

@@ -1,0 +1,235 @@
+// How the run stands: leaderboard and its movement, what models wait for, money, time, errors, events.
+
+import { element, holding } from "./shared/dom.js";
+import { sortAgain } from "./shared/sorting.js";
+import { plain } from "./shared/terminal.js";
+import { write } from "./address.js";
+import { glyph, sparkline } from "./glyphs.js";
+import { bindPage } from "./keys.js";
+import { sampleAddress } from "./mappage.js";
+import { countStates, STATES } from "./outcomes.js";
+import { askJson, column, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
+
+const AGAIN_MS = 5000; // history and failures of a growing run are asked for at most this often
+
+const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1));
+const dollars = (value) => `$${value.toFixed(value < 10 ? 3 : 2)}`;
+
+/** Seconds in the two largest units that say something. */
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return null;
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  if (hours) return `${hours} h ${minutes} min`;
+  return minutes ? `${minutes} min` : `${Math.round(seconds)} s`;
+}
+
+// --- the line of the whole ----------------------------------------------------------------------------
+
+function progress() {
+  const counts = countStates(state.cells);
+  const planned = counts.slice(0, STATES.length).reduce((sum, value) => sum + value, 0);
+  const bar = holding("div", "progress", STATES.map(({ name, title }, place) => {
+    const part = element("i", null, `part-${name}`);
+    part.style.width = `${planned ? (100 * counts[place]) / planned : 0}%`;
+    part.title = `${counts[place].toLocaleString("en")} ${title}`;
+    return part;
+  }));
+  const legend = holding("div", "chips", STATES.map(({ name, title, byte }, place) => {
+    const link = holding("a", "chip", glyph(byte), ` ${title} `, element("b", counts[place].toLocaleString("en")));
+    link.href = write(["list"], { state: name });
+    return link;
+  }));
+  const final = counts[0] + counts[1] + counts[2] + counts[3];
+  const share = planned ? ` (${((100 * final) / planned).toFixed(final === planned ? 0 : 1)} %)` : "";
+  return [holding("p", "standing-line", element("strong", `${final.toLocaleString("en")} of ${planned.toLocaleString("en")} samples graded${share}`), ...now()), bar, legend];
+}
+
+/** What goes on now, from the run's own word; empty for a run that has ended. */
+function now() {
+  const runs = (state.live?.runs ?? []).filter((run) => run?.running);
+  const sum = (pick) => runs.reduce((total, run) => total + (pick(run) ?? 0), 0);
+  const spent = (state.live?.runs ?? []).flatMap((run) => Object.values(run?.models ?? {})).map((model) => model.spent_usd).filter((value) => value !== null && value !== undefined);
+  const parts = runs.length ? [
+    `${sum((run) => run.samples.asking)} being asked`, `${sum((run) => run.samples.grading)} being graded`,
+    `${sum((run) => run.containers.busy)} of ${sum((run) => run.containers.slots)} containers busy, ${sum((run) => run.containers.ahead)} ready`,
+  ] : [];
+  if (spent.length) parts.push(`${dollars(spent.reduce((a, b) => a + b, 0))} spent`);
+  if (runs.length && state.live.eta_s !== null && state.live.eta_s !== undefined) parts.push(`about ${duration(state.live.eta_s)} left`);
+  if (runs.some((run) => run.stopping)) parts.push("stopping: what is under way is finished");
+  return parts.map((text) => element("span", text));
+}
+
+// --- leaderboard ----------------------------------------------------------------------------------------
+
+function track(row) {
+  const node = element("span", null, "track");
+  if (row.interval) {
+    const range = element("i");
+    range.style.left = `${100 * row.interval[0]}%`;
+    range.style.width = `${100 * (row.interval[1] - row.interval[0])}%`;
+    node.append(range);
+  }
+  if (row.mean_score !== null && row.mean_score !== undefined) {
+    const mark = element("b");
+    mark.style.left = `${100 * row.mean_score}%`;
+    node.append(mark);
+  }
+  return node;
+}
+
+const cellOf = (text, value, label, className = "n") => {
+  const cell = element("td", text, className);
+  cell.dataset.v = value ?? "";
+  cell.dataset.label = label;
+  return cell;
+};
+
+function movement(row, history) {
+  const cell = element("td", null, "move");
+  const points = history.get(row.model) ?? [];
+  if (points.length < 2) return cell;
+  const all = [...history.values()].flat();
+  const [low, high] = [Math.min(...all.map(([, v]) => v)), Math.max(...all.map(([, v]) => v))];
+  const [from, to] = [Math.min(...all.map(([t]) => t)), Math.max(...all.map(([t]) => t))];
+  const [first, last] = [points[0][1], points.at(-1)[1]];
+  cell.append(sparkline(points, { from, to, low, high, title: `mean score from ${percent(first)} to ${percent(last)} % in ${duration(to - from)}` }));
+  return cell;
+}
+
+function leaderRow(row, history) {
+  const name = element("a");
+  name.append(element("bdi", plain(modelName(row.model))));
+  name.href = write(["map"], { m: modelSlug(row.model) });
+  const interval = row.interval ? `${percent(row.interval[0])}–${percent(row.interval[1])}` : "–";
+  const bar = holding("td", "range", track(row));
+  bar.setAttribute("aria-hidden", "true");
+  return holding("tr", row.complete ? "" : "unsure", holding("td", null, name),
+    cellOf(`${row.complete || row.mean_score === null ? "" : "~"}${percent(row.mean_score)}`, row.mean_score, "mean score %"),
+    cellOf(interval, row.interval ? (row.interval[0] + row.interval[1]) / 2 : "", "95 %"), bar, movement(row, history),
+    cellOf(percent(row.pass_at_1), row.pass_at_1, "pass@1 %"), cellOf(row.median_sd === null || row.median_sd === undefined ? "–" : row.median_sd.toFixed(3), row.median_sd, "median SD"),
+    cellOf(`${row.valid.toLocaleString("en")}/${row.planned.toLocaleString("en")}`, row.valid, "valid"));
+}
+
+const HEADS = [["Model", ""], ["Mean score %", "n"], ["95 %", "n"], ["0 … 100 %", "range"], ["While it ran", "move"], ["Pass@1 %", "n"], ["Median SD", "n"], ["Valid", "n"]];
+
+function leaderboard(history) {
+  const head = holding("tr", null, HEADS.map(([title, className]) => {
+    const sorts = className !== "range" && className !== "move";
+    const button = element(sorts ? "button" : "span", title);
+    if (sorts) button.type = "button";
+    const cell = holding("th", className, button);
+    cell.scope = "col";
+    return cell;
+  }));
+  const rows = [...state.run.headline].sort((a, b) => (b.mean_score ?? -1) - (a.mean_score ?? -1)).map((row) => leaderRow(row, history));
+  return holding("table", "data board", holding("thead", null, head), holding("tbody", null, rows));
+}
+
+// --- pools, errors, failures, events ----------------------------------------------------------------------
+
+function waitsFor({ paused_s: pausedS, paused_why: why, failed, waiting }) {
+  if (failed) return element("span", `ended: ${plain(failed)}`, "bad-text");
+  if (pausedS > 0) return element("span", `paused ${duration(pausedS)}${why ? `: ${plain(why)}` : ""}`, "warn-text");
+  return element("span", waiting ? "its turn" : "nothing", "muted");
+}
+
+function pools() {
+  const rows = (state.live?.runs ?? []).flatMap((run) => (run?.running ? Object.entries(run.models) : []));
+  if (!rows.length) return null;
+  const head = holding("tr", null, ["Model", "In flight", "Waiting", "A minute", "Spent", "Waits for"].map((name, place) => element("th", name, place && place < 5 ? "n" : "")));
+  const body = rows.map(([name, pool]) => holding("tr", null, holding("td", null, element("bdi", plain(name))),
+    cellOf(String(pool.in_flight), pool.in_flight, "in flight"), cellOf(String(pool.waiting), pool.waiting, "waiting"),
+    cellOf(pool.per_minute === null ? "–" : pool.per_minute.toFixed(0), pool.per_minute, "a minute"),
+    cellOf(pool.spent_usd === null || pool.spent_usd === undefined ? "–" : dollars(pool.spent_usd), pool.spent_usd, "spent"), holding("td", "why", waitsFor(pool))));
+  return titledTable("Models and what they wait for", holding("table", "data pools", holding("thead", null, head), holding("tbody", null, body)));
+}
+
+const titledTable = (title, table) => holding("section", null, element("h2", title), holding("div", "scroll", table));
+
+function errors() {
+  const found = state.live?.errors ?? [];
+  if (!found.length) return null;
+  const head = holding("tr", null, ["Trouble", "Model", "Count", "Last"].map((name, place) => element("th", name, place === 2 ? "n" : "")));
+  const rows = found.map(({ kind, model, count, last }) => holding("tr", null, element("td", String(kind).replaceAll("_", " ")), holding("td", null, element("bdi", modelText(model))), cellOf(count.toLocaleString("en"), count, "count"), element("td", timeOf(last))));
+  return titledTable("Errors and waits", holding("table", "data", holding("thead", null, head), holding("tbody", null, rows)));
+}
+
+const modelText = (model) => (model === null || model === undefined ? "" : plain(typeof model === "number" ? modelName(model) : model));
+const timeOf = (at) => String(at ?? "").slice(11, 19);
+
+/** Why samples did not pass, over all models; each kind leads to its samples. */
+function failures(kinds) {
+  if (!kinds) return null;
+  const counts = new Map();
+  for (let index = 0; index < kinds.length; index += 1) if (state.cells[index] > 0 && state.cells[index] < 253) counts.set(kinds[index], (counts.get(kinds[index]) ?? 0) + 1);
+  const rows = [...counts].filter(([kind]) => state.run.failures[kind]).sort(([, a], [, b]) => b - a).map(([kind, count]) => {
+    const link = element("a", state.run.failures[kind].replaceAll("_", " "));
+    link.href = write(["list"], { fail: state.run.failures[kind] });
+    return holding("tr", null, holding("td", null, link), cellOf(count.toLocaleString("en"), count, "samples"));
+  });
+  if (!rows.length) return null;
+  return titledTable("Why samples did not pass", holding("table", "data", holding("thead", null, holding("tr", null, element("th", "Kind"), element("th", "Samples", "n"))), holding("tbody", null, rows)));
+}
+
+function eventLine({ at, text, model, problem, sample }) {
+  const words = element("bdi", plain(text));
+  const place = typeof problem === "string" ? problemOf(problem) : problem;
+  const known = typeof model === "number" && Number.isInteger(place) && Number.isInteger(sample) && state.run.problems[place];
+  if (!known) return holding("li", null, element("time", timeOf(at)), " ", words);
+  const link = holding("a", null, words);
+  link.href = sampleAddress(model, place, sample);
+  return holding("li", null, element("time", timeOf(at)), " ", link);
+}
+
+function events() {
+  const found = state.live?.events ?? [];
+  if (!found.length) return null;
+  return holding("section", null, element("h2", "What happened"), holding("ol", "events", [...found].reverse().map(eventLine)));
+}
+
+function emptyText() {
+  if (state.run.headline.some(({ valid }) => valid)) return null;
+  return state.run.state === "running" ? "No sample is graded yet. The leaderboard moves with the first one, the map shows what is under way."
+    : "No sample of this run was graded. The same astra run command takes it up again, and this page follows.";
+}
+
+/** Open the page in `root`; the answer draws it. */
+export function open(root, signal) {
+  const whole = element("div", null, "whole");
+  const board = element("div", null, "scroll");
+  const side = element("div", null, "columns");
+  const empty = element("p", null, "empty");
+  root.append(element("h1", "Overview"), whole, empty, board, side);
+  let history = new Map(), kinds = null, asked = 0;
+
+  async function fetchSlow() {
+    if (asked && performance.now() - asked < AGAIN_MS) return;
+    asked = performance.now();
+    const [{ points }, failure] = await Promise.all([askJson("api/history"), column("failure")]);
+    history = new Map();
+    for (const { t, model, mean_score: score } of points) if (score !== null) history.set(model, [...(history.get(model) ?? []), [t, score]]);
+    kinds = failure;
+  }
+
+  function paint() {
+    const old = board.querySelector("th[aria-sort]");
+    whole.replaceChildren(...progress());
+    const table = leaderboard(history);
+    if (old) {
+      table.tHead.rows[0].cells[old.cellIndex].setAttribute("aria-sort", old.getAttribute("aria-sort"));
+      sortAgain(table);
+    }
+    board.replaceChildren(table);
+    side.replaceChildren(...[pools(), failures(kinds), errors(), events()].filter(Boolean));
+    empty.textContent = emptyText() ?? "";
+    empty.hidden = !empty.textContent;
+  }
+
+  let planned = 0;
+  const later = () => { planned ||= requestAnimationFrame(() => { planned = 0; paint(); }); };
+  const slowly = () => fetchSlow().then(() => { if (!signal.aborted) later(); }, (error) => trouble("page", error.message));
+  on("run live cells", later, signal);
+  on("cells", slowly, signal);
+  bindPage([["Enter", "to the map", () => { location.hash = write(["map"]); }]], signal);
+  return () => { paint(); slowly(); };
+}

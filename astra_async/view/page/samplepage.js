@@ -1,0 +1,190 @@
+// A sample, or two side by side.
+
+import { element, holding } from "./shared/dom.js";
+import { plain } from "./shared/terminal.js";
+import { changed, go, read, write } from "./address.js";
+import { CLASSES, filtered, filterOf, isFiltered } from "./filter.js";
+import { glyph } from "./glyphs.js";
+import { bindPage } from "./keys.js";
+import { sampleAddress, sentence } from "./mappage.js";
+import { byteOfSample, fetchSample, forget, rounds, testsOfBoth, verdict, why, written } from "./onesample.js";
+import { ALL, isFailing, NOT_PLANNED } from "./outcomes.js";
+import { cellAt, modelName, modelOf, modelSlug, on, problemOf, putLabel, size, state, trouble } from "./state.js";
+
+/** The place that the parts of an address name, or null. */
+function placeOfParts([slug, id, sample]) {
+  const place = { model: modelOf(slug ?? ""), problem: problemOf(id ?? ""), sample: Number(sample) };
+  return place.model === null || place.problem === null || !(place.sample >= 0 && place.sample < state.run.samples) ? null : place;
+}
+
+const indexOf = ({ model, problem, sample }) => cellAt(model, problem, sample);
+const same = (a, b) => a && b && indexOf(a) === indexOf(b);
+
+/** All samples of a filter in the order of reading: problem, model, sample. */
+function order({ models, problems, mask }) {
+  const places = [];
+  for (const problem of problems) for (const model of models) for (let sample = 0; sample < state.run.samples; sample += 1) {
+    const index = cellAt(model, problem, sample);
+    if (state.cells[index] !== NOT_PLANNED && (!mask || mask[index])) places.push({ model, problem, sample });
+  }
+  return places;
+}
+
+/** The next place after `from` (or before it, `by` -1) that `wanted` takes. */
+function next(places, from, by, wanted = () => true) {
+  let at = places.findIndex((place) => same(place, from));
+  if (at < 0) at = by > 0 ? -1 : places.length; // the filter leaves this one out
+  for (at += by; at >= 0 && at < places.length; at += by) if (wanted(places[at])) return places[at];
+  return null;
+}
+
+const failing = (place) => isFailing(byteOfSample(place));
+
+/** What is worth standing beside a sample: the other outcome on the same problem, else its neighbour. */
+function opposite(place) {
+  const { models, samples } = size();
+  const wanted = (other) => !same(other, place) && (failing(place) ? byteOfSample(other) === ALL : failing(other));
+  const own = Array.from({ length: samples }, (_, sample) => ({ ...place, sample }));
+  const others = Array.from({ length: models }, (_, model) => ({ ...place, model })).flatMap((one) => own.map(({ sample }) => ({ ...one, sample })));
+  return own.find(wanted) ?? others.find(wanted) ?? [...own, ...others].find((other) => !same(other, place)) ?? place;
+}
+
+const vsText = (place) => [modelSlug(place.model), state.run.problems[place.problem].id, place.sample].map(encodeURIComponent).join("/");
+
+// --- the parts of the page --------------------------------------------------------------------------------
+
+function strip(place, params) {
+  const { samples } = size();
+  const links = Array.from({ length: samples }, (_, sample) => {
+    const other = { ...place, sample };
+    const link = holding("a", null, glyph(byteOfSample(other)));
+    link.href = sampleAddress(place.model, place.problem, sample, params);
+    link.title = sentence(place.model, place.problem, sample);
+    link.setAttribute("aria-label", link.title);
+    if (sample === place.sample) link.setAttribute("aria-current", "true");
+    return link;
+  });
+  return holding("div", "strip", links);
+}
+
+function titleOf({ model, problem, sample }) {
+  const name = element("a", plain(modelName(model)));
+  name.href = write(["map"], { m: modelSlug(model) });
+  const { id, name: title } = state.run.problems[problem];
+  const task = holding("a", null, element("bdi", plain(id)));
+  task.href = write(["problem", id]);
+  task.title = plain(title ?? id);
+  return holding("h1", null, name, element("i", " / "), task, element("i", " / "), `sample ${sample}`);
+}
+
+function labelBar(data, place, redraw) {
+  const buttons = Object.entries(CLASSES).map(([name, title], number) => {
+    const button = holding("button", "chip", element("kbd", String(number + 1)), ` ${title}`);
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(data.label === name));
+    button.addEventListener("click", () => give(place, data.label === name ? null : name, redraw));
+    return button;
+  });
+  return holding("div", "labels", element("span", "Label", "muted"), buttons);
+}
+
+async function give(place, label, redraw) {
+  try {
+    await putLabel(place.model, place.problem, place.sample, label);
+    trouble("label", null);
+    forget();
+    await redraw();
+  } catch (error) {
+    trouble("label", `The label was not written: ${error.message}`);
+  }
+}
+
+function side(data, place, params, { signal, letter }) {
+  return holding("section", "side", holding("h2", null, `${letter}  `, ...titleOf(place).childNodes), verdict(data, place), written(data, params, signal), why(data));
+}
+
+function pair(first, second, params, signal) {
+  const columns = holding("div", "pair", side(...first, params, { signal, letter: "A" }), side(...second, params, { signal, letter: "B" }));
+  return holding("div", null, testsOfBoth(first[0], second[0]), columns);
+}
+
+/** Open the page in `root`; the answer draws an address. */
+export function open(root, signal) {
+  let now = null; // what is shown: place, other (side by side), list
+  let drawing = 0;
+  let body = new AbortController();
+  signal.addEventListener("abort", () => body.abort());
+
+  const redraw = () => draw(read());
+  const visit = (place) => {
+    if (!place) return;
+    const { params } = read();
+    const keep = new URLSearchParams(params);
+    keep.delete("turn");
+    const together = now.other && now.other.problem === now.place.problem && now.other.sample === now.place.sample;
+    if (together) keep.set("vs", vsText({ ...now.other, problem: place.problem, sample: place.sample }));
+    go(sampleAddress(place.model, place.problem, place.sample, keep), true);
+  };
+  const step = (by, wanted) => () => visit(next(now.list, now.place, by, wanted));
+  const sideways = (by) => () => visit({ ...now.place, sample: Math.max(0, Math.min(state.run.samples - 1, now.place.sample + by)) });
+  const otherModel = (by) => () => visit({ ...now.place, model: (now.place.model + by + state.run.models.length) % state.run.models.length });
+  const leave = () => {
+    const { params } = read();
+    go(write([params.get("from") === "list" ? "list" : "map"], { ...filterOf(params), sort: params.get("sort"), at: now && vsText(now.place) }));
+  };
+  const toggle = () => go(changed({ vs: now.other ? null : vsText(opposite(now.place)) }), true);
+  const label = (name) => () => give(now.place, name, redraw);
+
+  function head(address) {
+    const buttons = [["←", "Previous (k)", step(-1)], ["→", "Next (j)", step(1)], ["Next failing", "n", step(1, failing)], [now.other ? "One" : "Side by side", "x", toggle]].map(([text, title, work]) => {
+      const button = element("button", text);
+      Object.assign(button, { type: "button", title });
+      button.addEventListener("click", work);
+      return button;
+    });
+    const at = now.list.findIndex((place) => same(place, now.place)) + 1;
+    const where = `${at ? at.toLocaleString("en") : "–"} of ${now.list.length.toLocaleString("en")}${isFiltered(address.params) ? " that the filter leaves" : ""}`;
+    return holding("div", "page-head", titleOf(now.place), holding("span", "steps", element("span", where, "count"), buttons));
+  }
+
+  async function draw(address) {
+    const mine = ++drawing;
+    const place = placeOfParts(address.parts);
+    if (!place) {
+      root.replaceChildren(element("p", "This address names a model, a problem or a sample that is not in the run.", "empty"));
+      return;
+    }
+    const other = address.params.get("vs") ? placeOfParts(address.params.get("vs").split("/").map(decodeURIComponent)) : null;
+    const asked = [place, other].map((one) => one && fetchSample({ ...one, turn: one === place ? address.params.get("turn") ?? "" : "" }));
+    const [chosen, data, second] = await Promise.all([filtered(address.params), ...asked]);
+    if (mine !== drawing || signal.aborted) return;
+    body.abort();
+    body = new AbortController();
+    const moved = !now || !same(now.place, place);
+    now = { place, other, list: order(chosen), bytes: [place, other].map((one) => one && byteOfSample(one)) };
+    const content = other ? pair([data, place], [second, other], address.params, body.signal)
+      : holding("div", "single", why(data), written(data, address.params, body.signal));
+    const lines = other ? [] : [strip(place, address.params), verdict(data, place), rounds(data, address.params), labelBar(data, place, redraw)];
+    root.replaceChildren(...[head(address), ...lines, content].filter(Boolean));
+    if (moved) scrollTo(0, 0);
+    const ahead = next(now.list, place, 1);
+    if (ahead) setTimeout(() => { if (mine === drawing && !signal.aborted) fetchSample(ahead).catch(() => {}); }, 80);
+  }
+
+  on("cells", () => {
+    if (now && [now.place, now.other].some((one, side) => one && byteOfSample(one) !== now.bytes[side])) redraw().catch((error) => trouble("page", error.message));
+  }, signal);
+  const tab = (name) => () => go(changed({ tab: name }), true);
+  const bindings = [
+    ["j, k", "next, previous sample that the filter leaves", step(1), step(-1)],
+    ["ArrowRight, ArrowLeft", "next, previous sample of this model and problem", sideways(1), sideways(-1)],
+    ["n, N", "next, previous sample that did not pass all", step(1, failing), step(-1, failing)],
+    ["], [", "next, previous model on this problem and sample", otherModel(1), otherModel(-1)],
+    ["x", "two samples side by side: this one and one that came out otherwise", toggle],
+    ["d, a, p", "diff, answer, prompt", tab(null), tab("answer"), tab("prompt")],
+    ...Object.entries(CLASSES).map(([name, title], number) => [String(number + 1), `label: ${title}`, label(name)]),
+    ["0", "take the label away", label(null)],
+  ].map(([keys, what, ...works]) => [keys, what, ...works.map((work) => () => { if (now) work(); })]);
+  bindPage([...bindings, ["Escape", "back to the map or the list", leave]], signal);
+  return draw;
+}

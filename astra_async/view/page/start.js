@@ -1,0 +1,119 @@
+// Opens the page that the address names, and follows the run.
+
+import { element } from "./shared/dom.js";
+import "./shared/sorting.js";
+import { go, read, write } from "./address.js";
+import { bindEverywhere, showHelp } from "./keys.js";
+import { fetchLive, follow, on, reload, state, trouble } from "./state.js";
+import * as comparePage from "./comparepage.js";
+import * as listPage from "./listpage.js";
+import * as mapPage from "./mappage.js";
+import * as overviewPage from "./overviewpage.js";
+import * as problemPage from "./problempage.js";
+import * as samplePage from "./samplepage.js";
+
+const PAGES = {
+  overview: [overviewPage, "Overview"], map: [mapPage, "Map"], list: [listPage, "Samples"],
+  problem: [problemPage, "Tests"], compare: [comparePage, "Compare"], sample: [samplePage, "Sample"],
+};
+const WORDS = { running: "running", finished: "finished", stopped: "stopped", unknown: "state unknown" };
+
+const main = document.getElementById("main");
+let shown = { page: null, draw: null, end: null };
+
+async function show() {
+  if (!state.run) return;
+  const address = read();
+  const [page, title] = PAGES[address.page] ?? PAGES.overview;
+  if (shown.page !== page) {
+    shown.end?.abort();
+    const end = new AbortController();
+    const root = element("div", null, `page ${title.toLowerCase()}`);
+    main.replaceChildren(root);
+    scrollTo(0, 0);
+    shown = { page, end, draw: page.open(root, end.signal) };
+  }
+  document.title = `${[title, ...address.parts].join(" · ")} · astra view`;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (PAGES[link.dataset.page][0] === page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  try {
+    await shown.draw(address);
+    trouble("page", null);
+  } catch (error) {
+    trouble("page", error.message);
+  }
+}
+
+function showState() {
+  const { run, link } = state;
+  const mark = document.getElementById("run-state");
+  if (run) {
+    mark.textContent = WORDS[run.state] ?? run.state;
+    mark.className = `state ${run.state}`;
+    mark.title = run.directories.join("\n");
+    const loading = run.loading === null || run.loading === undefined ? null : `The logs are being read: ${Math.round(100 * run.loading)} %.`;
+    trouble("loading", loading);
+    trouble("warnings", run.warnings.join(" · ") || null);
+  }
+  const line = document.getElementById("link-state");
+  line.textContent = { live: "", connecting: "connecting …", lost: "connection lost, trying again …" }[link];
+  line.className = link;
+}
+
+function theme() {
+  const button = document.getElementById("theme");
+  const root = document.documentElement;
+  const draw = () => {
+    const now = root.dataset.theme ?? "system";
+    button.textContent = { system: "◐", light: "○", dark: "●" }[now];
+    button.title = `Colours: ${now} (T)`;
+    button.setAttribute("aria-label", button.title);
+  };
+  const next = () => {
+    const after = { system: "light", light: "dark", dark: "system" }[root.dataset.theme ?? "system"];
+    if (after === "system") delete root.dataset.theme;
+    else root.dataset.theme = after;
+    try {
+      localStorage.setItem("astra-theme", after);
+    } catch {
+      // storage is forbidden here: chosen for this visit only
+    }
+    draw();
+    dispatchEvent(new Event("themechange"));
+  };
+  button.addEventListener("click", next);
+  draw();
+  return next;
+}
+
+const nextTheme = theme();
+bindEverywhere([
+  ["?", "this sheet", showHelp],
+  ["/", "type a filter", () => {
+    const field = document.getElementById("filter-text");
+    if (field) field.focus();
+    else { go(write(["map"])); setTimeout(() => document.getElementById("filter-text")?.focus(), 50); }
+  }],
+  ["g o", "go to the overview", () => go("#/")],
+  ["g m", "go to the map", () => go(write(["map"]))],
+  ["g l", "go to the list of samples", () => go(write(["list"]))],
+  ["g t", "go to the tests", () => go(write(["problem"]))],
+  ["g c", "go to comparing two models", () => go(write(["compare"]))],
+  ["Escape", "back", () => history.back()],
+  ["y", "copy the address of this view", () => navigator.clipboard?.writeText(location.href)],
+  ["T", "colours: the system's, light, dark", nextTheme],
+]);
+document.getElementById("help-open").addEventListener("click", showHelp);
+
+// The token has become a cookie: it does not belong into addresses that are sent to others.
+if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
+
+addEventListener("hashchange", show);
+on("run", () => { showState(); if (!shown.page) show(); });
+on("link cells", showState);
+main.replaceChildren(element("p", "Reading the run …", "empty"));
+follow();
+reload();
+fetchLive().catch(() => {}); // the stream brings it again
