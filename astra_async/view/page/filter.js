@@ -1,6 +1,6 @@
 // Which samples are meant: a filter stands in the address's parameters and becomes a mask over the cells.
 
-import { placeOf, STATES } from "./outcomes.js";
+import { countStates, placeOf, STATES } from "./outcomes.js";
 import { askJson, cellAt, column, labels, modelOf, size, state } from "./state.js";
 
 const NAMES = ["m", "q", "skill", "state", "fail", "flag", "in", "test", "of", "label"];
@@ -60,8 +60,6 @@ async function tests(params) {
   if (params.get("test")) {
     add(await searchMask(new URLSearchParams({ test: params.get("test"), outcome: "failed", problem: params.get("of") ?? "" })));
   }
-  const states = new Set(listed(params, "state").map((name) => STATES.findIndex((one) => one.name === name)));
-  if (states.size) checks.push((index) => states.has(placeOf(state.cells[index])));
   const kinds = new Set(listed(params, "fail").map((name) => state.run.failures.findIndex((one) => (one ?? "") === name)));
   if (kinds.size) {
     const failure = await column("failure");
@@ -81,18 +79,26 @@ async function labelCheck(wanted) {
   return (index) => (wanted === "any" ? given.has(index) : given.get(index) === wanted);
 }
 
-/** The filter of an address: `mask` (null: everything), the models and problems, `more` where a search was cut. */
+/** The filter of an address: `mask` (null: everything), the models and problems, `counts` by state of what the
+ * rest of the filter leaves, `more` where a search was cut. */
 export async function filtered(params) {
   const chosen = { models: chosenModels(params), problems: chosenProblems(params) };
-  if (!isFiltered(params)) return { ...chosen, mask: null, more: false };
+  if (!isFiltered(params)) return { ...chosen, mask: null, more: false, counts: countStates(state.cells) };
   const { checks, more } = await tests(params);
+  const states = new Set(listed(params, "state").map((name) => STATES.findIndex((one) => one.name === name)));
   const { samples } = size();
   const mask = new Uint8Array(state.cells.length);
+  const counts = new Array(STATES.length + 1).fill(0);
   for (const model of chosen.models) {
     for (const problem of chosen.problems) {
       const start = cellAt(model, problem, 0);
-      for (let index = start; index < start + samples; index += 1) mask[index] = checks.every((check) => check(index)) ? 1 : 0;
+      for (let index = start; index < start + samples; index += 1) {
+        if (!checks.every((check) => check(index))) continue;
+        const place = placeOf(state.cells[index]);
+        counts[place] += 1;
+        if (!states.size || states.has(place)) mask[index] = 1;
+      }
     }
   }
-  return { ...chosen, mask, more };
+  return { ...chosen, mask, more, counts };
 }

@@ -5,7 +5,7 @@ import { plain } from "./shared/terminal.js";
 import { changed, go } from "./address.js";
 import { CLASSES, filterOf, isFiltered, listed } from "./filter.js";
 import { glyph } from "./glyphs.js";
-import { countStates, STATES } from "./outcomes.js";
+import { STATES } from "./outcomes.js";
 import { modelName, modelOf, modelSlug, state } from "./state.js";
 
 const FLAGS = { mended: "answer was mended", suspicious: "looks like tampering", dropped: "changes not applied" };
@@ -86,7 +86,7 @@ function selects() {
   };
 }
 
-/** The bar and `fill(params, mask, more)`, which shows an address and how many samples it leaves. */
+/** The bar and `fill(params, {mask, counts, more})`, which shows an address and how many samples it leaves. */
 export function filterBar() {
   const text = field("search", "Problem, skill …  ( / )", "Problems with this text");
   text.id = "filter-text";
@@ -102,9 +102,10 @@ export function filterBar() {
   const clear = element("button", "Clear", "quiet");
   clear.type = "button";
   clear.addEventListener("click", () => set(Object.fromEntries(Object.keys(filterOf(new URLSearchParams(location.hash.split("?")[1] ?? ""))).map((name) => [name, null]))));
-  const node = holding("div", "filters", holding("div", "filter-line", text, models.fold, Object.values(chosen), inside, test, clear, count), chips.node);
+  const node = holding("div", "filters", holding("div", "filter-line", text, models.fold, Object.values(chosen), inside, test, clear), chips.node);
+  chips.node.append(count);
 
-  const fill = (params, mask, more) => {
+  const fill = (params, { mask, counts, more }) => {
     if (document.activeElement !== text) text.value = params.get("q") ?? "";
     if (document.activeElement !== inside) inside.value = params.get("in") ?? "";
     models.fill(params);
@@ -112,7 +113,7 @@ export function filterBar() {
       select.value = params.get(name) ?? "";
       select.classList.toggle("set", select.value !== "");
     }
-    chips.fill(params, countStates(state.cells, mask));
+    chips.fill(params, counts);
     clear.hidden = !isFiltered(params);
     test.hidden = !params.get("test");
     test.replaceChildren(...(params.get("test") ? ["fails: ", element("bdi", plain(params.get("test")))] : []));

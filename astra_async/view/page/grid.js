@@ -6,12 +6,14 @@ import { flat, inks, shapes, sheet } from "./glyphs.js";
 import { isFailing, NOT_PLANNED } from "./outcomes.js";
 
 const OVERSCAN = 300; // CSS pixels above and below the screen
-const LARGEST = 18;
+const WIDEST = 30;
+const TALLEST = 18;
+const UPRIGHT = 124; // the longest name above a narrow column
 const ROW_LEAST = 13; // so that a row's name can be read
 
 /** Sizes in CSS pixels: cells of `width` x `height`, `across` of them in each of `lines` lines of a group. */
-export function arrange(space, { groups, per, wide = false, small = null }) {
-  const left = Math.round(Math.min(230, Math.max(92, space * 0.17)));
+export function arrange(space, { groups, per, longest, wide = false }) {
+  const left = Math.round(Math.min(Math.max(60, 6.6 * longest + 14), Math.max(96, space * 0.18)));
   const room = space - left - 2;
   const gap = per === 1 ? 0 : groups > 1 ? Math.max(2, Math.min(8, Math.floor(room / groups / 10))) : 0;
   let best = null;
@@ -19,15 +21,18 @@ export function arrange(space, { groups, per, wide = false, small = null }) {
     for (let lines = 1; lines <= per && !best; lines += 1) {
       const across = Math.ceil(per / lines);
       const width = Math.floor((room - (groups - 1) * gap) / (groups * across));
-      if (width >= least) best = { across, lines, width: Math.min(width, wide ? 64 : (small ?? LARGEST)) };
+      if (width >= least) best = { across, lines, width: Math.min(width, wide ? 96 : WIDEST) };
     }
     if (best) break;
   }
   best ??= { across: 1, lines: per, width: 1 };
-  const height = best.lines > 1 ? best.width : Math.min(LARGEST, Math.max(best.width, ROW_LEAST - 1));
+  const height = Math.min(TALLEST, best.lines > 1 ? best.width : Math.max(best.width, ROW_LEAST - 1));
   const block = Math.max(ROW_LEAST, best.lines * height + (best.lines > 1 ? 3 : 1));
   return { ...best, left, gap, height, block, group: best.across * best.width + gap };
 }
+
+/** A name with its middle left out: what tells models apart often stands at the end. */
+const shortened = (label, room) => (label.length <= room ? label : `${label.slice(0, Math.ceil(room * 0.45) - 1)}…${label.slice(-Math.floor(room * 0.55))}`);
 
 export class Grid {
   /** `onOpen` gets a cell's place when it is chosen, `describe` gives its sentence, `onCursor` follows. */
@@ -50,7 +55,7 @@ export class Grid {
 
   /** Show rows [{label, href}] of groups [{label, href}], `per` cells in each; `byteAt(row, group, k)` is a cell. */
   show({ rows, groups, per, byteAt, maskAt = null, textAt = null, cursor = undefined }) {
-    const other = rows.length !== this.rows.length || groups.length !== this.groups.length || per !== this.per || Boolean(textAt) !== Boolean(this.textAt);
+    const other = rows.map(({ label }) => label).join() !== this.rows.map(({ label }) => label).join() || groups.length !== this.groups.length || per !== this.per || Boolean(textAt) !== Boolean(this.textAt);
     Object.assign(this, { rows, groups, per, byteAt, maskAt, textAt });
     if (cursor !== undefined) this.cursor = cursor;
     if (other || !this.sizes) this.#layout();
@@ -183,7 +188,8 @@ export class Grid {
 
   #layout() {
     this.space = this.node.clientWidth;
-    this.sizes = arrange(this.space, { groups: Math.max(1, this.groups.length), per: Math.max(1, this.per), wide: Boolean(this.textAt) });
+    const longest = this.rows.reduce((most, { label }) => Math.max(most, label.length), 0);
+    this.sizes = arrange(this.space, { groups: Math.max(1, this.groups.length), per: Math.max(1, this.per), longest, wide: Boolean(this.textAt) });
     this.sheets = null;
     this.body.style.height = `${this.rows.length * this.sizes.block}px`;
     this.#drawHead();
@@ -192,12 +198,15 @@ export class Grid {
   #drawHead() {
     const { left, group, gap } = this.sizes;
     const inner = group - gap;
-    const upright = this.groups.some(({ label }) => label.length * 6.4 > inner);
+    const longest = this.groups.reduce((most, { label }) => Math.max(most, label.length), 0);
+    const upright = longest * 6.2 > inner && inner < 110;
+    const room = Math.floor((upright ? UPRIGHT : inner) / 6.2); // characters
     this.head.classList.toggle("upright", upright);
+    this.head.style.height = upright ? `${Math.min(UPRIGHT, longest * 6.2) + 10}px` : "";
     this.head.hidden = this.groups.every(({ label }) => !label);
     this.head.replaceChildren(...this.groups.map(({ label, href, title }, place) => {
       const name = element(href ? "a" : "span", null);
-      name.append(element("bdi", label));
+      name.append(element("bdi", shortened(label, room)));
       if (href) name.href = href;
       name.title = title ?? label;
       name.style.left = `${left + place * group + (upright ? Math.max(0, (inner - 14) / 2) : 0)}px`;
@@ -302,12 +311,12 @@ export class Grid {
     this.drawn = { key, rows: this.rows };
     this.names.replaceChildren(...this.rows.slice(first, last).map(({ label, href, title }, place) => {
       const name = element(href ? "a" : "span");
-      name.append(element("bdi", label));
+      name.append(element("bdi", shortened(label, Math.floor((left - 8) / 6.2))));
       if (href) name.href = href;
       name.tabIndex = -1; // the cursor of the canvas reaches every row; the list has them as links
       name.title = title ?? label;
       name.style.top = `${(first + place) * block}px`;
-      name.style.height = `${Math.min(block, 22)}px`;
+      name.style.lineHeight = `${Math.min(block - 1, TALLEST)}px`;
       name.style.width = `${left - 8}px`;
       return name;
     }));

@@ -64,7 +64,7 @@ function line(index, columns, given, params) {
 }
 
 function heading() {
-  const names = [["", "c-state"], ["Model", "c-model"], ["Problem", "c-problem"], ["Sample", "c-sample"], ["Passed", "c-passed"], ["Why", "c-why"], ["Record", "c-flags"], ["Cost", "c-cost"], ["Answer", "c-seconds"]];
+  const names = [["", "c-state"], ["Model", "c-model"], ["Problem", "c-problem"], ["No.", "c-sample"], ["Passed", "c-passed"], ["Why", "c-why"], ["Record", "c-flags"], ["Cost", "c-cost"], ["Answer", "c-seconds"]];
   return holding("div", "row row-head", names.map(([name, className]) => element("span", name, className)));
 }
 
@@ -116,7 +116,7 @@ export function open(root, signal) {
     found = ordered(chosen, now.params.get("sort"), columns);
     sort.value = now.params.get("sort") ?? "problem";
     if (!sort.value) sort.value = "problem";
-    bar.fill(now.params, chosen.mask, chosen.more);
+    bar.fill(now.params, chosen);
     cursor = now.params.get("at") ? found.findIndex((index) => atText(index) === now.params.get("at")) : -1;
     view.style.height = `${found.length * ROW}px`;
     empty.hidden = found.length > 0;

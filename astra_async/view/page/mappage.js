@@ -152,7 +152,7 @@ export function open(root, signal) {
     shown = { ...picture, models: chosen.models, problems: order.problems };
     by.fill(mode);
     sort.value = now.params.get("sort") ?? "planned";
-    bar.fill(now.params, chosen.mask, chosen.more);
+    bar.fill(now.params, chosen);
     grid.show({ ...picture, cursor: cursorOf(now.params.get("at"), shown) });
     const empty = chosen.problems.length === 0 ? "No problem has this text and skill." : state.cells.length === 0 ? "The plan has no samples yet; they appear here as the run writes them." : "";
     summary.textContent = empty || `${order.problems.length} problems, ${chosen.models.length} models, ${state.run.samples} samples each. ${mode === "models" ? "A number is the mean score in %." : "The fill of a cell is the share of tests passed."} Names of problems lead to their tests, names of models to one model.`;

@@ -144,7 +144,7 @@ export function open(root, signal) {
     });
     const at = now.list.findIndex((place) => same(place, now.place)) + 1;
     const where = `${at ? at.toLocaleString("en") : "–"} of ${now.list.length.toLocaleString("en")}${isFiltered(address.params) ? " that the filter leaves" : ""}`;
-    return holding("div", "page-head", titleOf(now.place), holding("span", "steps", element("span", where, "count"), buttons));
+    return holding("div", "page-head", now.other ? element("h1", "Side by side") : titleOf(now.place), holding("span", "steps", element("span", where, "count"), buttons));
   }
 
   async function draw(address) {
