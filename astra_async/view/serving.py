@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _PAGE = Path(__file__).parent / "page"
+_SHARED = _PAGE.parent.parent / "report" / "shared"  # what the report's page is made of too
 _HEARTBEAT_S = 15.0
 _MOST_BODY_BYTES = 16_384
 _FIRST_PORT, _PORTS = 7575, 20
@@ -185,6 +186,7 @@ async def _bound(runner: web.AppRunner, host: str, port: int | None) -> int:
 def _page_file(name: str) -> web.Response:
     """A file of the front end: only what a listing of its folder has, whatever was asked for."""
     files = {path.relative_to(_PAGE).as_posix(): path for path in _PAGE.rglob("*") if path.is_file()}
+    files |= {f"shared/{path.name}": path for path in _SHARED.iterdir()}
     if name not in files:
         raise web.HTTPNotFound(text="no such page")
     content = files[name].read_bytes()
