@@ -32,8 +32,13 @@ def court(wait: Await, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cou
 
 @pytest.fixture(scope="session")
 def graded(request: pytest.FixtureRequest, wait: Await, court: Courtroom) -> Callable[[Case], Result]:
-    """The result of a case; all cases of this session are under way once one is asked for."""
+    """The result of a case; all cases of its framework are under way once one is asked for."""
     params = [getattr(item, "callspec", None) for item in request.session.items]
     cases = [each.params["case"] for each in params if each is not None and "case" in each.params]
-    court.begin(cases)
-    return lambda case: wait(court.result(case))
+
+    def result(case: Case) -> Result:
+        court.begin(each for each in cases if each.framework == case.framework)
+        found: Result = wait(court.result(case))
+        return found
+
+    return result

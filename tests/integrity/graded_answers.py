@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loop
 LIMITS = Limits(timeout_s=150.0)
 _ATTEMPTS = 3
+_AT_ONCE = 2
 _KEY = b"the same twins in every run"
 
 
@@ -97,26 +98,28 @@ class Courtroom:
     images: dict[str, str] = field(default_factory=dict)
     prepared: dict[str, Prepared] = field(default_factory=dict)
     samples: count[int] = field(default_factory=count)
+    workshops: dict[bool, Workshop] = field(default_factory=dict)  # by whether everybody is tried
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     tasks: dict[tuple[str, str], asyncio.Task[Result]] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        sandbox = await DockerSandbox.open(run_id="integrity", slots=2)
+        sandbox = await DockerSandbox.open(run_id="integrity", slots=_AT_ONCE)
         return cls(sandbox, RunDirectory.open(path))
 
     def begin(self, cases: Iterable[Case]) -> None:
-        """Grade all cases, so many at once as the sandbox has slots."""
-        at_once = asyncio.Semaphore(self.sandbox.slots)
-        workshops = {each: self.workshop(everybody=each) for each in (True, False)}
-
-        async def one(case: Case) -> Result:
-            async with at_once:
-                return await self.grade(case.framework, case.answer, workshops[case.everybody])
-
+        """Grade all cases that are not under way yet, so many at once as the sandbox has slots."""
         for case in cases:
-            self.tasks[case.framework, case.name] = self.loop.create_task(one(case))
+            if (case.framework, case.name) not in self.tasks:
+                self.tasks[case.framework, case.name] = self.loop.create_task(self._in_turn(case))
+
+    async def _in_turn(self, case: Case) -> Result:
+        async with self.at_once:
+            workshop = self.workshops.get(case.everybody) or self.workshop(everybody=case.everybody)
+            self.workshops[case.everybody] = workshop
+            return await self.grade(case.framework, case.answer, workshop)
 
     async def result(self, case: Case) -> Result:
         return await self.tasks[case.framework, case.name]
