@@ -13,7 +13,7 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
 # From the bottom up: a module may import its own layer and those below. The longest prefix decides.
 LAYERS = {
-    "values": {"types", "errors", "redaction"},
+    "values": {"types", "errors", "redaction", "surrogates"},
     "pure": {
         *("config", "metrics", "stats", "report", "overlay", "answers", "problems", "asking.prompt"),
         *(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from astra_async.answers.contents import mended
 from astra_async.answers.json_answer import json_start, may_hold_json, read_json, slow_repair
 from astra_async.answers.xml_answer import read_xml, xml_start
+from astra_async.surrogates import without_surrogates
 from astra_async.types import Solution, Unusable
 
 if TYPE_CHECKING:
@@ -152,15 +153,6 @@ def _prepared(text: str) -> tuple[str, tuple[str, ...]]:
     if thought:
         repairs.append("thinking")
     return scrubbed[thought:].strip(), tuple(repairs)
-
-
-def without_surrogates(text: str) -> str:
-    """The text with surrogate pairs joined and lone surrogates as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _end_of_thought(text: str) -> int:

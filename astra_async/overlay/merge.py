@@ -12,6 +12,7 @@ from astra_async.overlay.changed_lines import changed_lines
 from astra_async.overlay.merged_files import merged_environment, merged_package_json
 from astra_async.overlay.paths import above, anchored, split
 from astra_async.overlay.suspicions import suspicions
+from astra_async.surrogates import without_surrogates
 from astra_async.types import Dropped, FileChange, Integrated, Unusable
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class _Overlay:
         elif self.policy.is_environment(path):
             self._merge_environment(path, text)
         else:
-            self._apply(path, _encoded(text))
+            self._apply(path, without_surrogates(text).encode())
 
     def settle_own_tests(self) -> None:
         """Keep of the answer's own tests what the rest of it loads, and what those load."""
@@ -106,7 +107,7 @@ class _Overlay:
         )
         while needed := [path for path in waiting if _is_loaded(path, asked)]:
             for path in needed:
-                self._apply(path, _encoded(waiting.pop(path)))
+                self._apply(path, without_surrogates(waiting.pop(path)).encode())
                 asked |= set(_asked_for(self.changed.get(path, b"")))
         self.dropped.extend(Dropped(path=_recordable(path), reason="own_test") for path in waiting)
 
@@ -156,7 +157,7 @@ class _Overlay:
         kept, dropped = merged_environment(path, text)
         self.dropped.extend(dropped)
         if kept.strip() or not dropped:
-            self._apply(path, _encoded(kept))
+            self._apply(path, without_surrogates(kept).encode())
 
     def _apply(self, path: str, content: bytes) -> None:
         if path in self.policy.files and self._pristine(path) == content:
@@ -176,15 +177,8 @@ def _report_names(patterns: Iterable[str]) -> set[str]:
     return {piece for piece in pieces if len(piece) >= _LEAST_NAME}
 
 
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-
-
 def _recordable(path: str) -> str:
-    return _encoded(path[:_MAX_RECORDED_PATH]).decode()
+    return without_surrogates(path[:_MAX_RECORDED_PATH])
 
 
 def _asked_for(content: bytes) -> Iterator[tuple[str, str]]:

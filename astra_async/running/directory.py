@@ -46,9 +46,9 @@ from astra_async.running.log import (
     is_shared,
     scan,
     sync_entries,
-    without_surrogates,
     write_atomically,
 )
+from astra_async.surrogates import without_surrogates
 from astra_async.types import Completion, SampleKey, Usage
 from astra_async.types.records import (
     SCHEMA,

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.errors import StorageError
+from astra_async.surrogates import without_surrogates
 from astra_async.types.records import read_record
 
 if TYPE_CHECKING:
@@ -164,15 +165,6 @@ def fields_of(value: object) -> dict[str, Any]:
         message = f"cannot record a {type(value).__name__}"
         raise TypeError(message)
     return {item.name: getattr(value, item.name) for item in fields(value)}
-
-
-def without_surrogates(text: str) -> str:
-    """The text with every lone surrogate replaced by U+FFFD; unchanged (the same object) if it has none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def is_shared(folder: Path) -> bool:

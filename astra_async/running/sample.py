@@ -19,8 +19,8 @@ from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.directory import now_utc
 from astra_async.running.evidence import evidence_of
-from astra_async.running.log import without_surrogates
 from astra_async.running.reuse import note_of_reuse
+from astra_async.surrogates import without_surrogates
 from astra_async.testing.examination import Examiner
 from astra_async.testing.verdict import tail
 from astra_async.types import Completion, ModelRequest, NamedOutcome, Result, Unusable

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import StorageError
-from astra_async.running.log import AppendLog, decode, encode, scan, without_surrogates, write_atomically
+from astra_async.running.log import AppendLog, decode, encode, scan, write_atomically
+from astra_async.surrogates import without_surrogates
 
 if TYPE_CHECKING:
     from pathlib import Path

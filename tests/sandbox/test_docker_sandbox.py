@@ -333,6 +333,7 @@ def test_what_runs_in_a_killed_programs_containers_ends_with_it(
         (owner(), True, False),
         (f"{owner()}1", False, True),  # its pid is in use again, by a process that started later
     ],
+    ids=["before a reboot", "before a reboot, this run", "nobody", "alive", "alive, this run", "pid again"],
 )
 def test_only_an_owner_known_to_be_dead_loses_its_containers(
     image: str,

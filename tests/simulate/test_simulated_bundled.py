@@ -52,8 +52,12 @@ def test_well_formed_answers_are_read_as_they_were_meant(fmt: Format) -> None:
         assert read.files == SHOP.reference
 
 
+def named(value: Format | Flaw) -> str:
+    return value if isinstance(value, str) else value.name
+
+
 @pytest.mark.parametrize(
-    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in MENDABLE.items() for flaw in flaws], ids=str
+    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in MENDABLE.items() for flaw in flaws], ids=named
 )
 def test_a_flaw_that_is_called_mendable_can_be_mended(fmt: Format, flaw: Flaw) -> None:
     read = parse_solution(flaw.write(SHOP.reference), fmt, "stop")
@@ -63,7 +67,7 @@ def test_a_flaw_that_is_called_mendable_can_be_mended(fmt: Format, flaw: Flaw) -
 
 
 @pytest.mark.parametrize(
-    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in UNREADABLE.items() for flaw in flaws], ids=str
+    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in UNREADABLE.items() for flaw in flaws], ids=named
 )
 def test_a_flaw_that_is_called_unreadable_is_a_format_error(fmt: Format, flaw: Flaw) -> None:
     read = parse_solution(flaw.write(SHOP.reference), fmt, "stop")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from astra_async.surrogates import without_surrogates
+
 if TYPE_CHECKING:
     from astra_async.types import FinishReason, Usage
 
@@ -142,14 +144,8 @@ def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
 
 def mend(text: str) -> tuple[str, tuple[str, ...]]:
     """Join surrogate halves that arrived apart; what stays alone becomes U+FFFD and a named repair."""
-    if text.isascii():
-        return text, ()
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return whole, ("surrogate",) if whole.count("\ufffd") > text.count("\ufffd") else ()
-    return text, ()
+    whole = without_surrogates(text)
+    return whole, ("surrogate",) if whole is not text and whole.count("\ufffd") > text.count("\ufffd") else ()
 
 
 def count(value: object) -> int | None:
