@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from astra_async import bundled
-from astra_async.bundled import table
+from astra_async.bundled import write_csv
 
 HOME = Path(bundled.__file__).parent
 IDS = bundled.problem_ids()
@@ -66,8 +66,8 @@ def rows() -> dict[str, dict[str, str]]:
 
 
 def test_the_csv_is_what_the_folders_say() -> None:
-    assert bundled.bundled_problems_csv().read_text(encoding="utf-8") == table.problems_table(), (
-        "run `python -m astra_async.bundled.table`"
+    assert bundled.bundled_problems_csv().read_text(encoding="utf-8") == write_csv.problems_table(), (
+        "run `python -m astra_async.bundled.write_csv`"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_row_points_at_folders_and_an_image_set_that_exist(problem_id: str) ->
     row = rows()[problem_id]
     assert (HOME / row["project"] / "hackerrank.yml").is_file()
     assert (HOME / row["reference"]).is_dir()
-    name = row["image"].removeprefix(table.IMAGE_SET_PREFIX)
+    name = row["image"].removeprefix(write_csv.IMAGE_SET_PREFIX)
     assert name == bundled.image_set_of(problem_id)
     assert (bundled.image_sets()[name] / "Dockerfile").is_file()
 

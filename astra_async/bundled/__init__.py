@@ -1,6 +1,6 @@
 """The problem set that ships with the package: problems, their known answers, and image sets.
 
-    problems.csv            what `--problems bundled` reads; written by `python -m astra_async.bundled.table`
+    problems.csv            what `--problems bundled` reads; made by `python -m astra_async.bundled.write_csv`
     problems/<id>/
         problem.toml        name, family, skills, image set, names of the tests
         statement.md        the problem statement, as a model gets it

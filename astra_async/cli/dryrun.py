@@ -11,7 +11,7 @@ from astra_async.asking.providers.models import KEY_VARIABLES, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError
-from astra_async.running.estimate import (
+from astra_async.running.forecast import (
     ANSWER_CHARACTERS,
     Estimate,
     estimate,

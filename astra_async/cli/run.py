@@ -216,7 +216,7 @@ def _reasons(runner: Runner) -> list[tuple[str, int]]:
 
 def _report(call: Call) -> None:
     """Write DIR/report and print the leaderboard and the report's path."""
-    from astra_async.cli.results import write_and_print
+    from astra_async.cli.report import write_and_print
     from astra_async.running.directory import make_private
 
     make_private(call.config.out / "report")

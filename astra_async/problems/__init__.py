@@ -2,6 +2,6 @@
 
 from astra_async.problems.choose import rounds, select
 from astra_async.problems.complete import complete, weighted
-from astra_async.problems.load import ProblemSet, load_problems
+from astra_async.problems.problems_csv import ProblemSet, load_problems
 
 __all__ = ["ProblemSet", "complete", "load_problems", "rounds", "select", "weighted"]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from astra_async.errors import ProblemsError
 from astra_async.problems.cells import read_id, read_list
 from astra_async.problems.columns import match_columns
-from astra_async.problems.table import read_table
+from astra_async.problems.csv_rows import read_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from astra_async.problems.load import ProblemSet
+    from astra_async.problems.problems_csv import ProblemSet
     from astra_async.types import Problem
 
 _FIELDS = ("id", "main_skill", "sub_skills")

@@ -3,10 +3,10 @@
     settings, load, entries      run directories as arrays
     table                        one table, whatever becomes of it
     pairwise, conclusions        two models on the same problems, and what may be said of them
-    leaderboard, problems ...    one file for each question a report answers
+    leaderboard, skills ...      one file for each question a report answers
     tables                       all of them, in the order of reading
     text, csvs, plots, page      what people and programs get to see
-    compare, plan                `astra compare` and `astra plan`
+    compare, precision           `astra compare` and `astra plan`
 
 This module's functions import the rest when called: numpy, scipy and matplotlib cost a second.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from astra_async.report.compare import RunComparison, Side
-    from astra_async.report.plan import RunPlan
+    from astra_async.report.precision import RunPlan
     from astra_async.report.tables import Report
 
 _FOR_LOOKING_UP = ("problems", "tests", "curves", "inputs", "fingerprints")
@@ -88,9 +88,9 @@ def print_comparison(comparison: RunComparison, console: Console) -> None:
 
 def plan_run(directory: Path, target_se_points: float) -> RunPlan:
     """From a pilot, what a wanted precision takes; raises UsageError or ConflictError."""
-    from astra_async.report import plan
+    from astra_async.report import precision
 
-    return plan.plan_run(directory, target_se_points)
+    return precision.plan_run(directory, target_se_points)
 
 
 def print_plan(plan: RunPlan, console: Console) -> None:

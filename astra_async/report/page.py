@@ -17,8 +17,8 @@ import orjson
 
 from astra_async.report.csvs import data_files
 from astra_async.report.load import FAILURES
+from astra_async.report.page_samples import BUDGET_BYTES, embed
 from astra_async.report.plots import inline
-from astra_async.report.samples import BUDGET_BYTES, embed
 from astra_async.report.skills import problem_infos
 from astra_async.report.text import counted
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.report.entries import Entry
+    from astra_async.report.page_samples import Embedded
     from astra_async.report.plots.style import Plot
-    from astra_async.report.samples import Embedded
     from astra_async.report.table import Cell, Interval, Table
     from astra_async.report.tables import Report
 

@@ -13,9 +13,9 @@ from astra_async.report.curves import curves
 from astra_async.report.difficulty import difficulty, telling_tests
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.problems import problems_table
+from astra_async.report.problem_rows import problems_table
 from astra_async.report.published import published
-from astra_async.report.trials import trials
+from astra_async.report.trial_table import trials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,17 +13,17 @@ from astra_async.simulate.clocks import Clocks
 from astra_async.simulate.profiles import PROFILES
 from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.service import Counters, Service
-from astra_async.simulate.wires.anthropic import Messages
-from astra_async.simulate.wires.bedrock import Converse
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
-from astra_async.simulate.wires.gemini import GenerateContent
+from astra_async.simulate.wires.converse_stream import Converse
+from astra_async.simulate.wires.generate_content import GenerateContent
+from astra_async.simulate.wires.messages import Messages
 from astra_async.simulate.wires.responses import Responses
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.simulate.answers import Solutions
+    from astra_async.simulate.model_answers import Solutions
     from astra_async.simulate.wires.wire import Wire
 
 HOST = "127.0.0.1"

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 from aiohttp import web
 
-from astra_async.simulate.answers import Solutions, draw_answer, limited, tokens_in
 from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
 from astra_async.simulate.faults import broken_at, fault_of
 from astra_async.simulate.limits import RateLimiter
+from astra_async.simulate.model_answers import Solutions, draw_answer, limited, tokens_in
+from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.promptcache import SMALLEST_TOKENS, PromptCache
-from astra_async.simulate.samples import Samples
 from astra_async.simulate.timing import due_times, grouped
 from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Failure, Reply, Tokens, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from astra_async.simulate.answers import Answer
     from astra_async.simulate.clocks import Clocks
     from astra_async.simulate.limits import Rejected
-    from astra_async.simulate.samples import Taken
+    from astra_async.simulate.model_answers import Answer
+    from astra_async.simulate.numbering import Taken
     from astra_async.types.simulation import FaultKind, SimulationSettings
 
 _R = TypeVar("_R", bound=web.StreamResponse)

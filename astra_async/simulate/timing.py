@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from astra_async.simulate.answers import CHARACTERS_PER_TOKEN
 from astra_async.simulate.draws import seeded
+from astra_async.simulate.model_answers import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

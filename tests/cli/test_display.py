@@ -209,12 +209,16 @@ class Terminal:
 
     @contextlib.contextmanager
     def running(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
-        environ = {**os.environ, "TERM": "xterm-256color"}
+        # COLUMNS and LINES, which pytest-xdist sets, would stand before the size of the terminal.
+        environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        environ["TERM"] = "xterm-256color"
         ends = {"stdin": self._theirs, "stdout": self._theirs, "stderr": self._theirs}
         with subprocess.Popen(command, env=environ, **ends) as process:  # type: ignore[call-overload]
             os.set_blocking(self._ours, False)
-            yield process
-            process.kill()
+            try:
+                yield process
+            finally:
+                process.kill()  # a failed test has stopped reading: its program would wait for ever
         os.close(self._ours)
         os.close(self._theirs)
 

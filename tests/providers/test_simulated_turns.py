@@ -12,14 +12,14 @@ from provider_calls import call, request, settings
 from astra_async.answers import parse_strictly
 from astra_async.bundled import load_answers
 from astra_async.simulate import SimulatedServer, SimulationSettings
-from astra_async.simulate.answers import draw_answer
+from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.draws import SampleName
 from astra_async.simulate.formatting import xml
 from astra_async.simulate.profiles import PROFILES, Profile, Turns, chance_at
 from astra_async.types import Exchange, Solution
 
 if TYPE_CHECKING:
-    from astra_async.simulate.answers import Answer
+    from astra_async.simulate.model_answers import Answer
     from astra_async.types import Completion
 
 QUIET = SimulationSettings(speed=0, faults=False)

@@ -13,8 +13,8 @@ from made_runs import Made, completion_record, made_problems, made_results, run_
 
 from astra_async.report import build_report
 from astra_async.report.page import page_html
+from astra_async.report.page_samples import embed
 from astra_async.report.plots import draw_all
-from astra_async.report.samples import embed
 
 if TYPE_CHECKING:
     from pathlib import Path

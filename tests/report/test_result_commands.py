@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from made_runs import Made, write_run
 
-from astra_async.cli.results import compare, report
+from astra_async.cli.report import compare, report
 from astra_async.errors import UsageError
 
 

@@ -9,9 +9,9 @@ from simulated_client import SHOP
 
 from astra_async.answers import parse_solution
 from astra_async.bundled import problem_ids, read_statement
-from astra_async.simulate.answers import draw_answer
 from astra_async.simulate.draws import SampleName, seeded
 from astra_async.simulate.formatting import MENDABLE, UNREADABLE, Flaw, well_formed
+from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.profiles import PROFILES
 from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.server import bundled_answers

@@ -18,8 +18,8 @@ from astra_async.errors import (
     TruncatedStream,
 )
 from astra_async.simulate import SimulationSettings
-from astra_async.simulate.answers import draw_answer
 from astra_async.simulate.draws import SampleName
+from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.profiles import PROFILES
 from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, SampleKey
 

@@ -10,8 +10,8 @@ from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import Known
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
-from astra_async.problems.fetch.pace import Pace
 from astra_async.problems.fetch.retrying import Passing
+from astra_async.problems.fetch.trickle import Pace
 
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache

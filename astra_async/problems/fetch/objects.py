@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import Known
-from astra_async.problems.fetch.pace import Pace
 from astra_async.problems.fetch.retrying import Passing
+from astra_async.problems.fetch.trickle import Pace
 
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache

@@ -10,8 +10,8 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from astra_async.simulate.answers import Finish
     from astra_async.simulate.limits import Rejected, Window
+    from astra_async.simulate.model_answers import Finish
 
 Trouble = Literal[
     "rate_limit",

@@ -1,4 +1,4 @@
-"""Writes `problems.csv` from the folders of the bundled problems: `python -m astra_async.bundled.table`.
+"""Writes `problems.csv` from the folders of the bundled problems: `python -m astra_async.bundled.write_csv`.
 
 The folders are what people edit; the CSV is what the program reads, the same way it reads a user's own.
 A test fails when the two disagree. Keys of a `problem.toml`: `name`, `family`, `main_skill`,

@@ -3,7 +3,7 @@
 Floors: floor_http.py (streamed calls with aiohttp) and floor_docker.py (containers over the socket), 30
 lines each, in turns with `astra run`. All figures are of whole processes, start included, the server apart.
 
-    scripts/bench/run compare [--rounds 3] [--part calls|limit|containers|overlap]
+    scripts/bench/run floors [--rounds 3] [--part calls|limit|containers|overlap]
 
 - calls: 2,080 streamed calls with `--generate-only` (prompt of 23,000 characters, answer of 3,000 in 1 s).
 - limit: 130 calls, the server allows 5 a second (429 with `retry-after: 1`), latency 2 s; the ideal is 28 s.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from astra_async.errors import ProblemsError
 from astra_async.problems.cells import read_id, read_list, read_seconds, read_tests
 from astra_async.problems.columns import Columns, fold, match_columns
+from astra_async.problems.csv_rows import Row, read_table
 from astra_async.problems.locate import locate
-from astra_async.problems.table import Row, read_table
 from astra_async.testing.reports.suspects import is_hook_name
 from astra_async.types import Problem
 

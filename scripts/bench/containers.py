@@ -1,6 +1,6 @@
 """What a container costs: our whole life-cycle beside a bare create-start-wait-remove.
 
-    scripts/bench/run sandbox [REPETITIONS]      (needs a Docker Engine; about a minute)
+    scripts/bench/run containers [REPETITIONS]      (needs a Docker Engine; about a minute)
 
 Both run `true`, in turns, so that a busy machine slows both. Ours uploads a project of 15 files, looks for a
 report and is hardened; the bare one has Docker's defaults. Wall time is what lies between an answer and its
