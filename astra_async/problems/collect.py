@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from astra_async.errors import AstraError, ProjectError, SourceError, StorageError, UsageError
+from astra_async.problems.csv_rows import MAX_CSV_BYTES
 from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to, shown
-from astra_async.problems.problems_csv import ProblemSet, load_problems
 from astra_async.problems.lock import (
     FOLDERS,
     LOCK_NAME,
@@ -34,9 +34,9 @@ from astra_async.problems.lock import (
     is_same,
     read_lock,
 )
+from astra_async.problems.problems_csv import ProblemSet, load_problems
 from astra_async.problems.skills import add_skills
 from astra_async.problems.sources import HubSet, Source, folder_of, parse_source, resolve_url
-from astra_async.problems.csv_rows import MAX_CSV_BYTES
 from astra_async.redaction import public_url
 from astra_async.running.log import write_atomically
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from click.testing import CliRunner, Result
-from made_runs import Made, made_problems, write_run
 
 from astra_async.cli.report import compare, plan
 from astra_async.report import compare_runs, plan_run
 from astra_async.report.table import Column, Table, csv_header, csv_row, records
+from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 import pytest
-from made_runs import Made, made_problems, made_results, run_json, write_run
 
 from astra_async.errors import ConflictError, UsageError
 from astra_async.metrics import Metrics
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
+from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

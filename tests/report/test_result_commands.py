@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_runs import Made, write_run
 
 from astra_async.cli.report import compare, report
 from astra_async.errors import UsageError
+from made_runs import Made, write_run
 
 
 @pytest.fixture(scope="module")
