@@ -18,7 +18,7 @@ from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
-from astra_async.running.progress import Pace, view_of
+from astra_async.running.progress import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,10 +135,9 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     from astra_async.running.opening import drive
 
     runner = opened.runner
-    pace = Pace(runner.tally.answered, runner.tally.final)
     stopper.drains(partial(_drain, call, opened))
     showing = asyncio.create_task(
-        call.display.show(lambda: view_of(opened, pace, stopping=stopper.received is not None))
+        call.display.show(lambda: view_of(opened, stopping=stopper.received is not None))
     )
     outcome: Outcome = "stopped"
     try:

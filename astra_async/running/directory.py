@@ -44,6 +44,7 @@ from astra_async.running.log import (
     fields_of,
     file_mode,
     is_shared,
+    remove_drafts,
     scan,
     sync_entries,
     write_atomically,
@@ -76,6 +77,8 @@ PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
 RESERVE_BYTES = 16 * 2**20
 # In the order in which they are synced: whose final line is on disk, their output is.
 _LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", "events.jsonl")
+# Files that are replaced as a whole while their directory is locked.
+_REPLACED = ("run.json", "problems.csv", "expected.json", "live.json")
 Place = tuple[int, int]  # offset and length of a line
 
 
@@ -136,6 +139,7 @@ class RunDirectory:
         """
         directory = cls(path, spare)
         try:
+            remove_drafts(path, _REPLACED)
             directory._set_reserve_aside()
             directory._take_over_held()
             count = partial(_count_spent, directory.earlier)
@@ -286,7 +290,7 @@ class RunDirectory:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
         if self._is_used or self.answered or self.graded or self._was_there:
             return
-        for name in ("run.json", "problems.csv", "expected.json", ".lock", ".reserve", *_LOG_NAMES):
+        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES):
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "prompts", ignore_errors=True)

@@ -29,7 +29,7 @@ from astra_async.surrogates import without_surrogates
 from astra_async.types.records import read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -177,10 +177,10 @@ def file_mode(folder: Path) -> int:
     return 0o666 if is_shared(folder) else 0o600
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o666, sync: bool = True) -> None:
     """Replace a small file as a whole: a reader sees the old or the new one. Raises StorageError.
 
-    `mode` is the new file's, less the umask.
+    `mode` is the new file's, less the umask. Without `sync` a power loss may leave it empty.
     """
     # A name of its own for each writing: a thread that outlives its task is not in the way of the next.
     draft = path.with_name(f".{path.name}.{os.getpid()}.{next(_drafts)}.tmp")
@@ -189,12 +189,21 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
         with os.fdopen(os.open(draft, flags, mode), "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fdatasync(stream.fileno())
+            if sync:
+                os.fdatasync(stream.fileno())
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         raise _storage_error(path, error) from error
+
+
+def remove_drafts(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a process that was killed while it replaced one of these files left behind."""
+    for name in names:
+        for draft in folder.glob(f".{name}.*.tmp"):
+            with contextlib.suppress(OSError):
+                draft.unlink()
 
 
 def sync_entries(folder: Path) -> None:

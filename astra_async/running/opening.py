@@ -22,6 +22,7 @@ from astra_async.integrity.docket import Docket, run_key
 from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
 from astra_async.running.directory import RunDirectory
+from astra_async.running.live import kept_live
 from astra_async.running.plan import caching_models, plan_of
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
@@ -113,7 +114,8 @@ async def drive(run: OpenRun) -> Outcome:
     """
     runner = run.runner
     try:
-        await runner.run()
+        async with kept_live(run):
+            await runner.run()
     finally:
         _record_what_else_was_spent(run)
     tally = runner.tally

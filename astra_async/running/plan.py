@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import time
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from astra_async.problems import rounds
 from astra_async.types import SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
 _CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
 TYPICAL_LATENCY_S = 20.0
+_WINDOW_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,38 @@ class Tally:
     grading: int = 0
     missing: Counter[Trouble] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
+
+
+class Pace:
+    """How fast answers and verdicts come, and how long the rest takes."""
+
+    def __init__(self, answered: int, final: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began_at = clock()
+        self._began_with = (answered, final)
+        self._seen: deque[tuple[float, int, int]] = deque([(self._began_at, answered, final)])
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it began."""
+        return self._clock() - self._began_at
+
+    def per_minute(self, answered: int, final: int) -> tuple[float | None, float | None]:
+        """Answers and verdicts a minute over the last minute; None before there is a second to judge by."""
+        now = self._clock()
+        self._seen.append((now, answered, final))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - one to compare with
+            self._seen.popleft()
+        then, answered_then, final_then = self._seen[0]
+        minutes = (now - then) / 60
+        if now - then < 1:
+            return None, None
+        return (answered - answered_then) / minutes, (final - final_then) / minutes
+
+    def left_s(self, done: int, planned: int, *, graded: bool = True) -> float | None:
+        """Seconds until `planned` at the average pace so far; None before anything was finished."""
+        fresh = done - self._began_with[1 if graded else 0]
+        return self.elapsed_s / fresh * (planned - done) if fresh > 0 else None
 
 
 def plan_of(

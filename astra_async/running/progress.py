@@ -6,8 +6,6 @@ A View is plain values, so that whoever shows it (see `cli/display.py`) can neve
 from __future__ import annotations
 
 import contextlib
-import time
-from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ from astra_async.running.wiring import planned_metrics
 from astra_async.types.records import Flaw, read_key, read_record, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from astra_async.asking.throttle import PoolState
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from astra_async.running.opening import OpenRun
     from astra_async.types import SampleKey
 
-_WINDOW_S = 60.0
 _RECENT_S = 600.0  # how far back a directory's pace is measured
 
 
@@ -89,45 +86,12 @@ class View:
         return sum(costs.values()) if costs else None
 
 
-class Pace:
-    """How fast answers and verdicts come, and how long the rest takes."""
-
-    def __init__(self, answered: int, final: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began_at = clock()
-        self._began_with = (answered, final)
-        self._seen: deque[tuple[float, int, int]] = deque([(self._began_at, answered, final)])
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since it began."""
-        return self._clock() - self._began_at
-
-    def per_minute(self, answered: int, final: int) -> tuple[float | None, float | None]:
-        """Answers and verdicts a minute over the last minute; None before there is a second to judge by."""
-        now = self._clock()
-        self._seen.append((now, answered, final))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _WINDOW_S:  # noqa: PLR2004 - one to compare with
-            self._seen.popleft()
-        then, answered_then, final_then = self._seen[0]
-        minutes = (now - then) / 60
-        if now - then < 1:
-            return None, None
-        return (answered - answered_then) / minutes, (final - final_then) / minutes
-
-    def left_s(self, done: int, planned: int, *, graded: bool = True) -> float | None:
-        """Seconds until `planned` at the average pace so far; None before anything was finished."""
-        fresh = done - self._began_with[1 if graded else 0]
-        return self.elapsed_s / fresh * (planned - done) if fresh > 0 else None
-
-
-def view_of(opened: OpenRun, pace: Pace, *, stopping: bool) -> View:
+def view_of(opened: OpenRun, *, stopping: bool) -> View:
     """A run as it stands; scores and completeness cover everything the directory plans."""
     runner, sandbox = opened.runner, opened.sandbox
-    tally = runner.tally
+    tally, pace = runner.tally, runner.pace
     shown = set(runner.plan.models)
     calls, tests = pace.per_minute(tally.answered, tally.final)
-    done = tally.final if sandbox else tally.answered
     return View(
         models=tuple(
             _open_row(opened, summary) for summary in runner.metrics.summaries() if summary.model in shown
@@ -142,7 +106,7 @@ def view_of(opened: OpenRun, pace: Pace, *, stopping: bool) -> View:
         calls_per_minute=calls,
         tests_per_minute=tests if sandbox else None,
         elapsed_s=pace.elapsed_s,
-        left_s=pace.left_s(done, tally.planned, graded=sandbox is not None),
+        left_s=runner.seconds_left,
         last=_said(runner.directory.last_event),
         note="stopping" if stopping else "",
     )

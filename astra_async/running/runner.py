@@ -27,7 +27,7 @@ from astra_async.errors import (
 from astra_async.metrics import problems_csv
 from astra_async.running.admission import Admission, FairTurns
 from astra_async.running.log import file_mode, keep_synced, write_atomically
-from astra_async.running.plan import Tally
+from astra_async.running.plan import Pace, Tally
 from astra_async.running.sample import Rooms, Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
 from astra_async.testing.verdict import limits_for
@@ -52,6 +52,7 @@ class Runner:
 
     Attributes:
         tally: counts for the display, current at every moment.
+        pace: how fast they grow, since `run` began.
         stopping: set once `stop` was called.
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
@@ -72,6 +73,7 @@ class Runner:
         self.metrics = metrics
         self.asking = asking
         self.tally = Tally(planned=plan.size)
+        self.pace = Pace(0, 0)
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
@@ -91,6 +93,9 @@ class Runner:
         for problem_id, error in self.plan.unprepared.items():
             self.note(kind_of(error), problem_id=problem_id, detail=str(error))
         self._count_what_is_there()
+        self.pace = Pace(
+            self.tally.answered, self.tally.final
+        )  # what earlier calls did is no speed of this one
         background = (keep_synced(self.directory.logs, self.cannot_go_on), self._publish_regularly())
         async with asyncio.TaskGroup() as outer:
             helpers = [outer.create_task(coroutine) for coroutine in background]
@@ -117,6 +122,13 @@ class Runner:
                 pool.stop()
             except Exception as error:  # noqa: BLE001 - the other pools are stopped all the same
                 self.fatal = self.fatal or ProviderError(f"{model}: cannot be stopped: {told(error)}")
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until all that can still be had is there, at the pace so far; None before anything was finished."""
+        tally, graded = self.tally, self._workshop is not None
+        obtainable = tally.planned - tally.missing.total()
+        return self.pace.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
 
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand, from a thread. Raises StorageError."""

@@ -1,8 +1,8 @@
 """CPU, memory and event-loop lag of everything but the model and the container.
 
-Runs the real runner, pools, parser, integration, logs, metrics and live display over an in-memory provider
-and sandbox, 512 calls in flight with log-normal latencies. Each size has a process of its own; the first
-row is an empty one. `--profile` prints where the time of 2,080 samples goes.
+Runs the real runner, pools, parser, integration, logs, metrics, live.json and live display over an in-memory
+provider and sandbox, 512 calls in flight with log-normal latencies. Each size has a process of its own; the
+first row is an empty one. `--profile` prints where the time of 2,080 samples goes.
 
     scripts/bench/run orchestration [--large | --profile]
 """
@@ -141,12 +141,13 @@ async def _show(runner: Runner, pools: Mapping[str, Pool]) -> None:
     from rich.console import Console
 
     from astra_async.cli.display import Display
-    from astra_async.running.progress import Pace, view_of
+    from astra_async.running.live import kept_live
+    from astra_async.running.progress import view_of
 
     opened = cast("OpenRun", SimpleNamespace(runner=runner, pools=pools, sandbox=None))
-    pace = Pace(runner.tally.answered, runner.tally.final)
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
-    await Display(console, "live").show(lambda: view_of(opened, pace, stopping=False))
+    async with kept_live(opened):
+        await Display(console, "live").show(lambda: view_of(opened, stopping=False))
 
 
 class InMemoryProvider:

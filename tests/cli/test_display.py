@@ -22,7 +22,8 @@ import pytest
 from rich.console import Console
 
 from astra_async.cli.display import Display, Screen, duration, line
-from astra_async.running.progress import ModelView, Pace, View
+from astra_async.running.plan import Pace
+from astra_async.running.progress import ModelView, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import re
 import tomllib
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import orjson
 import pytest
 
+import astra_async
 from astra_async.config import RunConfig, load_config, options, tables
 from astra_async.problems.manifest import read_install_command, read_manifest
 from astra_async.running.directory import RunDirectory
@@ -96,6 +98,16 @@ def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
     with closing(RunDirectory.open(tmp_path)) as directory:
         directory.record_output(result, "text", 4, turn=1)
     assert first_cells("outputs.jsonl") == orjson.loads((tmp_path / "outputs.jsonl").read_bytes()).keys()
+
+
+def test_every_field_of_live_json_is_described(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"problems": "bundled", "model": "simulated/steady", "samples": 1, "limit": 1}
+    asyncio.run(astra_async.run(out=tmp_path / "r", generate_only=True, **options))
+    live = orjson.loads((tmp_path / "r" / "live.json").read_bytes())
+    assert first_cells("live.json") == live.keys()
+    assert first_cells("A model in live.json") == live["models"]["simulated/steady"].keys()
+    words = set(re.findall(r"`([a-z_]+)`", section("live.json")))
+    assert live["samples"].keys() | live["containers"].keys() <= words
 
 
 def test_every_field_of_an_answer_and_of_run_json_is_described(tmp_path: Path) -> None:

@@ -119,6 +119,11 @@ class DockerSandbox:
             self._ahead.clear()
             await self.engine.close()
 
+    @property
+    def ahead(self) -> int:
+        """Containers that are made and wait for a job."""
+        return len(self._ahead)
+
     async def image_id(self, image: str) -> str:
         """The content id (sha256:...) of an image, the same one for as long as the sandbox is open.
 

@@ -1,0 +1,136 @@
+"""live.json: how a run stands at this moment, for other processes to read.
+
+Rewritten as a whole at most twice a second, and less often where gathering it would take over SHARE of a
+core's time. It promises nothing: a disk that refuses or hangs costs the run nothing, a killed run leaves the
+last one behind. Readers go by `at` and `pid` (see docs/formats.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from astra_async.errors import StorageError
+from astra_async.redaction import mask
+from astra_async.running.directory import now_utc
+from astra_async.running.log import encode, file_mode, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from astra_async.asking.throttle import Pool
+    from astra_async.running.opening import OpenRun
+    from astra_async.running.runner import Runner
+    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+
+SCHEMA = 1
+SHARE = 0.002
+_INTERVAL_S = 0.5
+_PATIENCE_S = 1.0  # for a disk that does not answer, at the end
+
+
+@asynccontextmanager
+async def kept_live(run: OpenRun) -> AsyncIterator[None]:
+    """Keep live.json while this is open; at the end it says that the run has ended."""
+    path = run.runner.directory.path / "live.json"
+    disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # its own: a disk that hangs holds up nobody here
+    keeping = asyncio.create_task(_keep(run, path, disk))
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.wait([keeping], timeout=_PATIENCE_S)
+        disk.shutdown(wait=False)
+
+
+async def _keep(run: OpenRun, path: Path, disk: ThreadPoolExecutor) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        while True:
+            began = time.thread_time()
+            content = encode(live_state(run))
+            pause_s = max(_INTERVAL_S, (time.thread_time() - began) / SHARE)
+            await loop.run_in_executor(disk, _write, path, content)
+            await asyncio.sleep(pause_s)
+    finally:
+        await loop.run_in_executor(disk, _write, path, encode(live_state(run, ended=True)))
+
+
+def _write(path: Path, content: bytes) -> None:
+    with contextlib.suppress(StorageError):
+        write_atomically(path, content, mode=file_mode(path.parent), sync=False)
+
+
+def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
+    """The content of live.json (docs/formats.md)."""
+    runner = run.runner
+    return {
+        "schema": SCHEMA,
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "at": now_utc(),
+        "ended": ended,
+        "stopping": runner.stopping.is_set(),
+        "samples": _samples(runner, graded=run.sandbox is not None),
+        "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
+        "containers": _containers(run.sandbox),
+        "seconds_left": runner.seconds_left,
+    }
+
+
+def _samples(runner: Runner, *, graded: bool) -> dict[str, int]:
+    tally = runner.tally
+    missing = tally.missing.total()
+    begun = (tally.final if graded else tally.answered) + tally.asking + tally.grading + missing
+    return {
+        "planned": tally.planned,
+        "answered": tally.answered,
+        "final": tally.final,
+        "asking": tally.asking,
+        "grading": tally.grading,
+        "waiting": max(0, tally.planned - begun),
+        "missing": missing,
+    }
+
+
+def _model(runner: Runner, model: str, pool: Pool | None) -> dict[str, Any]:
+    earlier = runner.directory.earlier.get(model)
+    spent_usd = earlier.cost_usd if earlier else 0.0
+    if pool is None:
+        return {**_IDLE, "spent_usd": spent_usd or None}
+    state, dead = pool.state, runner.dead.get(model)
+    return {
+        "in_flight": state.in_flight,
+        "waiting": state.waiting,
+        "per_minute": None if state.send_rate is None else round(60 * state.send_rate, 1),
+        "paused_s": round(state.paused_for_s, 1),
+        "paused_why": mask(state.pause_reason) if state.pause_reason else "",
+        "waits_for": state.held_by,
+        "spent_usd": (spent_usd + (state.cost_usd or 0.0)) or None,
+        "failed": None if dead is None else str(dead),
+    }
+
+
+_IDLE: Mapping[str, Any] = {
+    "in_flight": 0,
+    "waiting": 0,
+    "per_minute": None,
+    "paused_s": 0.0,
+    "paused_why": "",
+    "waits_for": None,
+    "spent_usd": None,
+    "failed": None,
+}
+
+
+def _containers(sandbox: DockerSandbox | None) -> dict[str, int]:
+    if sandbox is None:
+        return {"busy": 0, "ahead": 0, "slots": 0}
+    return {"busy": sandbox.running, "ahead": sandbox.ahead, "slots": sandbox.slots}
