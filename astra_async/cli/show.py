@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,14 @@ from astra_async.errors import UsageError
 from astra_async.running.directory import stored_prompt
 from astra_async.running.log import scan
 from astra_async.types import SampleKey, Solution
-from astra_async.types.records import Flaw, check_answer, check_result, read_key, read_record
+from astra_async.types.records import (
+    Flaw,
+    check_answer,
+    check_result,
+    is_output_of,
+    read_key,
+    read_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,14 +36,14 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 @click.option("--format", "fmt", type=click.Choice(("xml", "json")), help="Answer format, if there are both.")
 @click.option(
     "--part",
-    type=click.Choice(("result", "changes", "events", "answer", "prompt")),
+    type=click.Choice(("result", "output", "changes", "events", "answer", "prompt")),
     multiple=True,
     help="Only this part; may be repeated.",
 )
 def show(
     directory: Path, model: str, problem: str, sample: int, *, fmt: str | None, part: tuple[str, ...]
 ) -> None:
-    """Show one sample: outcome of its tests, what it changed, what happened, its answer, the prompt."""
+    """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
     formats = (fmt,) if fmt else ("xml", "json")
     keys = [SampleKey(model, name, problem, sample) for name in formats]  # type: ignore[arg-type]
     answer, result = (_record(directory / f"{name}.jsonl", keys) for name in ("completions", "results"))
@@ -50,6 +56,7 @@ def show(
     prompt = stored_prompt(directory, found["prompt_sha256"]) if found else None
     texts = {
         "result": _result(result),
+        "output": _output(result, directory / "outputs.jsonl"),
         "changes": _changes(answer, result, prompt),
         "events": _events(events),
         "answer": _answer(answer),
@@ -76,8 +83,11 @@ def _record(path: Path, keys: list[SampleKey]) -> Record | None:
     return None
 
 
-def _records(path: Path) -> Iterator[Record]:
+def _records(path: Path, about: str = "") -> Iterator[Record]:
+    """The lines that can be read; only those that hold a text, if one is given."""
     for _, _, line in scan(path):
+        if about.encode() not in line:
+            continue
         try:
             yield read_record(line)
         except Flaw:
@@ -101,16 +111,33 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
         f"{record['files_changed']} files changed, {record['lines_written']} lines,"
         f" image {record['image_id'] or '-'}"
     )
+    lines += [
+        f"  {each['path']} ({each['kind']}): {each['added']} lines added, {each['removed']} removed"
+        for each in record.get("changes") or ()
+    ]
     lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
     if record.get("trial"):
         lines.append(f"trial by twin: {record['trial'].replace('_', ' ')}")
     lines += [f"dropped {each['path']}: {_reason(each['reason'])}" for each in record["dropped"]]
-    lines += [f"{test['outcome']:>8}  {test['name']}" for test in sorted(record["tests"], key=_badness)]
+    for test in sorted(record["tests"], key=_badness):
+        lines.append(f"{test['outcome']:>8}  {test['name']}")
+        lines += [f"{'':>8}    {line}" for line in str(test.get("message") or "").splitlines()]
     lines += [f"{test['outcome']:>8}  {test['name']} (extra, not counted)" for test in record["extra_tests"]]
     title = f"result: {record['passed']} of {record['total']} tests passed, {record['status']} ({outcome})"
     yield title, "\n".join(lines)
-    if record["output_tail"]:
-        yield "end of the output", record["output_tail"]
+
+
+def _output(result: Record | None, path: Path) -> Iterator[tuple[str, str]]:
+    """What the tests printed: as much as is kept of it."""
+    if result is None or result["status"] == "no_solution":
+        return
+    kept = next(
+        (each for each in _records(path, about=result["finished_at"]) if is_output_of(each, result)), None
+    )
+    if kept:
+        yield f"output, {kept['output_bytes']:,} bytes", kept["output"] or "(nothing was printed)"
+    elif result["output_tail"]:
+        yield "end of the output (the rest was not kept)", result["output_tail"]
 
 
 def _reason(name: str) -> str:
@@ -126,25 +153,24 @@ def _badness(test: Mapping[str, str]) -> int:
 
 
 def _changes(answer: Record | None, result: Record | None, prompt: str | None) -> Iterator[tuple[str, str]]:
-    """What the answer's files change in those that the prompt showed, as a unified diff."""
+    """What was applied, as unified diffs against what the prompt showed; then what was dropped."""
     if answer is None or (result and result["status"] == "no_solution"):
         return
     from astra_async.answers import parse_solution
-    from astra_async.asking.prompt import shown_files
+    from astra_async.view.replay import replayed
 
     solution = parse_solution(answer["text"], answer["format"], answer["finish_reason"])
     if not isinstance(solution, Solution):
         return
-    before = shown_files(prompt or "")
-    dropped = {each["path"]: each["reason"] for each in result["dropped"]} if result else {}
-    for path, text in solution.files.items():
-        state = f" (dropped: {dropped[path]})" if path in dropped else "" if path in before else " (new)"
-        yield f"{path}{state}", _diff(before.get(path, ""), text) or "no change"
-
-
-def _diff(before: str, after: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
-    return "\n".join(list(lines)[2:])
+    found = replayed(solution, prompt, result or {})
+    for file in found.files:
+        state = (" (new)" if file.kind == "new" else "") + (" (not all of it)" if file.cut else "")
+        yield f"{file.path}{state}", file.unified or "only line ends differ"
+    if found.note:
+        yield "about these changes", found.note
+    for each in result["dropped"] if result else ():
+        if each["path"] in solution.files:
+            yield f"{each['path']} (dropped: {each['reason']})", solution.files[each["path"]]
 
 
 def _events(events: list[Record]) -> Iterator[tuple[str, str]]:

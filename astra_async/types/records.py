@@ -168,6 +168,16 @@ def check_answer(record: Mapping[str, Any]) -> None:
         raise Flaw(f"finish_reason is {_shown(record.get('finish_reason'))}")
 
 
+def is_output_of(output: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Whether a line of outputs.jsonl is of this final line, and not of a grading that was broken off."""
+    try:
+        same = read_key(output) == read_key(result) and output.get("turn", 0) == result.get("turn", 0)
+    except Flaw:
+        return False
+    is_sound = type(output.get("output")) is str and type(output.get("output_bytes")) is int
+    return same and is_sound and output.get("finished_at") == result.get("finished_at")
+
+
 def read_run(path: Path) -> dict[str, Any]:
     """The content of a run.json. Raises FileNotFoundError or ConflictError."""
     try:

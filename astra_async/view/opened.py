@@ -14,7 +14,7 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.redaction import mask, one_line
 from astra_async.running.directory import stored_prompt
 from astra_async.types import Unusable
-from astra_async.types.records import Flaw, check_answer, check_result, read_record
+from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record
 from astra_async.view.replay import Replayed, replayed
 from astra_async.view.tails import read_at
 
@@ -125,12 +125,13 @@ def read_texts(directory: Path, lines: Lines, turn: int = 0) -> Texts:
     """Read them from disk; what is not believed counts as not there. Raises OSError."""
     result = _record(directory / ("turn_results.jsonl" if turn else "results.jsonl"), lines.result)
     answer = _record(directory / ("turns.jsonl" if turn else "completions.jsonl"), lines.answer)
+    output = _record(directory / "outputs.jsonl", lines.output)
     named = (answer or result or {}).get("prompt_sha256")
     is_hash = isinstance(named, str) and _HASH.fullmatch(named)
     return Texts(
         result=_believed(result, check_result),
         answer=_believed(answer, check_answer),
-        output=_record(directory / "outputs.jsonl", lines.output),
+        output=output if output and result and is_output_of(output, result) else None,
         prompt=stored_prompt(directory, named) if is_hash and isinstance(named, str) else None,
         events=[each for place in lines.events if (each := _record(directory / "events.jsonl", place))],
         turns=_turns(directory, lines),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +19,7 @@ from astra_async.running.directory import RunDirectory
 from astra_async.types import (
     Completion,
     Dropped,
+    FileChange,
     NamedOutcome,
     Problem,
     Project,
@@ -28,6 +30,7 @@ from astra_async.types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 KEY = SampleKey("m", "xml", "p", 0)
@@ -64,6 +67,10 @@ RESULT = Result(
     score=0.5,
     tests=(NamedOutcome(name="works", outcome="passed"), NamedOutcome(name="fails", outcome="failed")),
     dropped=(Dropped(path="t.js", reason="test file"),),
+    changes=(
+        FileChange(path="src/a.js", added=1, removed=1, kind="changed"),
+        FileChange(path="src/new.js", added=1, removed=0, kind="new"),
+    ),
     prompt_sha256=PROMPT.sha256,
     output_tail="the tail",
 )
@@ -79,10 +86,14 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write(path: Path, completion: Completion, result: Result) -> None:
+def write(
+    path: Path, completion: Completion, result: Result, outputs: Sequence[tuple[Result, str]] = ()
+) -> None:
     with closing(RunDirectory.open(path)) as directory:
         directory.store_prompts([PROMPT])
         directory.record_completion(KEY, completion, PROMPT.sha256)
+        for of, output in outputs:
+            directory.record_output(of, output, 1000)
         directory.record_result(result)
         directory.record_event("rate_limited", KEY, detail=result.note)
         directory.save()
@@ -98,7 +109,7 @@ def test_the_outcome_comes_first_and_the_prompt_last(run: Path) -> None:
     text = shown(run)
     titles = [line.strip("- ") for line in text.splitlines() if line.startswith("--- ")]
     assert titles[0] == "result: 1 of 2 tests passed, scored (tests_failed)"
-    assert titles[1] == "end of the output"
+    assert titles[1] == "end of the output (the rest was not kept)"
     assert titles[-1] == f"prompt {PROMPT.sha256[:12]}"
     assert text.index("failed  fails") < text.index("passed  works") < text.index("the tail")
 
@@ -107,7 +118,34 @@ def test_changed_files_are_shown_as_a_diff_of_what_the_prompt_showed(run: Path) 
     text = shown(run, "--part", "changes")
     assert "--- src/a.js ---\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n" in text
     assert "--- src/new.js (new) ---\n@@ -0,0 +1 @@\n+new\n" in text
-    assert "--- t.js (dropped: test file) ---" in text
+    assert "--- t.js (dropped: test file) ---\nx\n" in text
+
+
+def test_messages_changes_and_the_kept_output_are_shown(tmp_path: Path) -> None:
+    tests = (RESULT.tests[0], replace(RESULT.tests[1], message="expected 2 to equal 3\n    at t.js:1:1"))
+    result = replace(RESULT, tests=tests, finished_at="2026-01-01T00:00:00.000Z")
+    outputs = [
+        (replace(result, finished_at="2025-12-31T23:59:59.000Z"), "of a grading that was broken off"),
+        (replace(result, sample=1), "of another sample"),
+        (result, "\x1b[31mall of it\x1b[0m\x1b]0;owned\x07"),
+    ]
+    write(tmp_path, COMPLETION, result, outputs)
+    text = shown(tmp_path)
+    assert "  failed  fails\n            expected 2 to equal 3\n                at t.js:1:1\n" in text
+    assert "  src/a.js (changed): 1 lines added, 1 removed\n" in text
+    assert "--- output, 1,000 bytes ---\nall of it" in text
+    assert "end of the output" not in text
+    assert "broken off" not in text
+    assert "another sample" not in text
+    assert shown(tmp_path, "--part", "output").startswith("--- output, 1,000 bytes ---\n")
+
+
+def test_a_change_of_a_million_lines_is_shown_at_once(tmp_path: Path) -> None:
+    lines = "\n".join(f"{number % 97}" for number in range(400_000))
+    write(tmp_path, replace(COMPLETION, text=ANSWER.replace("one\n2\nthree\n", lines)), RESULT)
+    began = time.process_time()
+    assert "--- src/a.js (not all of it) ---" in shown(tmp_path, "--part", "changes")
+    assert time.process_time() - began < 5
 
 
 def test_nothing_that_a_terminal_obeys_is_printed(tmp_path: Path) -> None:
