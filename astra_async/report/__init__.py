@@ -2,8 +2,9 @@
 
     settings, load, entries      run directories as arrays
     table                        one table, whatever becomes of it
-    pairwise, conclusions        two models on the same problems, and what may be said of them
-    leaderboard, skills ...      one file for each question a report answers
+    pairwise, paired_table, conclusions
+                                 two models on the same problems, and what may be said of them
+    leaderboard, by_skill ...    one file for each question a report answers
     tables                       all of them, in the order of reading
     text, csvs, plots, page      what people and programs get to see
     compare, precision           `astra compare` and `astra plan`

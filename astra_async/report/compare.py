@@ -14,14 +14,13 @@ from astra_async.errors import UsageError
 from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
+from astra_async.report.paired_table import paired_table, seen_from_b
 from astra_async.report.pairwise import (
     EQUIVALENCE_MARGIN,
     Judged,
     Metric,
     Pair,
     judged_pairs,
-    paired_table,
-    seen_from_b,
 )
 from astra_async.report.table import Column, Table
 from astra_async.stats.paired import ALPHA

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.skills import problem_infos
+from astra_async.report.by_skill import problem_infos
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:

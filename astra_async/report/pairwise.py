@@ -1,6 +1,6 @@
-"""Two entries on the same problems (paper, section 4.1): the tests, the verdict, and the one table of them.
+"""Two entries on the same problems (paper, section 4.1): the tests and the verdict.
 
-Pairs of models, two runs, and two answer formats are all compared here, and shown in one layout. The
+Pairs of models, two runs, and two answer formats are all compared here (and shown by `paired_table`). The
 paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
 paper itself doubts for SDs. Only problems with all their samples under both count; while samples are
 missing, those begun, and everything that is said of them is provisional.
@@ -9,13 +9,12 @@ missing, those begun, and everything that is said of them is provisional.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from astra_async.report.table import Column, Table
 from astra_async.stats.intervals import difference_interval
 from astra_async.stats.paired import (
     ALPHA,
@@ -31,10 +30,9 @@ from astra_async.stats.power import minimum_detectable_effect
 from astra_async.stats.several import holm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.report.table import Cell, Kind
     from astra_async.stats.paired import Verdict
 
     Values = tuple["Metric", Floats, Floats]  # of one metric, over the same problems
@@ -42,10 +40,6 @@ if TYPE_CHECKING:
 Metric = Literal["mean_score", "pass_at_1", "sd"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
-FOR_PEOPLE = (
-    *("a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value", "b_value"),
-    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
-)
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 
 
@@ -172,41 +166,6 @@ def judged_pairs(
                 yield metric, pair, judged
 
 
-def paired_table(
-    name: str,
-    title: str,
-    found: Iterable[tuple[Metric, Pair, Judged]],
-    margin: float = EQUIVALENCE_MARGIN,
-) -> Table:
-    """One row for each metric and pair: the layout of all paired tables (pairwise.csv, formats.csv)."""
-    found = list(found)
-    rows = [_row(metric, pair, judged) for metric, pair, judged in found]
-    return Table(
-        name=name,
-        title=title,
-        columns=_columns("score"),
-        rows=tuple(rows),
-        notes=tuple(_notes(margin)) if rows else (),
-        provisional=frozenset(place for place, (_, pair, _) in enumerate(found) if not pair.complete),
-    )
-
-
-def seen_from_b(table: Table) -> Table:
-    """The same comparisons told as B - A: what was compared first stands under B."""
-    other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
-    names = [column.name for column in table.columns]
-    titles = {column.name: column.title for column in table.columns}
-    turned: list[Column] = []
-    for column in table.columns:
-        if column.name in other:
-            turned.append(replace(column, name=other[column.name], title=titles[other[column.name]]))
-        elif column.name == "difference":
-            turned.append(replace(column, title="B - A", minus=("b_value", "a_value")))
-        else:
-            turned.append(column)
-    return replace(table, columns=tuple(turned)).only(*names)
-
-
 def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
     """All pairs of entries of one format, the better mean score as A."""
     for answer_format in dict.fromkeys(entry.format for entry in entries):
@@ -219,110 +178,6 @@ def rank(entry: Entry) -> tuple[bool, float, str]:
     """The order of a leaderboard: complete ones first, the best mean score first."""
     score = entry.summary.mean_score
     return not entry.summary.complete, -score if score is not None else 1.0, entry.label
-
-
-def for_people(wide: Table) -> Iterator[Table]:
-    """One table for each metric, with the columns that matter most, and the reasons as notes."""
-    metrics = wide.column("metric")
-    for metric, title in METRICS.items():
-        places = [place for place, named in enumerate(metrics) if named == metric]
-        rows = tuple(wide.rows[place] for place in places)
-        whole = Table(
-            name=f"{wide.name}_{metric}",
-            within=wide.name,
-            title=f"{wide.title}: {title if metric == 'sd' else title.lower()}",
-            columns=_columns("score" if metric == "sd" else "percent"),
-            rows=rows,
-            notes=(*_reasons(wide, rows), *(wide.notes if metric == "mean_score" else ())),
-            provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
-        )
-        yield whole.only(*FOR_PEOPLE)
-
-
-def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:
-    why = [column.name for column in wide.columns].index("why")
-    reasons = dict.fromkeys(str(row[why]) for row in rows if row[why])
-    if reasons:
-        yield f"Inconclusive: {'; '.join(reasons)}."
-
-
-def _columns(kind: Kind) -> tuple[Column, ...]:
-    """All columns; values in percent and differences in points, or both on the scale from 0 to 1."""
-    signed: Kind = "points" if kind == "percent" else "signed"
-    return (
-        Column(name="metric", title="Metric"),
-        Column(name="format", title="Format"),
-        Column(name="a", title="A"),
-        Column(name="b", title="B"),
-        Column(
-            name="n",
-            title="n",
-            kind="count",
-            help="problems complete under both; with ~, those begun",
-        ),
-        Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
-        Column(name="a_value", title="A's value", kind=kind),
-        Column(name="b_value", title="B's value", kind=kind),
-        Column(
-            name="difference",
-            title="A - B",
-            kind=signed,
-            help="mean difference over problems",
-            minus=("a_value", "b_value"),
-        ),
-        Column(
-            name="difference_interval",
-            title="95 % interval",
-            kind=signed,
-            interval=True,
-            help="of the difference on new problems like these",
-        ),
-        Column(name="sd_difference", title="SD of differences", kind="score", help="ddof = 1"),
-        Column(name="t", title="t", kind="number", help="n - 1 degrees of freedom"),
-        Column(name="p_t", title="p, t-test", kind="p", help="paired, two-sided"),
-        Column(name="p_t_holm", title="Holm", kind="p", help="adjusted for all rows of this metric"),
-        Column(name="p_wilcoxon", title="Wilcoxon", kind="p", help="signed ranks, zeros as Pratt"),
-        Column(name="p_wilcoxon_holm", title="Wilcoxon, Holm", kind="p"),
-        Column(name="p_permutation", title="Sign flips", kind="p", help="permutation test"),
-        Column(name="p_permutation_holm", title="Sign flips, Holm", kind="p"),
-        Column(name="p_equivalence_holm", title="Equivalence, Holm", kind="p", help="two one-sided tests"),
-        Column(
-            name="smallest_effect",
-            title="Detectable effect",
-            kind=kind,
-            help="smallest difference found with 80 % power at alpha 5 %, unadjusted",
-        ),
-        Column(name="verdict", title="Verdict", help="after Holm, by both tests and the interval"),
-        Column(name="why", title="Why", help="what an inconclusive comparison lacks"),
-    )
-
-
-def _row(metric: Metric, pair: Pair, judged: Judged) -> tuple[Cell, ...]:
-    c, holm_p = judged.comparison, judged.holm
-    return (
-        metric,
-        pair.format,
-        pair.a_name,
-        pair.b_name,
-        c.n,
-        c.differing,
-        c.a,
-        c.b,
-        c.difference,
-        c.interval,
-        c.sd,
-        c.t,
-        c.p_t,
-        holm_p["p_t"],
-        c.p_wilcoxon,
-        holm_p["p_wilcoxon"],
-        c.p_permutation,
-        holm_p["p_permutation"],
-        holm_p["p_equivalence"],
-        c.smallest_effect,
-        f"{'' if pair.complete else '~'}{said(judged, (pair.a_name, pair.b_name))}",
-        judged.why,
-    )
 
 
 def _compared(values: Values, p_permutation: float | None, margin: float) -> Comparison:
@@ -402,11 +257,3 @@ def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
         for place, problem in enumerate(a.problem_ids)
         if ours[place] and problem in there
     ]
-
-
-def _notes(margin: float) -> Iterable[str]:
-    yield (
-        "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
-        "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
-        f"of {100 * margin:g} points or more (for SD: {margin:g}) can be excluded. Else inconclusive."
-    )

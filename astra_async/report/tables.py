@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import costs, dataset, failures, formats, harness, lengths, provenance, skills
+from astra_async.report import by_skill, costs, dataset, failures, formats, harness, lengths, provenance
 from astra_async.report import leaderboard as board
-from astra_async.report import pairwise as pairs
 from astra_async.report.conclusions import conclusions
 from astra_async.report.curves import curves
 from astra_async.report.difficulty import difficulty, telling_tests
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
+from astra_async.report.paired_table import for_people, paired_table
+from astra_async.report.pairwise import judged_pairs, pairs_of
 from astra_async.report.problem_rows import problems_table
 from astra_async.report.published import published
 from astra_async.report.trial_table import trials
@@ -94,9 +95,9 @@ def build_report(directories: Sequence[Path]) -> Report:
 def report_of(runs: tuple[Run, ...]) -> Report:
     """Every table of loaded runs; raises ConflictError where they contradict each other."""
     entries = entries_of(runs)
-    compared = list(pairs.judged_pairs(list(pairs.pairs_of(entries))))
+    compared = list(judged_pairs(list(pairs_of(entries))))
     wide = board.leaderboard(entries, compared)
-    by_format = list(pairs.judged_pairs(formats.both_formats(entries)))
+    by_format = list(judged_pairs(formats.both_formats(entries)))
     return Report(
         runs=runs,
         entries=entries,
@@ -104,10 +105,10 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         leaderboard=wide,
         sections=(
             _leaderboard_section(entries, wide),
-            _pairs_section(pairs.paired_table("pairwise", "Pairs of models", compared)),
+            _pairs_section(paired_table("pairwise", "Pairs of models", compared)),
             _skills_section(entries),
             _problems_section(runs, entries),
-            _formats_section(entries, pairs.paired_table("formats", "XML against JSON", by_format)),
+            _formats_section(entries, paired_table("formats", "XML against JSON", by_format)),
             _failures_section(entries),
             _lengths_section(entries),
             _costs_section(entries),
@@ -141,21 +142,21 @@ def _pairs_section(wide: Table) -> Section:
         name="pairs",
         title="Pairs of models",
         text="Is one model really better than the other? Paired over the problems both have completed.",
-        tables=tuple(pairs.for_people(wide)),
+        tables=tuple(for_people(wide)),
         plots=("pairs",),
         data=(wide,),
     )
 
 
 def _skills_section(entries: Sequence[Entry]) -> Section:
-    found = {kind: skills.skills_of(entries, kind) for kind in skills.KINDS}
+    found = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
     tables = [
         table
         for kind, each in found.items()
         for table in (
-            skills.matrix(each, entries, kind),
-            skills.winners(each, kind),
-            skills.frequency(each, kind),
+            by_skill.matrix(each, entries, kind),
+            by_skill.winners(each, kind),
+            by_skill.frequency(each, kind),
         )
     ]
     return Section(
@@ -164,7 +165,7 @@ def _skills_section(entries: Sequence[Entry]) -> Section:
         text="Who is best at what. A skill with few problems says little: look at n and the intervals.",
         tables=tuple(tables),
         plots=("main_skills", "sub_skills"),
-        data=(skills.long_table([skill for each in found.values() for skill in each]),),
+        data=(by_skill.long_table([skill for each in found.values() for skill in each]),),
     )
 
 
@@ -189,7 +190,7 @@ def _formats_section(entries: Sequence[Entry], wide: Table) -> Section:
         text="The same model asked for XML and for JSON, and answers that could not be used.",
         tables=(
             formats.format_scores(entries),
-            *pairs.for_people(wide),
+            *for_people(wide),
             formats.answer_rates(entries),
         ),
         plots=("formats",),

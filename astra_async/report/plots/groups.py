@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from astra_async.report.by_skill import KINDS, skills_of
 from astra_async.report.plots.standing import names_of, ranked
 from astra_async.report.plots.style import (
     INK,
@@ -19,13 +20,12 @@ from astra_async.report.plots.style import (
     row_figure,
     shortened,
 )
-from astra_async.report.skills import KINDS, skills_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from astra_async.report.by_skill import Skill, SkillKind
     from astra_async.report.entries import Entry
-    from astra_async.report.skills import Skill, SkillKind
     from astra_async.report.tables import Report
 
 _MOST_ENTRIES = len(SERIES)

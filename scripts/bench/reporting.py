@@ -4,7 +4,7 @@ Makes a run directory of models x problems x samples (32 x 65 x 481 is a million
 without output tails), loads it, works out every table and writes the CSV files. The page and the figures
 are timed apart, with `--page`: they depend on the number of problems and on the samples carried.
 
-    scripts/bench/run report [--models 32] [--problems 65] [--samples 481] [--page] [--keep DIR]
+    scripts/bench/run reporting [--models 32] [--problems 65] [--samples 481] [--page] [--keep DIR]
 """
 
 from __future__ import annotations

@@ -1,0 +1,167 @@
+"""The one layout of all that is compared in pairs: pairwise.csv, formats.csv and `astra compare`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, said
+from astra_async.report.table import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from astra_async.report.pairwise import Judged, Metric, Pair
+    from astra_async.report.table import Cell, Kind
+
+FOR_PEOPLE = (
+    *("a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value", "b_value"),
+    *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
+)
+
+
+def paired_table(
+    name: str,
+    title: str,
+    found: Iterable[tuple[Metric, Pair, Judged]],
+    margin: float = EQUIVALENCE_MARGIN,
+) -> Table:
+    """One row for each metric and pair."""
+    found = list(found)
+    rows = [_row(metric, pair, judged) for metric, pair, judged in found]
+    return Table(
+        name=name,
+        title=title,
+        columns=_columns("score"),
+        rows=tuple(rows),
+        notes=tuple(_notes(margin)) if rows else (),
+        provisional=frozenset(place for place, (_, pair, _) in enumerate(found) if not pair.complete),
+    )
+
+
+def seen_from_b(table: Table) -> Table:
+    """The same comparisons told as B - A: what was compared first stands under B."""
+    other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
+    names = [column.name for column in table.columns]
+    titles = {column.name: column.title for column in table.columns}
+    turned: list[Column] = []
+    for column in table.columns:
+        if column.name in other:
+            turned.append(replace(column, name=other[column.name], title=titles[other[column.name]]))
+        elif column.name == "difference":
+            turned.append(replace(column, title="B - A", minus=("b_value", "a_value")))
+        else:
+            turned.append(column)
+    return replace(table, columns=tuple(turned)).only(*names)
+
+
+def for_people(wide: Table) -> Iterator[Table]:
+    """One table for each metric, with the columns that matter most, and the reasons as notes."""
+    metrics = wide.column("metric")
+    for metric, title in METRICS.items():
+        places = [place for place, named in enumerate(metrics) if named == metric]
+        rows = tuple(wide.rows[place] for place in places)
+        whole = Table(
+            name=f"{wide.name}_{metric}",
+            within=wide.name,
+            title=f"{wide.title}: {title if metric == 'sd' else title.lower()}",
+            columns=_columns("score" if metric == "sd" else "percent"),
+            rows=rows,
+            notes=(*_reasons(wide, rows), *(wide.notes if metric == "mean_score" else ())),
+            provisional=frozenset(new for new, old in enumerate(places) if old in wide.provisional),
+        )
+        yield whole.only(*FOR_PEOPLE)
+
+
+def _reasons(wide: Table, rows: Sequence[tuple[Cell, ...]]) -> Iterator[str]:
+    why = [column.name for column in wide.columns].index("why")
+    reasons = dict.fromkeys(str(row[why]) for row in rows if row[why])
+    if reasons:
+        yield f"Inconclusive: {'; '.join(reasons)}."
+
+
+def _columns(kind: Kind) -> tuple[Column, ...]:
+    """All columns; values in percent and differences in points, or both on the scale from 0 to 1."""
+    signed: Kind = "points" if kind == "percent" else "signed"
+    return (
+        Column(name="metric", title="Metric"),
+        Column(name="format", title="Format"),
+        Column(name="a", title="A"),
+        Column(name="b", title="B"),
+        Column(
+            name="n",
+            title="n",
+            kind="count",
+            help="problems complete under both; with ~, those begun",
+        ),
+        Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
+        Column(name="a_value", title="A's value", kind=kind),
+        Column(name="b_value", title="B's value", kind=kind),
+        Column(
+            name="difference",
+            title="A - B",
+            kind=signed,
+            help="mean difference over problems",
+            minus=("a_value", "b_value"),
+        ),
+        Column(
+            name="difference_interval",
+            title="95 % interval",
+            kind=signed,
+            interval=True,
+            help="of the difference on new problems like these",
+        ),
+        Column(name="sd_difference", title="SD of differences", kind="score", help="ddof = 1"),
+        Column(name="t", title="t", kind="number", help="n - 1 degrees of freedom"),
+        Column(name="p_t", title="p, t-test", kind="p", help="paired, two-sided"),
+        Column(name="p_t_holm", title="Holm", kind="p", help="adjusted for all rows of this metric"),
+        Column(name="p_wilcoxon", title="Wilcoxon", kind="p", help="signed ranks, zeros as Pratt"),
+        Column(name="p_wilcoxon_holm", title="Wilcoxon, Holm", kind="p"),
+        Column(name="p_permutation", title="Sign flips", kind="p", help="permutation test"),
+        Column(name="p_permutation_holm", title="Sign flips, Holm", kind="p"),
+        Column(name="p_equivalence_holm", title="Equivalence, Holm", kind="p", help="two one-sided tests"),
+        Column(
+            name="smallest_effect",
+            title="Detectable effect",
+            kind=kind,
+            help="smallest difference found with 80 % power at alpha 5 %, unadjusted",
+        ),
+        Column(name="verdict", title="Verdict", help="after Holm, by both tests and the interval"),
+        Column(name="why", title="Why", help="what an inconclusive comparison lacks"),
+    )
+
+
+def _row(metric: Metric, pair: Pair, judged: Judged) -> tuple[Cell, ...]:
+    c, holm_p = judged.comparison, judged.holm
+    return (
+        metric,
+        pair.format,
+        pair.a_name,
+        pair.b_name,
+        c.n,
+        c.differing,
+        c.a,
+        c.b,
+        c.difference,
+        c.interval,
+        c.sd,
+        c.t,
+        c.p_t,
+        holm_p["p_t"],
+        c.p_wilcoxon,
+        holm_p["p_wilcoxon"],
+        c.p_permutation,
+        holm_p["p_permutation"],
+        holm_p["p_equivalence"],
+        c.smallest_effect,
+        f"{'' if pair.complete else '~'}{said(judged, (pair.a_name, pair.b_name))}",
+        judged.why,
+    )
+
+
+def _notes(margin: float) -> Iterable[str]:
+    yield (
+        "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
+        "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
+        f"of {100 * margin:g} points or more (for SD: {margin:g}) can be excluded. Else inconclusive."
+    )
