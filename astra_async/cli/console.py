@@ -6,6 +6,7 @@ obey in them (colours, titles, links, a cleared screen, reordered text) is shown
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +29,9 @@ _SIGNS: dict[int, str] = {
     0x7F: "\u2421",
     **dict.fromkeys((*range(0x80, 0xA0), 0x2028, 0x2029, *_BIDIRECTIONAL, *range(0xD800, 0xE000)), "\ufffd"),
 }
+
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if code >= 0x7F}  # noqa: PLR2004 - JSON escapes lower ones
 
 
 def harmless(text: str) -> str:
@@ -79,14 +83,21 @@ def takes_standard_output(json_path: Path | None) -> bool:
 
 
 def write_json(json_path: Path | None, value: object) -> None:
-    """Write the value, indented; nothing without a path. Raises StorageError."""
+    """Write the value, indented; nothing without a path. Raises StorageError.
+
+    What a terminal would obey is escaped, which says the same to programs.
+    """
     if json_path is None:
         return
     import orjson
 
     from astra_async.running.log import write_atomically
 
-    content = orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONEncodeError:  # lone surrogates in a record
+        text = json.dumps(value, indent=2)
+    content = text.translate(_ESCAPES).encode() + b"\n"
     if takes_standard_output(json_path):
         click.echo(content, nl=False)
     else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.cli.console import say, tell
+from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.running.directory import stored_prompt
 from astra_async.running.log import scan
@@ -23,6 +24,10 @@ from astra_async.types.records import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from astra_async.view.replay import Replayed
+
+    _Replay = tuple[Mapping[str, str], Replayed]
 
 Record = dict[str, Any]
 _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
@@ -40,8 +45,16 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
     multiple=True,
     help="Only this part; may be repeated.",
 )
-def show(
-    directory: Path, model: str, problem: str, sample: int, *, fmt: str | None, part: tuple[str, ...]
+@json_option("Where all that is recorded of the sample goes, for programs")
+def show(  # noqa: PLR0913 - a flag each
+    directory: Path,
+    model: str,
+    problem: str,
+    sample: int,
+    *,
+    fmt: str | None,
+    part: tuple[str, ...],
+    json_path: Path | None,
 ) -> None:
     """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
     formats = (fmt,) if fmt else ("xml", "json")
@@ -54,10 +67,29 @@ def show(
             f"{directory} holds nothing of {keys[0]}; `astra report {directory}` lists what it has"
         )
     prompt = stored_prompt(directory, found["prompt_sha256"]) if found else None
+    replay = _replay(answer, result, prompt)
+    if json_path:
+        key = read_key(found or events[0])
+        write_json(
+            json_path,
+            {
+                "schema": 1,
+                "key": {"model": key.model, "format": key.format, "problem_id": problem, "sample": sample},
+                "result": result,
+                "answer": answer,
+                "prompt": prompt,
+                "changes": [asdict(each) for each in replay[1].files] if replay else [],
+                "changes_note": replay[1].note if replay else "",
+                "events": events,
+                **_beside(directory, key, result),
+            },
+        )
+        if takes_standard_output(json_path):
+            return
     texts = {
         "result": _result(result),
         "output": _output(result, directory / "outputs.jsonl"),
-        "changes": _changes(answer, result, prompt),
+        "changes": _changes(replay, result),
         "events": _events(events),
         "answer": _answer(answer),
         "prompt": _prompt(found, prompt),
@@ -92,6 +124,24 @@ def _records(path: Path, about: str = "") -> Iterator[Record]:
             yield read_record(line)
         except Flaw:
             continue  # of no sample that could be shown; named when the run is resumed or reported
+
+
+def _beside(directory: Path, key: SampleKey, result: Record | None) -> Record:
+    """What other files of the run hold of a sample: output, label, turns after the first."""
+    from astra_async.report.labels import read_labels
+
+    outputs = _records(directory / "outputs.jsonl", about=result["finished_at"]) if result else iter(())
+    label = read_labels(directory / "labels.csv").get((key.model, key.format, key.problem_id, key.sample))
+    answers, results = (
+        {each.get("turn"): each for each in _records(directory / name) if _names(each, [key])}
+        for name in ("turns.jsonl", "turn_results.jsonl")
+    )
+    turns = sorted({*answers, *results} - {None}, key=str)
+    return {
+        "output": next((each for each in outputs if result and is_output_of(each, result)), None),
+        "label": label,
+        "turns": [{"turn": turn, "answer": answers.get(turn), "result": results.get(turn)} for turn in turns],
+    }
 
 
 def _names(record: Record, keys: list[SampleKey]) -> bool:
@@ -152,25 +202,32 @@ def _badness(test: Mapping[str, str]) -> int:
     return _WORST_FIRST.index(outcome) if outcome in _WORST_FIRST else 0
 
 
-def _changes(answer: Record | None, result: Record | None, prompt: str | None) -> Iterator[tuple[str, str]]:
-    """What was applied, as unified diffs against what the prompt showed; then what was dropped."""
+def _replay(answer: Record | None, result: Record | None, prompt: str | None) -> _Replay | None:
+    """The answer's files, and what was applied of them as unified diffs against what the prompt showed."""
     if answer is None or (result and result["status"] == "no_solution"):
-        return
+        return None
     from astra_async.answers import parse_solution
     from astra_async.view.replay import replayed
 
     solution = parse_solution(answer["text"], answer["format"], answer["finish_reason"])
     if not isinstance(solution, Solution):
+        return None
+    return solution.files, replayed(solution, prompt, result or {})
+
+
+def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[str, str]]:
+    """What was applied, then what was dropped."""
+    if replay is None:
         return
-    found = replayed(solution, prompt, result or {})
+    files, found = replay
     for file in found.files:
         state = (" (new)" if file.kind == "new" else "") + (" (not all of it)" if file.cut else "")
         yield f"{file.path}{state}", file.unified or "only line ends differ"
     if found.note:
         yield "about these changes", found.note
     for each in result["dropped"] if result else ():
-        if each["path"] in solution.files:
-            yield f"{each['path']} (dropped: {each['reason']})", solution.files[each["path"]]
+        if each["path"] in files:
+            yield f"{each['path']} (dropped: {each['reason']})", files[each["path"]]
 
 
 def _events(events: list[Record]) -> Iterator[tuple[str, str]]:
