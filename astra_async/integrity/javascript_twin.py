@@ -7,13 +7,13 @@ knows it. Skipped and planned tests stay as they are: they are not passed either
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.javascript_falsehoods import Falsehoods, exception
-from astra_async.integrity.javascript_names import FUNCTIONS, SCOPES, SUBTEST, Names
+from astra_async.integrity.javascript_names import FUNCTIONS, SCOPES, Names
+from astra_async.integrity.javascript_tests import declared_tests, parameters_of
 from astra_async.integrity.rewriting import Choice, Rewritten, Titles, draw_manner
-from astra_async.integrity.syntax import Insertions, above, parse, place, source, walk
+from astra_async.integrity.syntax import Insertions, parse, source
 
 if TYPE_CHECKING:
     import random
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.integrity.javascript_names import Role
+    from astra_async.integrity.javascript_tests import DeclaredTest
 
 SUFFIXES = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"})
 _TYPESCRIPT, _TSX = (
@@ -29,24 +29,9 @@ _TYPESCRIPT, _TSX = (
     ("tree_sitter_typescript", "language_tsx"),
 )
 _JAVASCRIPT = ("tree_sitter_javascript", "language")
-_ASKED_LATER = frozenset({"each", "for", "skipIf", "runIf", "extend"})  # `it.each(table)` is no test yet
-_SKIPPING, _FAILING = frozenset({"skip", "todo"}), frozenset({"fails", "failing", "fail"})
 _ANGULAR = frozenset({"inject", "fakeAsync", "waitForAsync", "async"})  # make a test's body of a function
 _DONE = frozenset({"done", "cb", "callback", "next", "finish", "finished", "end", "complete"})
 _PLAIN = 0.4  # of the tests that could be called from another function fail at once
-_REPEATING = frozenset({"forEach", "map"})
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Test:
-    """A call that declares a test; `doubt` says why its name is not known, if it is not."""
-
-    body: Node
-    titles: Titles
-    key: str
-    doubt: str = ""
-    each: bool = False
 
 
 def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
@@ -57,7 +42,7 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
         return Rewritten(text=text, left_out={path: "this file's syntax is not understood"})
     names, edits = Names(root), Insertions(data)
     writer = _Writer(edits, Falsehoods.of(root, names.runner), rng)
-    tests, left_out = _tests(root, names)
+    tests, left_out = declared_tests(root, names)
     certain: list[Titles] = []
     for test in tests:
         if not test.doubt and (only is None or only(test.titles)):
@@ -84,7 +69,7 @@ def blurred(path: str, text: str, rng: random.Random) -> str:
         return text
     names, edits = Names(root), Insertions(data)
     writer = _Writer(edits, Falsehoods.of(root, names.runner), rng)
-    for test in _tests(root, names)[0]:
+    for test in declared_tests(root, names)[0]:
         writer.make_alike(test)
     edits.at(len(data), f"\n// {_words(rng)}\n")
     return edits.text()
@@ -100,141 +85,6 @@ def _tree(path: str, data: bytes) -> Node | None:
         grammars = [_TYPESCRIPT] if suffix in {"ts", "mts", "cts"} else [_JAVASCRIPT, _TSX]
     roots = (parse(data, *grammar) for grammar in grammars)
     return next((root for root in roots if not root.has_error), None)
-
-
-def _tests(root: Node, names: Names) -> tuple[list[_Test], dict[str, str]]:
-    """The tests that can be made to fail, and why others cannot."""
-    found, left_out = [], {}
-    for node in walk(root):
-        if node.type != "call_expression":
-            continue
-        role = _role(node, names)
-        body = _body(node) if role is not None and role.kind == "test" else None
-        if role is None or body is None:
-            continue
-        groups, skipped, doubt = _groups(node, names)
-        said = role.said | _options(node)
-        title = _title(node)
-        if skipped or said & _SKIPPING:
-            continue
-        if said & _FAILING:
-            left_out[title or place(node)] = "it is expected to fail"
-            continue
-        each = bool(said & {"each", "for"})
-        key = place(node) if each else title or place(node)
-        if title is None:
-            doubt = "its title is computed"
-        elif each:
-            doubt = "its title is made from a table"
-        titles = () if doubt or title is None else (*groups, title)
-        found.append(_Test(body=body, titles=titles, key=key, doubt=doubt, each=each))
-    return found, left_out
-
-
-def _role(call: Node, names: Names) -> Role | None:
-    function = call.child_by_field_name("function")
-    last = source(function.child_by_field_name("property")) if function is not None else ""
-    if last in _ASKED_LATER:
-        return None
-    return names.role(function) or (SUBTEST if last == "test" and _is_subtest(function, names) else None)
-
-
-def _is_subtest(function: Node | None, names: Names) -> bool:
-    """Whether `t.test` is called in a test that has a parameter `t` (node:test)."""
-    thing = source(function.child_by_field_name("object")) if function is not None else ""
-    tests = (node for node in above(function) if node.type in FUNCTIONS) if function is not None else ()
-    return "node:test" in names.imported and any(
-        source(each) == thing for node in tests for each in _parameters(node)[:1]
-    )
-
-
-def _arguments(call: Node) -> list[Node]:
-    given = call.child_by_field_name("arguments")
-    if given is None or given.type != "arguments":
-        return []
-    return [each for each in given.named_children if each.type != "comment"]
-
-
-def _body(call: Node) -> Node | None:
-    """The function of a test: written there, named, or made by a call."""
-    arguments = _arguments(call)
-    written = [each for each in arguments if each.type in FUNCTIONS]
-    if written:
-        return written[-1]
-    named = {
-        "identifier",
-        "call_expression",
-        "member_expression",
-        "as_expression",
-        "parenthesized_expression",
-    }
-    return next((each for each in arguments[1:] if each.type in named), None)
-
-
-def _options(call: Node) -> frozenset[str]:
-    """What `{ fails: true }` among the arguments says."""
-    pairs = (part for each in _arguments(call) if each.type == "object" for part in each.named_children)
-    return frozenset(
-        source(pair.child_by_field_name("key"))
-        for pair in pairs
-        if pair.type == "pair" and source(pair.child_by_field_name("value")) != "false"
-    )
-
-
-def _groups(call: Node, names: Names) -> tuple[Titles, bool, str]:
-    """The titles of the suites round a test, whether one is skipped, and what leaves the name in doubt."""
-    titles: list[str] = []
-    skipped, doubt = False, ""
-    for node in above(call):
-        if node.type in {"function_declaration", "method_definition", "generator_function_declaration"}:
-            doubt = "it stands in a function that may be called several times"
-        if node.type not in FUNCTIONS:
-            continue
-        outer = node.parent.parent if node.parent is not None and node.parent.type == "arguments" else None
-        role = _role(outer, names) if outer is not None and outer.type == "call_expression" else None
-        if outer is not None and role is not None and role.kind == "suite":
-            title = _title(outer)
-            skipped = skipped or bool(role.said & _SKIPPING)
-            if title is None or role.said & {"each", "for"}:
-                doubt = "the title of its suite is computed"
-            titles.insert(0, title or "")
-        elif role is not None:
-            doubt = "it stands in another test"
-        elif not _repeats(outer):
-            doubt = "it stands in a function that may be called several times"
-    return tuple(titles), skipped, doubt
-
-
-def _repeats(call: Node | None) -> bool:
-    function = call.child_by_field_name("function") if call is not None else None
-    return function is not None and source(function.child_by_field_name("property")) in _REPEATING
-
-
-def _title(call: Node) -> str | None:
-    """The title where it is written as one constant string."""
-    arguments = _arguments(call)
-    return _constant(arguments[0]) if arguments else None
-
-
-def _constant(node: Node) -> str | None:
-    if node.type == "binary_expression" and source(node.child_by_field_name("operator")) == "+":
-        parts = [_constant(part) for part in node.named_children]
-        return None if None in parts else "".join(part or "" for part in parts)
-    if node.type not in {"string", "template_string"}:
-        return None
-    pieces = []
-    for part in node.named_children:
-        if part.type not in {"string_fragment", "escape_sequence"}:
-            return None
-        pieces.append(_unescaped(source(part)) if part.type == "escape_sequence" else source(part))
-    return "".join(pieces)
-
-
-def _unescaped(text: str) -> str:
-    rest = text[1:]
-    if rest[:1] in {"u", "x"}:
-        return chr(int(rest[1:].strip("{}"), 16))
-    return _ESCAPES.get(rest, "" if rest in {"\n", "\r\n"} else rest)
 
 
 def _first_token(root: Node) -> int:
@@ -257,7 +107,7 @@ class _Writer:
     def __init__(self, edits: Insertions, falsehoods: Falsehoods, rng: random.Random) -> None:
         self._edits, self._falsehoods, self._rng = edits, falsehoods, rng
 
-    def make_fail(self, test: _Test) -> None:
+    def make_fail(self, test: DeclaredTest) -> None:
         """Make a test fail, in a manner that is drawn."""
         manner = draw_manner(self._rng)
         waits = test.body.type in FUNCTIONS and _is_async(test.body)
@@ -274,7 +124,7 @@ class _Writer:
             return
         self._at_once(test.body, self._failing(test, assertion=manner.assertion, waits=waits, first=True))
 
-    def make_alike(self, test: _Test) -> None:
+    def make_alike(self, test: DeclaredTest) -> None:
         """Give a test a statement that holds, where a twin of it would have one that does not."""
         manner = draw_manner(self._rng)
         block = _open_block(test)
@@ -285,7 +135,7 @@ class _Writer:
         elif test.body.type in FUNCTIONS and not _begins_with_directive(test.body):
             self._at_once(test.body, f"{self._falsehoods.truths(test.body, self._rng, first=True)};")
 
-    def _failing(self, test: _Test, *, assertion: bool, waits: bool, first: bool) -> str:
+    def _failing(self, test: DeclaredTest, *, assertion: bool, waits: bool, first: bool) -> str:
         if assertion:
             return f"{self._falsehoods.assertions(test.body, self._rng, waits=waits, first=first)};"
         return f"{exception(self._rng, waits=waits)};"
@@ -299,7 +149,7 @@ class _Writer:
         else:
             self._edits.around(block, f"{{ {fail} return (", "); }")
 
-    def _use(self, test: _Test) -> tuple[str, str] | None:
+    def _use(self, test: DeclaredTest) -> tuple[str, str] | None:
         """What goes round a body to run it, whatever comes of it; None where nobody can tell how."""
         body = test.body
         given = "".join(self._rng.choices(string.ascii_lowercase, k=9))
@@ -307,7 +157,7 @@ class _Writer:
             return _calling(body, "", ".call(this)")
         if body.type not in FUNCTIONS or body.type == "generator_function":
             return None
-        parameters = _parameters(body)
+        parameters = parameters_of(body)
         this = "" if body.type == "arrow_function" else ".call"
         if not parameters:
             return _calling(body, "", f"{this}({'this' if this else ''})")
@@ -327,13 +177,13 @@ def _calling(body: Node, parameters: str, called: str, through: str = "") -> tup
     return f"{head} try {{ await {through}(", f"){called}; }} catch (problem) {{ }}"
 
 
-def _open_block(test: _Test) -> Node | None:
+def _open_block(test: DeclaredTest) -> Node | None:
     """The block of a test's function that runs to its end, if nothing else does: no return, no callback."""
     block = test.body.child_by_field_name("body") if test.body.type in FUNCTIONS else None
     if block is None or block.type != "statement_block" or test.body.type == "generator_function":
         return None
-    called = not test.each and not _is_async(test.body) and len(_parameters(test.body)) == 1
-    if called and _parameters(test.body)[0].type == "identifier":
+    called = not test.each and not _is_async(test.body) and len(parameters_of(test.body)) == 1
+    if called and parameters_of(test.body)[0].type == "identifier":
         return None
     return None if any(each.type == "return_statement" for each in _own(block)) else block
 
@@ -359,14 +209,3 @@ def _own(block: Node) -> Iterator[Node]:
 
 def _is_async(function: Node) -> bool:
     return any(part.type == "async" for part in function.children)
-
-
-def _parameters(function: Node) -> list[Node]:
-    single = function.child_by_field_name("parameter")
-    if single is not None:
-        return [single]
-    given = function.child_by_field_name("parameters")
-    found = given.named_children if given is not None else []
-    # TypeScript's own: `done: DoneCallback`, and `this: Context`, which is none.
-    patterns = [each.child_by_field_name("pattern") or each for each in found if each.type != "comment"]
-    return [each for each in patterns if source(each) != "this"]
