@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from astra_async.testing.verdict import Tested
     from astra_async.types import ExpectedTest, Failure, Integrated, Limits, Sandbox, Verdict
 
+DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/integrity.md
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
@@ -58,6 +60,8 @@ class Examiner:
             scored = await self.trials.disguised(prepared, image, solved)
         tested, repairs = await self._tested(scored, image, integrated)
         verdict, failure, note = judge(tested, expected)
+        if tested.execution.disk_watched:
+            note = note or DISK_WATCHED
         suspicions, found = integrated.suspicions, None
         if self.trials is not None:
             accused = Accused(

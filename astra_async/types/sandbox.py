@@ -56,13 +56,15 @@ class Execution:
 
     `output` is head and tail of standard output and error as they came, with a line that says how
     many bytes were left out between them; `stdout` the same of standard output alone (for TAP).
-    `failed_limit` names a limit other than time and memory that was hit (`disk`), else None.
+    `failed_limit` names a limit other than time and memory that was hit (`disk`), else None. `disk_watched`:
+    somewhere the tests could write more than the kernel bounds, and only its size was watched.
     """
 
     exit_code: int | None
     timed_out: bool = False
     out_of_memory: bool = False
     failed_limit: str | None = None
+    disk_watched: bool = False
     duration_s: float
     output: str = ""
     stdout: str = ""

@@ -35,7 +35,9 @@ DOCKERFILES = {
     "large-project": (
         "RUN mkdir -p /projects/challenge/out && cd /projects/challenge && chmod 777 ."
         " && echo stale > out/unit.xml && echo stale > unit.xml && head -c 31457280 /dev/urandom > large"
+        " && mkdir -p /opt/tool/in && echo kept > /opt/tool/in/file && chmod 666 /opt/tool/in/file"
     ),
+    "no-layer": "RUN mkdir -m 777 /opt/a,b && head -c 31457280 /dev/urandom > /opt/a,b/large",
     "owned-system": "RUN chown -R 1000:1000 /usr /bin/ /lib/ /etc /opt",
     "with-volume": "VOLUME /projects/challenge /data",
     "entry-point": 'ENTRYPOINT ["/bin/false"]\nENV COLOUR=blue',

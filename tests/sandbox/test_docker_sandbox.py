@@ -124,7 +124,7 @@ def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: str) -
                 return bool(sandbox._ahead)
 
             await eventually(ready)
-            await sandbox.engine.remove(sandbox._ahead[0].container)
+            await sandbox.engine.remove(sandbox._ahead[0].made.container)
             assert (await sandbox.run(job(image))).exit_code == 0
 
     asyncio.run(check())
@@ -154,7 +154,7 @@ def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int) -> N
             ends = await asyncio.gather(*tasks, return_exceptions=True)
             assert all(isinstance(end, asyncio.CancelledError) or end.exit_code == 0 for end in ends)  # type: ignore[union-attr]
             left = await own_containers(sandbox.engine)
-            assert set(left) <= {each.container for each in sandbox._ahead}
+            assert set(left) <= {each.made.container for each in sandbox._ahead}
         async with await Engine.open() as engine:
             assert await own_containers(engine) == []
 

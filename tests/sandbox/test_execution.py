@@ -161,15 +161,18 @@ def test_folders_deeper_than_any_path_hide_no_report_and_harm_nobody(run: Run) -
 
 
 def test_what_stays_in_the_containers_layer_is_watched(run: Run, made: Callable[[str], str]) -> None:
-    write = "while :; do : $((i++)); head -c 16m /dev/zero > f$i; sleep 0.05; done"
-    done = run(write, image=made("large-project"), limits=Limits(disk_bytes=64 * MB, timeout_s=60.0))
+    write = "cd /opt/a,b; while :; do : $((i++)); head -c 16m /dev/zero > f$i; sleep 0.05; done"
+    done = run(write, image=made("no-layer"), limits=Limits(disk_bytes=64 * MB, timeout_s=60.0))
     assert done.failed_limit == "disk"
+    assert done.disk_watched
     assert not done.timed_out
 
 
 def test_hiding_how_much_is_in_the_containers_layer_is_stopped(run: Run, made: Callable[[str], str]) -> None:
-    deep = 'p=$(printf "d%.0s" $(seq 200)); for i in $(seq 25); do mkdir $p; cd $p; done; sleep 60'
-    done = run(deep, image=made("large-project"), limits=Limits(timeout_s=50.0))
+    deep = (
+        'cd /opt/a,b; p=$(printf "d%.0s" $(seq 200)); for i in $(seq 25); do mkdir $p; cd $p; done; sleep 60'
+    )
+    done = run(deep, image=made("no-layer"), limits=Limits(timeout_s=50.0))
     assert done.failed_limit == "disk"
 
 

@@ -180,14 +180,16 @@ FILLERS = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_no_call_takes_more_room_than_the_kernel_allows(run: Run, place: str) -> None:
+@pytest.mark.parametrize("place", [*PLACES, "project with much of the image"])
+def test_no_call_takes_more_room_than_the_kernel_allows(
+    run: Run, made: Callable[[str], str], image: str, place: str
+) -> None:
     commands = (
-        f"(cd {PLACES[place]} && mkdir t && cd t && {how}; rm -rf ../t) 2>&1 | tail -1"
+        f"(cd {PLACES.get(place, '.')} && mkdir t && cd t && {how}; rm -rf ../t) 2>&1 | tail -1"
         for how, _ in FILLERS.values()
     )
     limits = Limits(disk_bytes=64 * MB, tmp_bytes=64 * MB)
-    done = run("\n".join(commands), limits=limits)
+    done = run("\n".join(commands), image=image if place in PLACES else made("large-project"), limits=limits)
     for said, (how, expected) in zip(done.stdout.splitlines(), FILLERS.values(), strict=True):
         assert re.search(expected, said), (how, said)
     assert not done.out_of_memory
@@ -203,10 +205,14 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_files_without_content_are_counted_by_the_kernel(run: Run, make: str) -> None:
+@pytest.mark.parametrize("much", [False, True])
+def test_files_without_content_are_counted_by_the_kernel(
+    run: Run, made: Callable[[str], str], image: str, make: str, *, much: bool
+) -> None:
     done = run(
         'for at in . /tmp /var/tmp "$HOME"; do mkdir -p $at/d; '
         f"(cd $at/d && perl -e 'for (1..3000) {{ {MAKERS[make]} or die $! }}' 2>&1); rm -rf $at/d; done",
+        image=made("large-project") if much else image,
         limits=Limits(disk_bytes=4 * MB, tmp_bytes=4 * MB),
     )
     assert done.stdout.count("No space left on device") == 4

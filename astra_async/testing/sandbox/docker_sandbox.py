@@ -12,18 +12,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
+from astra_async.testing.sandbox.bounded_layers import BoundedLayers
 from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.engine_errors import one_line
 from astra_async.testing.sandbox.execution import execute
-from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look, unseen
+from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look, try_layers, unseen
 from astra_async.testing.sandbox.hardened import hardened
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, remove_all, sweep, sweep_own
-from astra_async.types import Limits
+from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from astra_async.types import Execution, Job
+    from astra_async.testing.sandbox.bounded_layers import BoundedLayer
+    from astra_async.types import Execution
 
 _T = TypeVar("_T")
 _IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
@@ -41,9 +44,17 @@ class _Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class _Made:
+    """A container that was created, and its bounded layer where it has one."""
+
+    container: str
+    layer: BoundedLayer | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Ahead:
     kind: _Kind
-    container: str
+    made: _Made
     made_at: float
 
 
@@ -72,6 +83,7 @@ class DockerSandbox:
         self._patience_s = patience_s
         self._clock = clock
         self._labels = {RUN_LABEL: run_id, OWNER_LABEL: owner()}
+        self._layers = BoundedLayers(engine, labels=self._labels, spare=slots)
         self._free = asyncio.Semaphore(slots)
         self._ahead: list[_Ahead] = []
         self._making: Counter[_Kind] = Counter()
@@ -111,7 +123,10 @@ class DockerSandbox:
         try:
             while self._tasks:
                 await asyncio.wait(set(self._tasks))
-            await remove_all(self.engine, [each.container for each in self._ahead] + list(self._leftovers))
+            await self._layers.close()
+            await remove_all(
+                self.engine, [each.made.container for each in self._ahead] + list(self._leftovers)
+            )
             await sweep_own(self.engine, self._run_id)
         except SandboxError as error:
             _log.warning("containers may be left until the next run sweeps them: %s", error)
@@ -178,18 +193,32 @@ class DockerSandbox:
         while (ahead := self._take(_Kind(job.image, job.limits))) is not None:
             async with self._removing(ahead):
                 try:
-                    keeper = await Keeper.start(self.engine, ahead)
+                    keeper = await self._start(ahead)
                 except ContainerLost:
                     continue  # somebody pruned it while it lay ready
                 return await self._execute(ahead, job, keeper, fitness)
         fresh = await self._create(job.image, job.limits, fitness)
         async with self._removing(fresh):
-            return await self._execute(fresh, job, await Keeper.start(self.engine, fresh), fitness)
+            return await self._execute(fresh, job, await self._start(fresh), fitness)
 
-    async def _execute(self, container: str, job: Job, keeper: Keeper, fitness: Fitness) -> Execution:
+    async def _start(self, made: _Made) -> Keeper:
+        if made.layer is None:
+            return await Keeper.start(self.engine, made.container)
+        try:
+            keeper = await Keeper.start(self.engine, made.container)
+        except ContainerLost:
+            raise
+        except SandboxError as error:
+            if made.layer.held:
+                raise
+            raise ContainerLost("The container's layer was lost before its start") from error
+        await self._layers.entered(made.layer)
+        return keeper
+
+    async def _execute(self, made: _Made, job: Job, keeper: Keeper, fitness: Fitness) -> Execution:
         async with keeper:
-            done = await execute(self.engine, container, job, keeper=keeper, fitness=fitness)
-        return replace(done, image_id=await self.image_id(job.image))
+            done = await execute(self.engine, made.container, job, keeper=keeper, fitness=fitness)
+        return replace(done, image_id=await self.image_id(job.image), disk_watched=fitness.layered)
 
     async def _engine_is_back(self) -> None:
         """Wait for a restarting engine; raises EngineUnavailable when it stays away."""
@@ -210,11 +239,11 @@ class DockerSandbox:
 
     # --- containers made ahead --------------------------------------------------------------------
 
-    def _take(self, kind: _Kind) -> str | None:
+    def _take(self, kind: _Kind) -> _Made | None:
         for each in self._ahead:
             if each.kind == kind:
                 self._ahead.remove(each)
-                return each.container
+                return each.made
         return None
 
     def _idle(self) -> list[_Ahead]:
@@ -224,10 +253,10 @@ class DockerSandbox:
         try:
             for each in self._idle()[:1]:
                 self._ahead.remove(each)
-                await self._remove(each.container)
+                await self._remove(each.made)
             fitness = await self._fit(kind.image)
-            container = await self._create(kind.image, kind.limits, fitness)
-            self._ahead.append(_Ahead(kind, container, self._clock()))
+            made = await self._create(kind.image, kind.limits, fitness)
+            self._ahead.append(_Ahead(kind, made, self._clock()))
         except SandboxError as error:
             _log.info("no container made ahead: %s", error)  # the run meets the same error and reports it
         finally:
@@ -250,48 +279,80 @@ class DockerSandbox:
         fitness = await self._look_as(image, declared_user(config.get("User") or ""), volumes)
         if fitness.uid == 0:  # another name of root
             fitness = await self._look_as(image, "{}:{}".format(*UNPRIVILEGED), volumes)
-        return fitness
+        return await self._with_layers_tried(image, fitness) if fitness.overlaid else fitness
 
     async def _look_as(self, image: str, user: str, volumes: tuple[str, ...]) -> Fitness:
         limits = Limits(timeout_s=_LOOK_S)
-        container = await self._create(image, limits, unseen())
-        async with self._removing(container):
-            return await look(self.engine, container, limits, user=user, declared=volumes)
+        made = await self._create(image, limits, unseen())
+        async with self._removing(made):
+            return await look(self.engine, made.container, limits, user=user, declared=volumes)
 
-    async def _create(self, image: str, limits: Limits, fitness: Fitness) -> str:
-        """Create a container; a cancellation waits for the engine's answer and removes it again."""
-        if self._seccomp is None:
-            self._seccomp = await self.engine.confines_system_calls()
-        config = hardened(
-            await self.image_id(image), limits, fitness=fitness, seccomp=self._seccomp, labels=self._labels
+    async def _with_layers_tried(self, image: str, fitness: Fitness) -> Fitness:
+        """The fitness with its bounded layers, if this engine and its kernel can mount them, else without."""
+        limits = Limits(timeout_s=_LOOK_S)
+        job = Job(image=image, archive=bytes(1024), command=try_layers(fitness), limits=limits)
+        try:
+            done = await self._run_as(job, fitness)
+            reason = "" if done.exit_code == 0 else done.output
+        except (ContainerLost, EngineUnavailable):
+            raise
+        except SandboxError as error:
+            reason = str(error)
+        if not reason:
+            return fitness
+        _log.warning(
+            "Image %s: the disk that its tests may fill is watched, not bounded: %s", image, one_line(reason)
         )
-        creation = self._spawn(self.engine.create(config, f"astra-{secrets.token_hex(8)}"))
+        return replace(fitness, overlaid={}, layered=True)
+
+    async def _create(self, image: str, limits: Limits, fitness: Fitness) -> _Made:
+        """Create a container; a cancellation waits for the engine's answer and removes it again."""
+        creation = self._spawn(self._made(image, limits, fitness))
         try:
             return await asyncio.shield(creation)
         except asyncio.CancelledError:
             await self._finish(self._undo(creation))
             raise
 
-    async def _undo(self, creation: asyncio.Task[str]) -> None:
+    async def _made(self, image: str, limits: Limits, fitness: Fitness) -> _Made:
+        if self._seccomp is None:
+            self._seccomp = await self.engine.confines_system_calls()
+        image_id = await self.image_id(image)
+        config = hardened(image_id, limits, fitness=fitness, seccomp=self._seccomp, labels=self._labels)
+        name = f"astra-{secrets.token_hex(8)}"
+        if not fitness.overlaid:
+            return _Made(await self.engine.create(config, name), None)
+        layer = await self._layers.take(image_id, fitness, limits.disk_bytes)
+        config["HostConfig"]["Mounts"] += layer.mounts
         try:
-            container = await creation
+            return _Made(await self.engine.create(config, name), layer)
+        except BaseException:
+            await self._layers.leave(layer)
+            raise
+
+    async def _undo(self, creation: asyncio.Task[_Made]) -> None:
+        try:
+            made = await creation
         except SandboxError:
             return  # nothing was made
-        await self._remove(container)
+        await self._remove(made)
 
     @asynccontextmanager
-    async def _removing(self, container: str) -> AsyncIterator[None]:
+    async def _removing(self, made: _Made) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await self._finish(self._remove(container))
+            await self._finish(self._remove(made))
 
-    async def _remove(self, container: str) -> None:
+    async def _remove(self, made: _Made) -> None:
         try:
-            await self.engine.remove(container)
+            await self.engine.remove(made.container)
         except SandboxError as error:
-            self._leftovers.add(container)
-            _log.warning("container %s is removed later: %s", container[:12], error)
+            self._leftovers.add(made.container)
+            _log.warning("container %s is removed later: %s", made.container[:12], error)
+            return
+        if made.layer is not None:
+            self._spawn(self._layers.leave(made.layer))
 
     async def _finish(self, work: Coroutine[object, object, _T]) -> _T:
         """Await work that must end whatever happens to the caller; `close` awaits what outlives it."""

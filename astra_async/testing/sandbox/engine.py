@@ -186,6 +186,23 @@ class Engine:
             about = await self.docker.system.info()
         return any("name=seccomp" in option for option in about.get("SecurityOptions") or ())
 
+    async def shows_images_as_trees(self) -> bool:
+        """Whether a started container's root is a folder of the engine's host, named in its inspection.
+
+        Raises:
+            SandboxError: nothing can be laid over a folder of an image: the engine has no root's rights.
+        """
+        async with engine_call("describe itself", timeout_s=_CALL_S):
+            about = await self.docker.system.info()
+        if any("name=rootless" in option for option in about.get("SecurityOptions") or ()):
+            raise SandboxError("The engine is rootless")
+        return bool(about.get("Driver") == "overlay2")
+
+    async def ended(self, container: str) -> None:
+        """Return when a container has ended whose first process is about to."""
+        async with engine_call("end a container", timeout_s=_CALL_S):
+            await self.docker.containers.container(container).wait()
+
     async def inspect(self, container: str, *, size: bool = False) -> Mapping[str, Any]:
         """The container's inspection document; with `size`, its `SizeRw` in bytes is in it."""
         async with engine_call("inspect the container", timeout_s=_CALL_S, running=True):

@@ -23,6 +23,7 @@ class HostTrouble(SandboxError):  # noqa: N818 - names what was seen
 _NO_CONNECTION = 900  # aiodocker's own status for "the socket does not answer"
 _NOT_FOUND = 404
 _SHOWN_CHARACTERS = 400
+_BEGINNINGS = ("prepare the command", "start the command")  # of a container in which nothing ran yet
 _SHORTAGES = ("no space left on device", "disk quota exceeded")
 _PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "file name too long")
 
@@ -100,4 +101,6 @@ def _refusal(status: int, message: str, action: str) -> SandboxError:
         return ImageError(f"The image has no bash on its PATH, which runs every test command: {message}")
     if status == _NOT_FOUND and "no such container" in lowered:
         return ContainerLost(f"The container vanished before Docker Engine could {action}")
+    if "is not running" in lowered and action in _BEGINNINGS:
+        return ContainerLost(f"The container ended before Docker Engine could {action}")
     return SandboxError(f"Docker Engine could not {action}: {message} (status {status})")

@@ -118,7 +118,9 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     command = Command(text=job.command, user=fitness.user, environment=job.environment)
     stale = [path for path in map(inside_project, job.result_files) if path]
     owner = (fitness.uid, fitness.gid)
-    archive = upload_archive(job.archive, PROJECT, owner, stale=stale, contents=fitness.contents)
+    archive = upload_archive(
+        job.archive, PROJECT, owner, stale=stale, contents={**fitness.overlaid, **fitness.contents}
+    )
     await engine.upload(container, "/", archive)
     if stale and PROJECT not in fitness.contents:
         await _delete(engine, container, stale, job=job, fitness=fitness)

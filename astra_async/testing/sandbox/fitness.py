@@ -3,12 +3,17 @@
 A place where the tests' user may write gets a tmpfs of a certain size: what is written there is bounded by
 the kernel, whatever call writes it. What the image keeps in such a place is fetched once and laid into every
 container with the project. Where that is too much (dependencies in the project's folder, a Maven repository
-in HOME) the place stays in the container's own layer, which is only watched.
+in HOME), or where only files may be written and no folder, the place gets a layer of limited size over it
+(see `bounded_layers`). Where neither is possible it stays in the container's own layer, which is only
+watched.
 """
 
 from __future__ import annotations
 
 import io
+import posixpath
+import re
+import shlex
 import tarfile
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,6 +24,7 @@ from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.hardened import FALLBACK_HOME
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.resultfiles import PROJECT
+from astra_async.testing.sandbox.tarstream import entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,22 +37,23 @@ _ROOT_NAMES = ("", "0", "root")
 _KEEPERS = (65532, 65531)  # no image's user; within the ids that a rootless engine has
 _CONTENT_BYTES = 24 * 1024**2
 _PLACES = 32
-# Only what bash itself provides: an image need not have `id`, `test` or `find`. A file that may be written is
-# a place that no tmpfs can be put over. /tmp is a tmpfs already.
+_OVERLAID = 8
+_MOUNTABLE = re.compile(r"/[^:,\\]+\Z")  # the rest has a meaning in the options of an overlay
+# Only what bash itself provides: an image need not have `id`, `test` or `find`. F: a folder that may not be
+# written, with a file that may. /tmp is a tmpfs already.
 _QUESTION = r"""
 IFS=
 writable=no
 [ -d "$HOME" ] && [ -w "$HOME" ] && writable=yes
 printf '%s\0' "$UID" "${GROUPS[0]}" "$writable" "$HOME"
 shopt -s nullglob dotglob
-files=
 look() {
-  local each inside
+  local each inside files=
   for each in "$1"/*; do
     [ -L "$each" ] && continue
     case $each in /proc | /sys | /dev | /tmp) continue ;; esac
     if [ ! -d "$each" ]; then
-      [ -w "$each" ] && [ -f "$each" ] && files=F
+      [ -w "$each" ] && [ -f "$each" ] && files=yes
     elif [ -w "$each" ]; then
       inside=("$each"/*)
       if [ "${#inside[@]}" = 0 ]; then printf 'E%s\0' "$each"; else printf 'D%s\0' "$each"; fi
@@ -54,9 +61,9 @@ look() {
       look "$each"
     fi
   done
+  [ -z "$files" ] || printf 'F%s\0' "${1:-/}"
 }
-if [ -w / ]; then files=F; else look ''; fi
-printf '%s\0' "$files"
+if [ -w / ]; then printf 'F/\0'; else look ''; fi
 """
 
 
@@ -65,8 +72,9 @@ class Fitness:
     """How containers of one image are run: numeric user and group, HOME, and where the tests may write.
 
     `empty` are folders that get a tmpfs; `contents` folders that get one the engine can reach, each with what
-    the image keeps there (entries of a tar by their names, a folder's ending in a slash). `layered` is true
-    where the tests may also write to the container's own layer.
+    the image keeps there (entries of a tar by their names, a folder's ending in a slash). `overlaid` are
+    folders that get a bounded layer, each with its own entry of a tar. `layered` is true where the tests may
+    also write to the container's own layer.
     """
 
     uid: int
@@ -74,6 +82,7 @@ class Fitness:
     home: str
     empty: tuple[str, ...] = ()
     contents: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    overlaid: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     layered: bool = True
 
     @property
@@ -90,6 +99,12 @@ class Fitness:
     def volumes(self) -> tuple[str, ...]:
         """The folders of `contents`."""
         return tuple(self.contents)
+
+
+def try_layers(fitness: Fitness) -> str:
+    """A command that ends with 0 where the tests can write into their bounded layers."""
+    places = " ".join(map(shlex.quote, fitness.overlaid))
+    return f'for each in {places}; do [ ! -w "$each" ] || : > "$each/.astra-layer" || exit 1; done'
 
 
 def unseen(user: tuple[int, int] = UNPRIVILEGED) -> Fitness:
@@ -119,45 +134,58 @@ async def look(
             )
         said = ended.output.stdout.text()
         answer = said.split("\0")
-        if (
-            ended.exit_code
-            or not said.endswith("\0")
-            or len(answer) < len(("uid", "gid", "w", "home", "f", ""))
-        ):
+        if ended.exit_code or not said.endswith("\0") or len(answer) < len(("uid", "gid", "w", "home", "")):
             shown = one_line(ended.output.combined.text().replace("\0", " "))
             raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
-        uid, gid, writable, home, *places, files, _ = answer
+        uid, gid, writable, home, *places, _ = answer
         fitness = Fitness(uid=int(uid), gid=int(gid), home=home if writable == "yes" else FALLBACK_HOME)
-        return await _with_places(engine, container, fitness, places, declared=declared, layered=bool(files))
+        return await _with_places(engine, container, fitness, places, declared=declared)
 
 
 async def _with_places(
-    engine: Engine,
-    container: str,
-    fitness: Fitness,
-    places: list[str],
-    *,
-    declared: Iterable[str],
-    layered: bool,
+    engine: Engine, container: str, fitness: Fitness, places: list[str], *, declared: Iterable[str]
 ) -> Fitness:
     volumes = {f"/{path.strip('/')}" for path in declared}
     # The engine mounts files of its own into /etc.
-    layered = layered or any(place[1:].startswith("/etc") for place in places)
-    ours = [place for place in places if place[1:] != PROJECT and not place[1:].startswith("/etc")]
+    etc = [place[1:] for place in places if place[0] != "F" and place[1:].startswith("/etc")]
+    ours = [place for place in places if place[1:] != PROJECT and place[1:] not in etc]
     empty = [place[1:] for place in ours if place[0] == "E"]
     filled = [place[1:] for place in ours if place[0] == "D"]
     # A volume that the image declares is a folder of the host's disk until one of ours takes its place.
     filled += [place for place in empty if place in volumes]
     empty = [place for place in empty if place not in volumes]
     contents: dict[str, Mapping[str, bytes]] = {}
+    large: list[str] = []
     for place in (PROJECT, *filled):
         content = await _content(engine, container, place) if len(contents) < _PLACES else None
         if content is None:
-            layered = True
+            large.append(place)
         else:
             contents[place] = content
-    layered = layered or len(empty) > _PLACES
-    return replace(fitness, empty=tuple(empty[:_PLACES]), contents=contents, layered=layered)
+    large += _common([place[1:] for place in ours if place[0] == "F"])
+    large += [*etc, *empty[_PLACES:]]
+    mountable = [place for place in large if _MOUNTABLE.match(place)][:_OVERLAID]
+    return replace(
+        fitness,
+        empty=tuple(empty[:_PLACES]),
+        contents=contents,
+        overlaid={place: await _entry(engine, container, place) for place in mountable},
+        layered=len(mountable) < len(large),
+    )
+
+
+def _common(folders: list[str]) -> list[str]:
+    """The folders, or where they are many, the one that they lie in."""
+    return [posixpath.commonpath(folders)] if len(folders) > _OVERLAID // 2 else folders
+
+
+async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, bytes]:
+    """An image's folder as an entry of a tar, so that what is mounted there has its owner and mode."""
+    async with engine.reading(f"containers/{container}/archive", {"path": folder}) as chunks:
+        async for entry, _ in entries(chunks, lambda _: False, most_bytes=_CONTENT_BYTES):
+            entry.name, entry.pax_headers = folder.lstrip("/"), {}
+            return {f"{entry.name}/": entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")}
+    return {}
 
 
 async def _content(engine: Engine, container: str, place: str) -> Mapping[str, bytes] | None:
@@ -169,7 +197,7 @@ async def _content(engine: Engine, container: str, place: str) -> Mapping[str, b
     if len(packed) == _CONTENT_BYTES:
         return None
     above = place.lstrip("/").rpartition("/")[0]
-    entries: dict[str, bytes] = {}
+    found: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tar:
         for entry in tar:
             entry.name = f"{above}/{entry.name}".lstrip("/")
@@ -182,5 +210,5 @@ async def _content(engine: Engine, container: str, place: str) -> Mapping[str, b
             content = file.read() if file else b""
             header = entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")
             name = f"{entry.name}/" if entry.isdir() else entry.name
-            entries[name] = header + content + bytes(-len(content) % tarfile.BLOCKSIZE)
-    return entries
+            found[name] = header + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+    return found

@@ -46,7 +46,8 @@ def hardened(
     """The body of the create request, for any command: the container idles (see `keeper`), tests are an exec.
 
     Wherever the tests may write, a tmpfs of a certain size and number of files takes what they write, as far
-    as the image lets one be put there (see `fitness`). No read-only root: the engine refuses uploads then,
+    as the image lets one be put there (see `fitness`), or a layer upon what the image keeps (see
+    `bounded_layers`). No read-only root: the engine refuses uploads then,
     and `/etc/hosts` is one. No AutoRemove: it loses the exit status. No log driver: endless output would fill
     the disk.
     """
@@ -75,7 +76,7 @@ def hardened(
 
 
 def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str, Any]:
-    small, large = _tmpfs(limits.tmp_bytes, fitness), _tmpfs(limits.disk_bytes, fitness)
+    small, large = tmpfs(limits.tmp_bytes, fitness), tmpfs(limits.disk_bytes, fitness)
     return {
         "NetworkMode": "none",
         "IpcMode": "private",
@@ -87,10 +88,10 @@ def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str
         "CapDrop": ["ALL"],
         "SecurityOpt": ["no-new-privileges:true", *([f"seccomp={profile()}"] if seccomp else [])],
         "Tmpfs": {
-            "/tmp": f"exec,{_tmpfs(limits.tmp_bytes)},mode=1777",  # noqa: S108 - a private tmpfs of the container
+            "/tmp": f"exec,{tmpfs(limits.tmp_bytes)},mode=1777",  # noqa: S108 - a private tmpfs of the container
             **dict.fromkeys(fitness.empty, f"exec,{small}"),
         },
-        "Mounts": [_volume(path, large) for path in fitness.volumes],
+        "Mounts": [volume(path, "tmpfs", large) for path in fitness.volumes],
         "Ulimits": [
             {"Name": "core", "Soft": 0, "Hard": 0},
             {"Name": "fsize", "Soft": limits.file_bytes, "Hard": limits.file_bytes},
@@ -98,15 +99,15 @@ def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str
     }
 
 
-def _tmpfs(size: int, fitness: Fitness | None = None) -> str:
+def tmpfs(size: int, fitness: Fitness | None = None) -> str:
     """Options of a tmpfs: as many files as it has pages; with `fitness`, owned by the tests' user."""
     options = f"nosuid,nodev,size={size},nr_inodes={max(size // _PAGE_BYTES, _LEAST_FILES)}"
     return options if fitness is None else f"{options},mode=755,uid={fitness.uid},gid={fitness.gid}"
 
 
-def _volume(path: str, options: str) -> dict[str, Any]:
-    """A tmpfs that the engine mounts: its archive requests reach it. It goes with the container."""
-    driver = {"Name": "local", "Options": {"type": "tmpfs", "device": "tmpfs", "o": options}}
+def volume(path: str, kind: str, options: str) -> dict[str, Any]:
+    """A file system that the engine mounts: its archive requests reach it. It goes with the container."""
+    driver = {"Name": "local", "Options": {"type": kind, "device": kind, "o": options}}
     return {
         "Type": "volume",
         "Target": path,

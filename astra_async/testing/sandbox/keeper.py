@@ -132,6 +132,12 @@ class Keeper:
         except AssertionError:  # aiodocker's, when the connection has gone already
             return
 
+    @property
+    def gone(self) -> bool:
+        """Whether our connection to it has ended, as it does when the container ends."""
+        response = self._stream._resp  # noqa: SLF001 - aiodocker tells only those who read
+        return response is None or response.connection is None or response.connection.transport is None
+
     async def ask(self) -> Seen | None:
         """What it sees now; None when it takes too long, since the tests' processes take all there is.
 
