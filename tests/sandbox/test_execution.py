@@ -169,10 +169,8 @@ def test_what_stays_in_the_containers_layer_is_watched(run: Run, made: Callable[
 
 
 def test_hiding_how_much_is_in_the_containers_layer_is_stopped(run: Run, made: Callable[[str], str]) -> None:
-    deep = (
-        'cd /opt/a,b; p=$(printf "d%.0s" $(seq 200)); for i in $(seq 25); do mkdir $p; cd $p; done; sleep 60'
-    )
-    done = run(deep, image=made("no-layer"), limits=Limits(timeout_s=50.0))
+    deep = 'p=$(printf "d%.0s" $(seq 200)); for i in $(seq 25); do mkdir $p; cd $p; done'
+    done = run(f"cd /opt/a,b; {deep}; sleep 60", image=made("no-layer"), limits=Limits(timeout_s=50.0))
     assert done.failed_limit == "disk"
 
 
