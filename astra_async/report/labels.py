@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,24 @@ def read_labels(path: Path) -> dict[tuple[str, str, str, int], str]:
     return dict(_labels(path, text))
 
 
+def relabelled(text: str, key: tuple[str, str, str, int], label: str | None) -> str:
+    """The text of a labels.csv with another label for one sample, or none; all else stays, more columns too.
+
+    An empty text becomes a new table. Raises UsageError for a text that is no such table.
+    """
+    rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+    columns = list(rows.fieldnames or (*_KEY, "label"))
+    if absent := [name for name in (*_KEY, "label") if name not in columns]:
+        raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
+    named = dict(zip(_KEY, (*key[:3], str(key[3])), strict=True))
+    kept = [row for row in rows if any(row[name] != value for name, value in named.items())]
+    written = io.StringIO()
+    writer = csv.DictWriter(written, columns, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*kept, named | {"label": label}] if label else kept)
+    return written.getvalue()
+
+
 def count_labels(labels: Mapping[tuple[str, str, str, int], str]) -> dict[tuple[str, str], Counter[str]]:
     """How many samples of each (model, format) have each label."""
     counts: dict[tuple[str, str], Counter[str]] = {}
@@ -45,7 +64,7 @@ def count_labels(labels: Mapping[tuple[str, str, str, int], str]) -> dict[tuple[
 
 
 def _labels(path: Path, text: str) -> Iterator[tuple[tuple[str, str, str, int], str]]:
-    rows = csv.DictReader(text.splitlines())
+    rows = csv.DictReader(io.StringIO(text, newline=""))
     absent = [name for name in (*_KEY, "label") if name not in (rows.fieldnames or ())]
     if absent:
         raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join((*_KEY, 'label'))}")

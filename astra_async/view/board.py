@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from astra_async.report.labels import CLASSES
 from astra_async.report.packing import STATUSES
-from astra_async.types import Failure
+from astra_async.types import Failure, SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from astra_async.view.following import Following, Logs, State
 
     Bytes = NDArray[np.uint8]
+    Values = Callable[["Board", Following, Logs], NDArray[Any]]
 
 MISSING, NO_SOLUTION, NONE_PASSED, PART, ALL_PASSED, UNDER_WAY, NOT_PLANNED = 0, 1, 2, 3, 253, 254, 255
 _PARTS = 249  # a share p/T becomes PART + floor(249 p/T)
@@ -108,7 +110,8 @@ class Board:
         if name not in COLUMNS:
             return None
         kind, absent, values = COLUMNS[name]
-        return self._filled(absent, kind, lambda logs: values(self, logs)).astype(f"<{kind}").tobytes()
+        filled = self._filled(absent, kind, lambda run, logs: values(self, run, logs))
+        return filled.astype(f"<{kind}").tobytes()
 
     def names(self, field: str) -> list[str]:
         """Names of repairs or suspicions that occur, in the order in which they were met."""
@@ -130,17 +133,39 @@ class Board:
                 found[columns] = np.maximum(found[columns], here)
         return [int(total) or None for total in found]
 
+    def key(self, model: int, problem: int, sample: int) -> SampleKey:
+        """The sample's key, as the records have it."""
+        row = self.grid.models[model]
+        return SampleKey(row.name, row.format, self.grid.problems[problem].id, sample)
+
+    def place(self, model: int, problem: int) -> int | None:
+        """The problem's number in the model's own directory; None if it is not planned there."""
+        found = np.flatnonzero(self.grid.columns[self.grid.models[model].run] == problem)
+        return int(found[0]) if len(found) else None
+
+    def cell(self, run: int, flat: int) -> tuple[int, int, int]:
+        """Numbers here of model, problem and sample, of a sample's number within a run's logs."""
+        pairs, problems, samples = self._shape(run)
+        pair, problem, sample = np.unravel_index(flat, (pairs, problems, samples))
+        models = [(model.run, model.pair) for model in self.grid.models]
+        return models.index((run, int(pair))), int(self.grid.columns[run][problem]), int(sample)
+
     def flat(self, model: int, problem: int, sample: int) -> int | None:
         """The sample's number within its run's logs; None if it is not planned there."""
-        grid = self.grid
-        logs = self.runs[grid.models[model].run].logs
-        here = np.flatnonzero(grid.columns[grid.models[model].run] == problem)
-        if logs is None or not len(here) or sample >= logs.columns.samples:
+        row, here = self.grid.models[model], self.place(model, problem)
+        _, problems, samples = self._shape(row.run)
+        if here is None or sample >= samples:
             return None
-        row = grid.models[model].pair * len(logs.columns.problems) + int(here[0])
-        return row * logs.columns.samples + sample
+        return (row.pair * problems + here) * samples + sample
 
-    def _filled(self, absent: float, kind: Any, values: Callable[[Logs], NDArray[Any]]) -> NDArray[Any]:
+    def _shape(self, run: int) -> tuple[int, int, int]:
+        logs = self.runs[run].logs
+        shape: tuple[int, int, int] = logs.columns.places.shape if logs else (0, 0, 0)
+        return shape
+
+    def _filled(
+        self, absent: float, kind: Any, values: Callable[[Following, Logs], NDArray[Any]]
+    ) -> NDArray[Any]:
         """An array over the grid, from one over each run's pairs, problems and samples."""
         grid = self.grid
         filled = np.full(grid.shape, absent, dtype=kind)
@@ -149,7 +174,7 @@ class Board:
                 continue
             rows = np.flatnonzero([model.run == number for model in grid.models])
             k = run.logs.columns.samples
-            filled[np.ix_(rows, grid.columns[number], np.arange(k))] = values(run.logs)
+            filled[np.ix_(rows, grid.columns[number], np.arange(k))] = values(run, run.logs)
         return filled
 
 
@@ -182,7 +207,7 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
     )
 
 
-def _cells_of(logs: Logs) -> Bytes:
+def _cells_of(_: Following, logs: Logs) -> Bytes:
     places = logs.columns.places
     cells = np.full(places.shape, MISSING, dtype=np.uint8)
     answered = logs.answers.places()
@@ -194,28 +219,28 @@ def _cells_of(logs: Logs) -> Bytes:
     return np.where(places["present"] == 1, scored, cells).astype(np.uint8)
 
 
-def _field(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
-    return lambda _, logs: logs.columns.places[name]
+def _field(name: str) -> Values:
+    return lambda _, _run, logs: logs.columns.places[name]
 
 
-def _measured(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
+def _measured(name: str) -> Values:
     """A number that may not be recorded, NaN then."""
-    return lambda _, logs: np.where(logs.columns.places["present"], logs.columns.places[name], np.nan)
+    return lambda _, _run, logs: np.where(logs.columns.places["present"], logs.columns.places[name], np.nan)
 
 
-def _failure(_: Board, logs: Logs) -> NDArray[Any]:
+def _failure(_: Board, _run: Following, logs: Logs) -> NDArray[Any]:
     found = logs.columns.places["failure"].astype(np.int64) - 1  # number 0 is none
     return np.where(found < 0, NOT_PLANNED, found)
 
 
-def _any_of(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
-    return lambda _, logs: logs.columns.places[name] > 0
+def _any_of(name: str) -> Values:
+    return lambda _, _run, logs: logs.columns.places[name] > 0
 
 
-def _kinds(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
+def _kinds(name: str) -> Values:
     """Bit i for the i-th of `names`; all from the 32nd on share the last bit."""
 
-    def values(board: Board, logs: Logs) -> NDArray[Any]:
+    def values(board: Board, _: Following, logs: Logs) -> NDArray[Any]:
         bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
         masks = []
         for text in logs.columns.texts:
@@ -229,14 +254,24 @@ def _kinds(name: str) -> Callable[[Board, Logs], NDArray[Any]]:
     return values
 
 
+def _label(_: Board, run: Following, logs: Logs) -> NDArray[Any]:
+    found = np.zeros(logs.columns.places.shape, dtype=np.uint8)
+    for (model, fmt, problem, sample), label in run.labels.items():
+        place = logs.columns.place(SampleKey(model, fmt, problem, sample))
+        if place is not None:
+            found[place] = 1 + list(CLASSES).index(label)
+    return found
+
+
 # Name -> element type, value where there is no result, and how it is worked out.
-COLUMNS: dict[str, tuple[str, float, Callable[[Board, Logs], NDArray[Any]]]] = {
+COLUMNS: dict[str, tuple[str, float, Values]] = {
     "failure": ("u1", NOT_PLANNED, _failure),
     "repair": ("u4", 0, _kinds("repairs")),
     "suspicion": ("u4", 0, _kinds("suspicions")),
     "repaired": ("u1", 0, _any_of("repairs")),
     "suspicious": ("u1", 0, _any_of("suspicions")),
     "dropped": ("u1", 0, _any_of("dropped")),
+    "label": ("u1", 0, _label),
     "passed": ("u2", 0, _field("passed")),
     "cost": ("f4", np.nan, _measured("cost_usd")),
     "seconds": ("f4", np.nan, _measured("latency_s")),

@@ -12,11 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from astra_async.errors import AstraError, ConflictError
+from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.redaction import mask, one_line
 from astra_async.report.events import Events
+from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.packing import Columns
 from astra_async.report.settings import read_settings
+from astra_async.running.log import file_mode, write_atomically
+from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_head, read_key, read_record
 from astra_async.view.tails import LineIndex, Regrown, Tail
 
@@ -147,6 +150,7 @@ class Following:
         live: the content of live.json, or None.
         trouble: why the directory cannot be read now, in one line; empty while it can.
         loaded: whether everything was read once under this plan.
+        labels: classes of errors by sample, from labels.csv.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -160,7 +164,10 @@ class Following:
         self.state: State = "unknown"
         self._happened: deque[str] = deque(maxlen=_HAPPENED_KEPT)
         self._run_stamp: Stamp | None = None
+        self.labels: dict[SampleKey, str] = {}
+        self._labels_trouble = ""
         self._live_stamp: Stamp | None = None
+        self._labels_stamp: Stamp | None = None
 
     def look(self) -> bool:
         """Read on for some milliseconds; whether there is more to read at once."""
@@ -171,6 +178,7 @@ class Following:
         except (AstraError, OSError) as error:
             trouble = self._told(error)
         self._look_at_live()
+        self._look_at_labels()
         self._settle(trouble, self._state())
         return more
 
@@ -185,7 +193,7 @@ class Following:
 
     def warnings(self) -> list[str]:
         """One line for everything that is ignored or cannot be read."""
-        told = [*filter(None, [self.trouble]), *self._happened]
+        told = [*filter(None, [self.trouble, self._labels_trouble]), *self._happened]
         if self.logs is not None:
             conflicts = self.logs.conflicts
             told += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_TOLD]]
@@ -243,6 +251,29 @@ class Following:
             self._live_stamp, self.live = stamp, None
             with suppress(OSError, Flaw):
                 self.live = read_record(path.read_bytes())
+
+    def _look_at_labels(self) -> None:
+        path = self.directory / "labels.csv"
+        stamp = _stamp(path)
+        if stamp == self._labels_stamp:
+            return
+        self._labels_stamp, self._labels_trouble = stamp, ""
+        try:
+            found = read_labels(path)
+        except UsageError as error:
+            found, self._labels_trouble = {}, one_line(str(error))
+        self.labels = {SampleKey(*key): label for key, label in found.items()}  # type: ignore[arg-type]
+        self.version += 1
+
+    def label(self, key: SampleKey, label: str | None) -> None:
+        """Give a sample a class of error in labels.csv, or take it away.
+
+        Raises UsageError for a file that is no such table, StorageError, OSError.
+        """
+        path = self.directory / "labels.csv"
+        before = path.read_bytes().decode("utf-8-sig", "replace") if path.exists() else ""
+        text = relabelled(before, key, label)
+        write_atomically(path, text.encode(errors="replace"), mode=file_mode(self.directory))
 
     def _settle(self, trouble: str, state: State) -> None:
         if (trouble, state) != (self.trouble, self.state):

@@ -90,7 +90,7 @@ class Lines:
 
     result: tuple[int, int] | None
     answer: tuple[int, int] | None
-    output: tuple[int, int] | None
+    outputs: Sequence[tuple[int, int]]
     events: Sequence[tuple[int, int]]
     turn_results: Sequence[tuple[int, tuple[int, int]]]
 
@@ -115,7 +115,7 @@ def lines_of_sample(logs: Logs, flat: int, turn: int = 0) -> Lines:
     return Lines(
         result=first if turn == 0 else _last(later, turn),
         answer=_last(_turned(logs.answers.of(flat) if turn == 0 else logs.turns.of(flat)), turn),
-        output=_last(_turned(logs.outputs.of(flat)), turn),
+        outputs=[(offset, length) for number, offset, length in logs.outputs.of(flat) if number == turn],
         events=[(offset, length) for _, offset, length in logs.events.of(flat)][-_MOST_EVENTS:],
         turn_results=[(0, first), *later] if first else later,
     )
@@ -125,13 +125,12 @@ def read_texts(directory: Path, lines: Lines, turn: int = 0) -> Texts:
     """Read them from disk; what is not believed counts as not there. Raises OSError."""
     result = _record(directory / ("turn_results.jsonl" if turn else "results.jsonl"), lines.result)
     answer = _record(directory / ("turns.jsonl" if turn else "completions.jsonl"), lines.answer)
-    output = _record(directory / "outputs.jsonl", lines.output)
     named = (answer or result or {}).get("prompt_sha256")
     is_hash = isinstance(named, str) and _HASH.fullmatch(named)
     return Texts(
         result=_believed(result, check_result),
         answer=_believed(answer, check_answer),
-        output=output if output and result and is_output_of(output, result) else None,
+        output=_output(directory / "outputs.jsonl", lines.outputs, result),
         prompt=stored_prompt(directory, named) if is_hash and isinstance(named, str) else None,
         events=[each for place in lines.events if (each := _record(directory / "events.jsonl", place))],
         turns=_turns(directory, lines),
@@ -202,6 +201,15 @@ def _believed(record: Record | None, check: Callable[[Mapping[str, Any]], None])
     if record is not None:
         with suppress(Flaw):
             check(record)
+            return record
+    return None
+
+
+def _output(path: Path, places: Sequence[tuple[int, int]], result: Record | None) -> Record | None:
+    """The output of the very grading that the result is of; others were broken off."""
+    for place in reversed(places if result else ()):
+        record = _record(path, place)
+        if record is not None and is_output_of(record, result or {}):
             return record
     return None
 

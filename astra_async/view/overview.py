@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from astra_async.redaction import one_line
 from astra_async.report.entries import entries_of
+from astra_async.report.labels import CLASSES
 from astra_async.report.load import run_of
 from astra_async.stats.intervals import total_interval
 from astra_async.view.board import FAILURE_NAMES
 from astra_async.view.opened import event_in_words
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from astra_async.report.entries import Entry
     from astra_async.view.board import Board
     from astra_async.view.following import Logs
 
 Record = dict[str, Any]
 EVENTS_SHOWN = 100
-_POINTS = 200  # of a model's history
+POINTS = 200  # of a model's history
 
 
 def run_summary(board: Board) -> Record:
@@ -88,6 +94,64 @@ def _standing(entry: Entry) -> Record:
         "pass_at_1": summary.pass_at_1,
         "median_sd": summary.median_sd,
     }
+
+
+def history(board: Board) -> Record:
+    """How each model's mean score came about, in the order in which its samples became final.
+
+    Times are seconds since the first start in that directory. At most POINTS for a model, the last included.
+    """
+    points: list[Record] = []
+    for number, model in enumerate(board.grid.models):
+        logs = board.runs[model.run].logs
+        if logs is not None:
+            start = _start(logs)
+            points += [
+                {"t": round(second - start, 3), "model": number, "mean_score": mean, "valid": valid}
+                for second, mean, valid in _course(logs.columns.places[model.pair])
+            ]
+    return {"points": points}
+
+
+def _start(logs: Logs) -> float:
+    try:
+        return datetime.fromisoformat(logs.columns.started_at).timestamp()
+    except ValueError:
+        finished = logs.columns.places["finished"][logs.columns.places["present"] == 1]
+        return float(np.nanmin(finished)) if finished.size and not np.isnan(finished).all() else 0.0
+
+
+def _course(places: NDArray[np.void]) -> list[tuple[float, float, int]]:
+    """(seconds, mean score, valid samples) of one model after each of its samples, thinned out.
+
+    The mean score is the mean over the problems begun of their means. A sample changes the mean of its own
+    problem only; so the sum over the problems is the running sum of those changes.
+    """
+    rows = places[(places["present"] == 1) & ~np.isnan(places["finished"])]
+    if not len(rows):
+        return []
+    rows = rows[np.lexsort((rows["finished"], rows["problem"]))]
+    scores = rows["passed"] / np.maximum(rows["total"], 1)
+    first = np.flatnonzero(np.diff(rows["problem"], prepend=np.uint32(0xFFFFFFFF)))
+    lengths = np.diff(np.append(first, len(rows)))
+    sums = np.cumsum(scores)
+    sums -= np.repeat(sums[first] - scores[first], lengths)
+    means = sums / (np.arange(len(rows)) - np.repeat(first, lengths) + 1)
+    changes = np.diff(means, prepend=0.0)
+    changes[first] = means[first]
+    begins = np.zeros(len(rows))
+    begins[first] = 1
+    order = np.argsort(rows["finished"], kind="stable")
+    course = np.cumsum(changes[order]) / np.cumsum(begins[order])
+    kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), POINTS)).astype(np.int64))
+    return [(float(rows["finished"][order[i]]), float(course[i]), int(i) + 1) for i in kept]
+
+
+def labelled(board: Board) -> list[list[Any]]:
+    """Model, problem, sample and class of every sample that has a class of error."""
+    classes = list(CLASSES)
+    column = np.frombuffer(board.column("label") or b"", dtype=np.uint8).reshape(board.grid.shape)
+    return [[*map(int, place), classes[column[tuple(place)] - 1]] for place in np.argwhere(column)]
 
 
 def live_state(board: Board) -> Record:

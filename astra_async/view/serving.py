@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from hashlib import sha256
-from mimetypes import guess_type
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +13,33 @@ from aiohttp import web
 
 from astra_async.errors import AstraError, UsageError
 from astra_async.redaction import one_line
+from astra_async.report.labels import CLASSES
 from astra_async.view.access import Access, add_headers
 from astra_async.view.board import COLUMNS, Board
+from astra_async.view.finding import MOST_FOUND, TEXTS, compared, tests_of, with_test, with_text
 from astra_async.view.following import Following
 from astra_async.view.opened import Samples
-from astra_async.view.overview import live_state, run_summary
+from astra_async.view.overview import history, labelled, live_state, run_summary
 from astra_async.view.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_PAGE = Path(__file__).parent / "page"
-_SHARED = _PAGE.parent.parent / "report" / "shared"  # what the report's page is made of too
+_PACKAGE = Path(__file__).parents[1]
+_FOLDERS = (("", _PACKAGE / "view" / "page"), ("shared/", _PACKAGE / "report" / "shared"))
+# Fixed here: what a machine's own table of types says of .js may be something that browsers do not run.
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+_MOST_SEARCHED = 1_000  # characters
 _HEARTBEAT_S = 15.0
 _MOST_BODY_BYTES = 16_384
 _FIRST_PORT, _PORTS = 7575, 20
@@ -42,6 +54,7 @@ class Viewer:
         self.watch = Watch(self.board, lambda: live_state(self.board))
         self.samples = Samples(self.board)
         self.access = access
+        self._labelling = asyncio.Lock()
 
     def application(self) -> web.Application:
         """All routes behind the checks."""
@@ -57,6 +70,12 @@ class Viewer:
                 web.get("/api/cells/{column}", self._column),
                 web.get("/api/sample", self._sample),
                 web.get("/api/live", self._live),
+                web.get("/api/history", self._history),
+                web.get("/api/tests", self._tests),
+                web.get("/api/search", self._search),
+                web.get("/api/compare", self._compare),
+                web.get("/api/labels", self._labels),
+                web.put("/api/label", self._label),
                 web.get("/api/stream", self._stream),
             ]
         )
@@ -113,29 +132,84 @@ class Viewer:
         found = await self.samples.open(model, problem, sample, _number(request.query, "turn", 0))
         if found is None:
             return _refused(404, "no such sample is planned")
-        grid = self.board.grid
-        named, (_, problems, samples) = grid.models[model], grid.shape
-        key = {
-            "model": named.name,
-            "format": named.format,
-            "problem_id": grid.problems[problem].id,
-            "sample": sample,
-        }
-        cell = int(self.board.cells()[(model * problems + problem) * samples + sample])
-        return _json({"key": key, "cell": cell, "label": None} | found)
+        key = self.board.key(model, problem, sample)
+        run = self.board.runs[self.board.grid.models[model].run]
+        cell = int(self.board.cells().reshape(self.board.grid.shape)[model, problem, sample])
+        return _json({"key": key._asdict(), "cell": cell, "label": run.labels.get(key)} | found)
 
-    def _cell(self, query: Any) -> tuple[int, int, int]:
+    def _cell(self, query: Mapping[str, str]) -> tuple[int, int, int]:
         """Numbers of model, problem and sample that a request names."""
-        model, sample = _number(query, "model"), _number(query, "sample")
-        places = {info.id: place for place, info in enumerate(self.board.grid.problems)}
-        problem = places.get(query.get("problem", ""))
-        if problem is None or model >= len(self.board.grid.models) or sample >= self.board.grid.samples:
+        model, problem, sample = self._model(query, "model"), self._problem(query), _number(query, "sample")
+        if sample >= self.board.grid.samples:
             raise web.HTTPNotFound(text="no such sample is planned")
         return model, problem, sample
+
+    def _model(self, query: Mapping[str, str], name: str) -> int:
+        number = _number(query, name)
+        if number >= len(self.board.grid.models):
+            raise web.HTTPNotFound(text="no such model; see /api/run")
+        return number
+
+    def _problem(self, query: Mapping[str, str]) -> int:
+        for place, info in enumerate(self.board.grid.problems):
+            if info.id == query.get("problem"):
+                return place
+        raise web.HTTPNotFound(text="no such problem; see /api/run")
 
     async def _live(self, _: web.Request) -> web.StreamResponse:
         await self.watch.fresh()
         return _json(live_state(self.board))
+
+    async def _history(self, _: web.Request) -> web.StreamResponse:
+        await self.watch.fresh()
+        return _json(history(self.board))
+
+    async def _tests(self, request: web.Request) -> web.StreamResponse:
+        await self.watch.fresh()
+        return _json({"tests": tests_of(self.board, self._problem(request.query))})
+
+    async def _search(self, request: web.Request) -> web.StreamResponse:
+        await self.watch.fresh()
+        query = request.query
+        if text := query.get("text"):
+            kind = query.get("in", "answers")
+            if kind not in TEXTS or len(text) > _MOST_SEARCHED:
+                raise web.HTTPBadRequest(
+                    text=f"search in {' or '.join(TEXTS)}, at most {_MOST_SEARCHED} characters"
+                )
+            return _json(await with_text(self.board, text, kind))
+        outcome, name = query.get("outcome", "failed"), query.get("test", "")
+        if outcome not in {"passed", "failed"}:
+            raise web.HTTPBadRequest(text="outcome must be passed or failed")
+        found = with_test(self.board, self._problem(query), name, passed=outcome == "passed")
+        cells = list(islice(found, MOST_FOUND + 1))
+        return _json({"cells": cells[:MOST_FOUND], "more": len(cells) > MOST_FOUND})
+
+    async def _compare(self, request: web.Request) -> web.StreamResponse:
+        await self.watch.fresh()
+        return _json(compared(self.board, self._model(request.query, "a"), self._model(request.query, "b")))
+
+    async def _labels(self, _: web.Request) -> web.StreamResponse:
+        await self.watch.fresh()
+        return _json({"labels": labelled(self.board)})
+
+    async def _label(self, request: web.Request) -> web.StreamResponse:
+        """Give a sample one of the paper's classes of error; the one thing that is written."""
+        await self.watch.fresh()
+        if request.content_type != "application/json" or "Origin" not in request.headers:
+            raise web.HTTPUnsupportedMediaType(text="send JSON, from the page itself")
+        given = _object(await request.read())
+        model, problem, sample = self._cell({name: str(value) for name, value in given.items()})
+        label = given.get("label")
+        if label is not None and label not in CLASSES:
+            raise web.HTTPBadRequest(text=f"label must be null or one of {', '.join(CLASSES)}")
+        run = self.board.runs[self.board.grid.models[model].run]
+        if self.board.flat(model, problem, sample) is None:
+            raise web.HTTPNotFound(text="no such sample is planned")
+        async with self._labelling:
+            await asyncio.to_thread(run.label, self.board.key(model, problem, sample), label)
+        run.look()
+        return _json({"label": label})
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -184,19 +258,32 @@ async def _bound(runner: web.AppRunner, host: str, port: int | None) -> int:
 
 
 def _page_file(name: str) -> web.Response:
-    """A file of the front end: only what a listing of its folder has, whatever was asked for."""
-    files = {path.relative_to(_PAGE).as_posix(): path for path in _PAGE.rglob("*") if path.is_file()}
-    files |= {f"shared/{path.name}": path for path in _SHARED.iterdir()}
+    """A file of the front end: only what the listings of its folders have, whatever was asked for."""
+    files = {
+        prefix + path.relative_to(folder).as_posix(): path
+        for prefix, folder in _FOLDERS
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     if name not in files:
         raise web.HTTPNotFound(text="no such page")
     content = files[name].read_bytes()
-    kind = guess_type(name)[0] or "application/octet-stream"
-    charset = "utf-8" if kind.startswith(("text/", "image/svg")) or "json" in kind else None
-    headers = {"Cache-Control": "no-cache", "ETag": f'"{sha256(content).hexdigest()[:16]}"'}
-    return web.Response(body=content, content_type=kind, charset=charset, headers=headers)
+    kind = _TYPES.get(files[name].suffix, "application/octet-stream")
+    headers = {"Cache-Control": "no-cache", "Content-Type": kind}
+    return web.Response(body=content, headers=headers)
 
 
-def _number(query: Any, name: str, absent: int | None = None) -> int:
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        raise web.HTTPBadRequest(text="send one JSON object")
+    return given
+
+
+def _number(query: Mapping[str, str], name: str, absent: int | None = None) -> int:
     text = query.get(name)
     if text is None and absent is not None:
         return absent

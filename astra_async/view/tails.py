@@ -15,6 +15,10 @@ import numpy as np
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
 _BLOCK_BYTES = 1 << 20
 _MARK_BYTES = 64
 
@@ -115,7 +119,13 @@ class LineIndex:
         self._offsets.append(offset)
         self._lengths.append(length)
 
-    def places(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def columns(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Samples, offsets and lengths of all lines, in the order of the file."""
+        found = (self._places, self._offsets, self._lengths)
+        places, offsets, lengths = (np.array(each, dtype=np.int64) for each in found)
+        return places, offsets, lengths
+
+    def places(self) -> Numbers:
         """The samples of all lines, in the order of the file."""
         return np.array(self._places, dtype=np.int64)
 

@@ -1,0 +1,179 @@
+"""Questions over all samples: tests by models, who failed one, texts in answers, two models compared."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from astra_async.types.records import Flaw, read_record
+from astra_async.view.board import ALL_PASSED, MISSING, UNDER_WAY
+from astra_async.view.tails import read_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from astra_async.view.board import Board
+    from astra_async.view.tails import LineIndex
+
+Record = dict[str, Any]
+Cell = tuple[int, int, int]  # numbers of model, problem and sample
+
+MOST_FOUND = 5_000
+SEARCH_S = 5.0
+# Where texts can be searched: the index, the file and the field of each.
+TEXTS = {"answers": ("answers", "completions", "text"), "outputs": ("outputs", "outputs", "output")}
+_BLOCK_BYTES = 4 << 20
+_FEWEST = 5  # samples from which on "nobody" and "everybody" say something
+
+
+def tests_of(board: Board, problem: int) -> list[Record]:
+    """Each test of a problem with the share of samples that passed it, by model and over all.
+
+    Of the samples whose line lists tests. A name that a problem has twice is there twice.
+    """
+    counts = [_counts(board, number, problem) for number in range(len(board.grid.models))]
+    rows = []
+    for test in dict.fromkeys(test for each in counts for test in each):
+        here = [each.get(test, (0, 0)) for each in counts]
+        passed, seen = (sum(each[part] for each in here) for part in (0, 1))
+        shares = [hits / samples if samples else None for hits, samples in here]
+        note = _note(passed, seen)
+        rows.append({"name": test[0], "passed": shares, "all": passed / seen, "note": note})
+    return rows
+
+
+def with_test(board: Board, problem: int, name: str, *, passed: bool) -> Iterator[Cell]:
+    """The samples of a problem whose line says that they passed a test of this name, or that they did not."""
+    for number, model in enumerate(board.grid.models):
+        logs, here = board.runs[model.run].logs, board.place(number, problem)
+        if logs is None or here is None:
+            continue
+        wanted = [
+            verdict
+            for verdict, (of, tests, bits) in enumerate(logs.columns.verdicts)
+            if of == here and _passes(tests, bits, name) is passed
+        ]
+        places = logs.columns.places[model.pair, here]
+        for sample in np.flatnonzero(np.isin(places["verdict"], wanted)):
+            yield number, problem, int(sample)
+
+
+def compared(board: Board, a: int, b: int) -> Record:
+    """Problem and sample where one model passed all tests and the other, with a result, did not."""
+    cells = board.cells().reshape(board.grid.shape)
+    one, other = cells[a], cells[b]
+    both = _is_final(one) & _is_final(other)
+    found = {
+        "right_wrong": both & (one == ALL_PASSED) & (other != ALL_PASSED),
+        "wrong_right": both & (one != ALL_PASSED) & (other == ALL_PASSED),
+    }
+    return {name: np.argwhere(where).tolist() for name, where in found.items()}
+
+
+async def with_text(board: Board, text: str, kind: str) -> Record:
+    """The samples whose answers (or outputs) hold a text; ASCII letters without regard to case.
+
+    Stops after MOST_FOUND samples or SEARCH_S seconds, and says so. Raises OSError.
+    """
+    began, more = time.monotonic(), False
+    cells: list[Cell] = []
+    needle = json.dumps(text, ensure_ascii=False)[1:-1].encode(errors="replace").lower()
+    for number, run in enumerate(board.runs):
+        if run.logs is None:
+            continue
+        index, name, field = TEXTS[kind]
+        search = _Search(run.directory / f"{name}.jsonl", getattr(run.logs, index), needle, (field, text))
+        found: set[int] = set()
+        while not more and not search.is_done:  # in pieces, so that a client that has gone ends it
+            found |= await asyncio.to_thread(search.step)
+            more = len(found) + len(cells) >= MOST_FOUND or time.monotonic() > began + SEARCH_S
+        cells += [cell for flat in sorted(found) if (cell := board.cell(number, flat))]
+    return {"cells": cells[:MOST_FOUND], "more": more, "seconds": round(time.monotonic() - began, 3)}
+
+
+class _Search:
+    """One pass over a file, a block at a time: bytes first, then the field itself where they are found."""
+
+    def __init__(self, path: Path, index: LineIndex, needle: bytes, wanted: tuple[str, str]) -> None:
+        self._path = path
+        self._needle = needle
+        self._field, text = wanted
+        self._text = text.encode(errors="replace").lower()
+        self._places, self._offsets, self._lengths = index.columns()
+        self._at = 0
+        self._end = int(self._offsets[-1] + self._lengths[-1]) if len(self._offsets) else 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the end of what was read of the file is reached."""
+        return self._at >= self._end
+
+    def step(self) -> set[int]:
+        """Samples in the next block."""
+        start = self._at
+        self._at += _BLOCK_BYTES
+        overlap = len(self._needle) - 1
+        block = read_at(self._path, start, min(_BLOCK_BYTES + overlap, self._end - start)).lower()
+        lines: set[int] = set()
+        at = block.find(self._needle)
+        while at >= 0:
+            line = int(np.searchsorted(self._offsets, start + at, side="right")) - 1
+            lines.add(line)
+            end = int(self._offsets[line] + self._lengths[line]) if line >= 0 else 0
+            at = block.find(self._needle, max(at + 1, end - start))  # a line is read as a whole, once
+        return {int(self._places[line]) for line in lines if line >= 0 and self._holds(line)}
+
+    def _holds(self, line: int) -> bool:
+        content = read_at(self._path, int(self._offsets[line]), int(self._lengths[line]))
+        try:
+            field = read_record(content).get(self._field)
+        except Flaw:
+            return False
+        return isinstance(field, str) and self._text in field.encode(errors="replace").lower()
+
+
+def _counts(board: Board, model: int, problem: int) -> dict[tuple[str, int], tuple[int, int]]:
+    """Samples of one model that passed and that list each test, by name and how often that came before."""
+    row = board.grid.models[model]
+    logs, here = board.runs[row.run].logs, board.place(model, problem)
+    if logs is None or here is None:
+        return {}
+    counts: dict[tuple[str, int], tuple[int, int]] = {}
+    numbers, often = np.unique(logs.columns.places[row.pair, here]["verdict"], return_counts=True)
+    for number, count in zip(numbers.tolist(), often.tolist(), strict=True):
+        _, tests, bits = logs.columns.verdicts[number]
+        for place, test in enumerate(_numbered(tests)):
+            passed, seen = counts.get(test, (0, 0))
+            counts[test] = passed + count * (bits >> place & 1), seen + count
+    return counts
+
+
+def _numbered(tests: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    before: Counter[str] = Counter()
+    for name in tests:
+        yield name, before[name]
+        before[name] += 1
+
+
+def _note(passed: int, seen: int) -> str:
+    if seen < _FEWEST or passed not in (0, seen):
+        return ""
+    return "everybody" if passed else "nobody"
+
+
+def _passes(tests: tuple[str, ...], bits: int, name: str) -> bool | None:
+    """Whether every test of this name passed; None if there is none."""
+    found = [bool(bits >> place & 1) for place, each in enumerate(tests) if each == name]
+    return all(found) if found else None
+
+
+def _is_final(cells: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    return (cells > MISSING) & (cells < UNDER_WAY)
