@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import click
 
@@ -40,7 +41,9 @@ async def _serve(directories: Sequence[Path], host: str, port: int | None, *, op
     stopped = asyncio.Event()
     async with served(Viewer(directories, Access(token)), host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound}/" + (f"?token={token}" if token else "")
+        address = f"http://{shown}:{bound}/"
+        if token:
+            address = f"{address}?{urlencode({'token': token})}"
         say(f"{address} (Ctrl-C stops)")
         if opens:
             click.launch(address)

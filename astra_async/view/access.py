@@ -51,7 +51,7 @@ class Access:
         if request.headers.get("Sec-Fetch-Site", "none") == "cross-site" and request.path != "/":
             return "another site may not ask here"
         if self._token is not None and not (self.is_introduced(request) or self._has_cookie(request)):
-            return "open the address with ?token=... that `astra view` printed"
+            return "open the whole address that `astra view` printed, its token included"
         return None
 
     def is_introduced(self, request: web.Request) -> bool:
