@@ -35,7 +35,7 @@ from astra_async.types import (
     declared,
     refuse_unknown,
 )
-from astra_async.types.declarations import is_http_url, shown
+from astra_async.types.declarations import is_cluster, is_http_url, shown
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
@@ -95,6 +95,11 @@ class Options:
     keep_output: Annotated[
         KeepOutput, Setting("Whose test output is kept in outputs.jsonl, 64 KB of each at most.")
     ] = "failed"
+    cluster: Annotated[
+        str | None,
+        Predicate(is_cluster),
+        Setting("Run the tests on a Dask cluster, or on N worker processes here.", "ADDRESS|local:N"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +152,7 @@ class RunConfig:
     canary: Canary = "suspicious"
     reuse_identical: bool = False
     keep_output: KeepOutput = "failed"
+    cluster: str | None = None
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)
@@ -233,7 +239,7 @@ def load_config(
 
 _TAKEN_OVER = (
     *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
-    *("reuse_identical", "keep_output"),
+    *("reuse_identical", "keep_output", "cluster"),
 )
 
 

@@ -20,7 +20,8 @@
     ├── SandboxError           Docker trouble; the sample is missing
     │   ├── EngineUnavailable      no engine answers                                exit 3
     │   ├── ImageError             an image is missing, unbuildable or unfit
-    │   └── ContainerLost          the container vanished or the engine restarted
+    │   ├── ContainerLost          the container vanished or the engine restarted
+    │   └── NodesLost              several machines of a cluster were lost while they ran one job
     ├── StorageError           a log cannot be written (disk full, read-only)       exit 3
     └── InvariantError         planned and recorded samples disagree at the end     exit 3
 
@@ -215,6 +216,10 @@ class ImageError(SandboxError):
 
 class ContainerLost(SandboxError):  # noqa: N818 - names what was seen
     """The container vanished, was killed from outside, or the engine restarted."""
+
+
+class NodesLost(SandboxError):  # noqa: N818 - names what was seen
+    """Several machines of a cluster were lost, one after the other, while they ran the same job."""
 
 
 class StorageError(AstraError):

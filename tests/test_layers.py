@@ -35,7 +35,7 @@ LAYERS = {
         "images",
         "simulate",
     },
-    "run": {"asking", "running", "export", "view"},
+    "run": {"asking", "running", "export", "view", "cluster"},
     "top": {"cli", "__main__", ""},
 }
 # Settings are resolved by what the providers know of their models, without any request.

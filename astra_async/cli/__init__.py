@@ -46,6 +46,7 @@ _COMMANDS = {
     "problems": ("problems", "problems"),
     "images": ("images", "images"),
     "simulate": ("simulate", "simulate"),
+    "worker": ("worker", "worker"),
     "doctor": ("doctor", "doctor"),
 }
 _SUMMARIES = {
@@ -64,6 +65,7 @@ _SUMMARIES = {
     "problems": "What was loaded: Table 1 of the paper.",
     "images": "Build the images that tests run in.",
     "simulate": "The simulated provider server alone.",
+    "worker": "Run tests on this machine for a cluster.",
     "doctor": "What this machine has and what is missing.",
 }
 

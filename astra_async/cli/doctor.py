@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from astra_async.cli.console import say
+from astra_async.cli.options import needs_cluster
 from astra_async.errors import SandboxError
 from astra_async.running.wiring import cache_root
 
@@ -41,9 +42,10 @@ class _Finding:
 
 
 @click.command()
-def doctor() -> int:
+@click.option("--cluster", metavar="ADDRESS", help="Look at the nodes of this cluster instead.")
+def doctor(*, cluster: str | None) -> int:
     """Say in one screen what is missing here, and how to get it; exit 1 if something is."""
-    findings = asyncio.run(_examine())
+    findings = asyncio.run(_nodes(cluster) if cluster else _examine())
     for finding in findings:
         mark = {True: "ok", False: "MISSING", None: "-"}[finding.good]
         remedy = f"  -> {finding.remedy}" if finding.remedy and not finding.good else ""
@@ -70,6 +72,18 @@ def _machine() -> Iterator[_Finding]:
     free = shutil.disk_usage(place).free
     state = f"{free / 1e9:.0f} GB free at {place}"
     yield _Finding("disk", state, free >= _WANTED_DISK_BYTES, "images take 1 to 2 GB each: make room")
+
+
+async def _nodes(address: str) -> list[_Finding]:
+    """One line for each worker, and what keeps it from taking part."""
+    needs_cluster()
+    from astra_async.cluster.survey import survey
+
+    found = [
+        _Finding(f"node {node.name}", node.told, good=not node.trouble, remedy=node.trouble)
+        for node in await survey(address)
+    ]
+    return found or [_Finding("nodes", "none has joined", good=False, remedy=f"astra worker {address}")]
 
 
 async def _docker() -> list[_Finding]:

@@ -51,6 +51,7 @@ Verdict = tuple[int, int, str | None]
         "canary",
         "reuse_identical",
         "keep_output",
+        "cluster",
     )
 )
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")

@@ -71,19 +71,28 @@ class FairTurns:
     """
 
     def __init__(self, turns: int) -> None:
-        self._free = turns
+        self._turns = turns
+        self._free = turns  # below 0: so many that are held now are not given again
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the first of them is the next model
 
     @asynccontextmanager
     async def turn(self, model: str) -> AsyncIterator[None]:
         """Wait for a turn, and hold it."""
-        if self._free:
+        if self._free > 0:
             self._free -= 1
         else:
             await self._wait(model)
         try:
             yield
         finally:
+            self._pass_on()
+
+    def resize(self, turns: int) -> None:
+        """From now on there are so many; those that are held beyond it come to their end."""
+        more, self._turns = turns - self._turns, turns
+        if more < 0:
+            self._free += more
+        for _ in range(more):
             self._pass_on()
 
     async def _wait(self, model: str) -> None:
@@ -97,7 +106,7 @@ class FairTurns:
             raise
 
     def _pass_on(self) -> None:
-        while self._waiting:
+        while self._waiting and self._free >= 0:
             model = next(iter(self._waiting))
             queue = self._waiting.pop(model)
             called = queue.popleft()

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.metrics import Metrics
     from astra_async.problems.prepare import Prepared
-    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-    from astra_async.types import Problem, Result
+    from astra_async.types import Problem, Result, RunSandbox
 
     Say = Callable[[str], None]
+    _Opened = tuple[RunSandbox, dict[str, str], dict[str, AstraError]]
 
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
@@ -59,7 +59,7 @@ class OpenRun:
     directory: RunDirectory
     runner: Runner
     pools: Mapping[str, Pool]
-    sandbox: DockerSandbox | None
+    sandbox: RunSandbox | None
 
     def stop(self) -> None:
         """Begin nothing more; calls and tests under way come to their end and are recorded."""
@@ -158,8 +158,8 @@ async def _open_rooms(
                 say(f"{item.problem.id}: {warning}")
         sandbox, images = None, dict[str, str]()
         if docker:
-            sandbox = await _sandbox(config, directory, partial(_close_later, stack, say))
-            images, failed = await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
+            opened = _Tests(config, directory, partial(_close_later, stack, say), say)
+            sandbox, images, failed = await (opened.far if config.cluster else opened.here)(prepared)
             unprepared |= failed
         if not config.answers_only_from_record:
             config = await stack.enter_async_context(wiring.simulated_models(config))
@@ -175,7 +175,12 @@ async def _open_rooms(
         workshop = None
         if sandbox:
             workshop = _workshop(
-                config, directory, recorded, sandbox=Turns(sandbox), images=images, lenient=lenient
+                config,
+                directory,
+                recorded,
+                sandbox=sandbox,
+                images=images,
+                lenient=lenient,
             )
         runner = Runner(
             plan,
@@ -189,6 +194,9 @@ async def _open_rooms(
             ),
             workshop=workshop,
         )
+        if sandbox:
+            # One at least: whoever waits for a turn is told through it when no node comes back.
+            sandbox.on_slots = lambda slots: runner.turns.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
         runner.dead.update(_without_pools(config))
         yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
 
@@ -252,16 +260,36 @@ def _close_later(stack: AsyncExitStack, say: Say, what: str, close: Callable[[],
     stack.push_async_callback(close_or_tell)
 
 
-async def _sandbox(
-    config: RunConfig,
-    directory: RunDirectory,
-    close_later: Callable[[str, Callable[[], Awaitable[None]]], None],
-) -> DockerSandbox:
-    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+@dataclass(frozen=True, slots=True)
+class _Tests:
+    """Opens where tests run, and brings there what they run in."""
 
-    sandbox = await DockerSandbox.open(run_id=directory.run_id, slots=config.sandboxes)
-    close_later("the sandbox", sandbox.close)
-    return sandbox
+    config: RunConfig
+    directory: RunDirectory
+    close_later: Callable[[str, Callable[[], Awaitable[None]]], None]
+    say: Say
+
+    async def here(self, prepared: Mapping[str, Prepared]) -> _Opened:
+        """The Docker Engine of this machine, or the one that DOCKER_HOST names."""
+        from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+
+        sandbox = await DockerSandbox.open(run_id=self.directory.run_id, slots=self.config.sandboxes)
+        self.close_later("the sandbox", sandbox.close)
+        return sandbox, *await wiring.resolve_images(sandbox.engine, prepared, self.config.image, self.say)
+
+    async def far(self, prepared: Mapping[str, Prepared]) -> _Opened:
+        """The nodes of a cluster."""
+        from astra_async.cluster.head import ClusterSandbox
+
+        sandbox = await ClusterSandbox.open(
+            self.config.cluster or "",
+            run_id=self.directory.run_id,
+            limits=self.config.limits,
+            sandboxes=self.config.sandboxes,
+            say=self.say,
+        )
+        self.close_later("the cluster", sandbox.close)
+        return sandbox, *await sandbox.provide(prepared, self.config.image)
 
 
 async def _pools(
@@ -317,30 +345,29 @@ def _workshop(
     directory: RunDirectory,
     recorded: Recorded,
     *,
-    sandbox: Turns,
+    sandbox: RunSandbox,
     images: Mapping[str, str],
     lenient: LenientParser,
 ) -> Workshop:
+    turns = Turns(sandbox)
     cache = wiring.cache_root() / "expected"
-    installed = InstalledModules(cache, sandbox, config.limits)
-    learned = Expectations(
-        directory.path / "expected.json", cache, sandbox, config.limits, installed=installed
-    )
+    installed = InstalledModules(cache, turns, config.limits)
+    learned = Expectations(directory.path / "expected.json", cache, turns, config.limits, installed=installed)
     trials = None
     if config.canary != "off":
         docket = Docket(run_key(directory.path), everybody=config.canary == "all")
         docket.recall(recorded.tried())
-        trials = Trials(sandbox, learned, config.limits, docket)
+        trials = Trials(turns, learned, config.limits, docket)
     return Workshop(
-        sandbox=sandbox,
+        sandbox=turns,
         images=images,
         expectations=learned,
         lenient=lenient,
         limits=config.limits,
-        at_once=_GRADINGS_PER_SANDBOX * config.sandboxes,
+        at_once=_GRADINGS_PER_SANDBOX * sandbox.slots,
         keep_output=config.keep_output,
         trials=trials,
-        timeouts=Timeouts(sandbox, samples=_samples(directory), earlier=recorded.repeated),
+        timeouts=Timeouts(turns, samples=_samples(directory), earlier=recorded.repeated),
         earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
     )
 

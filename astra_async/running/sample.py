@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.answers import parse_strictly
-from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.directory import now_utc
 from astra_async.running.evidence import evidence_of
@@ -153,7 +153,7 @@ async def run_sample(key: SampleKey, prepared: Prepared, rooms: Rooms, passage: 
     for delay_s in rooms.workshop.retry_delays_s:
         try:
             return await grade_sample(key, prepared, rooms.directory, rooms.workshop, passage=passage)
-        except (ImageError, EngineUnavailable):
+        except (ImageError, EngineUnavailable, NodesLost):
             raise  # nothing changes by waiting; the sandbox has waited for its engine already
         except SandboxError as error:
             rooms.directory.record_event("sandbox_retry", key, detail=str(error), seconds=delay_s)
@@ -314,6 +314,7 @@ class _Line:
             timed_out=execution.timed_out,
             test_s=round(execution.duration_s, 3),
             image_id=execution.image_id,
+            node=execution.node,
             output_tail=tail(evidence.output) if failure else "",
             note=examined.note,
             repairs=(*solution.repairs, *examined.repairs),

@@ -91,9 +91,11 @@ class Timeouts:
         self._strained = strained or oversubscribed
         self._repeated = list(earlier)
 
-    def may_repeat(self, problem_id: str, solution_sha256: str, duration_s: float) -> bool:
-        """Whether this time-out is repeated; a yes is counted."""
-        if not self._strained(duration_s):
+    def may_repeat(
+        self, problem_id: str, solution_sha256: str, duration_s: float, *, strained: bool | None = None
+    ) -> bool:
+        """Whether this time-out is repeated; a yes is counted. `strained` is a node's own word on itself."""
+        if not (self._strained(duration_s) if strained is None else strained):
             return False
         if len(self._repeated) >= self._allowed or (problem_id, solution_sha256) in self._repeated:
             return False

@@ -50,7 +50,7 @@ from astra_async.types.results import (
     Verdict,
 )
 from astra_async.types.samples import AnswerKey, ExpectedTest, Format, Manifest, Problem, SampleKey, TurnKey
-from astra_async.types.sandbox import Execution, Job, Limits, Sandbox
+from astra_async.types.sandbox import Execution, Job, Limits, RunSandbox, Sandbox
 
 __all__ = [
     "REUSED",
@@ -85,6 +85,7 @@ __all__ = [
     "RateWindow",
     "Result",
     "Role",
+    "RunSandbox",
     "S3Settings",
     "SampleKey",
     "Sandbox",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _MOST_SHOWN = 200
+_MOST_LOCAL = 64
 _NOUNS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -147,6 +148,18 @@ def is_http_url(text: str) -> bool:
     except ValueError:
         return False
     return whole and parts.username is None and parts.password is None
+
+
+def is_cluster(text: str) -> bool:
+    """The address of a Dask scheduler (tcp://HOST:PORT, tls://HOST:PORT), or local:N with N from 1 to 64."""
+    kind, _, number = text.partition(":")
+    if kind == "local":
+        return number.isascii() and number.isdigit() and 1 <= int(number) <= _MOST_LOCAL
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"tcp", "tls"} and bool(parts.hostname and parts.port) and not parts.username
+    except ValueError:
+        return False
 
 
 def shown(value: object) -> str:

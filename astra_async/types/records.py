@@ -56,6 +56,7 @@ _TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("prompt_sha256", _TEXT),
     ("solution_sha256", _TEXT),
     ("image_id", _TEXT),
+    ("node", _TEXT),
     ("returned_model", _TEXT),
     ("output_tail", _TEXT),
     ("started_at", _TEXT),

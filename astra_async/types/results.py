@@ -121,6 +121,7 @@ class Result:
     prompt_sha256: str = ""
     solution_sha256: str = ""
     image_id: str = ""
+    node: str = ""  # of a cluster, on which the tests ran; empty without one
     returned_model: str = ""
     output_tail: str = ""
     note: str = ""  # one line on why there is no solution or no report

@@ -10,7 +10,7 @@ from annotated_types import Gt
 from astra_async.types.declarations import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,8 @@ class Execution:
     many bytes were left out between them; `stdout` the same of standard output alone (for TAP).
     `failed_limit` names a limit other than time and memory that was hit (`disk`), else None. `disk_watched`:
     somewhere the tests could write more than the kernel bounds, and only its size was watched.
+    `node` is the machine of a cluster, empty without one; `strained` whether its tasks had to wait for a core
+    meanwhile, None where that is judged on this machine.
     """
 
     exit_code: int | None
@@ -72,6 +74,8 @@ class Execution:
     reports: Mapping[str, bytes] = field(default_factory=dict)
     report_problems: tuple[str, ...] = ()
     image_id: str = ""
+    node: str = ""
+    strained: bool | None = None
 
 
 class Sandbox(Protocol):
@@ -87,3 +91,29 @@ class Sandbox(Protocol):
     async def run(self, job: Job) -> Execution:
         """Run the job's command; waits for a free slot first."""
         ...
+
+
+class RunSandbox(Sandbox, Protocol):
+    """The sandbox of a whole run: what shows it, stops it and closes it needs to know this much.
+
+    `slots` containers at once, and `on_slots` hears when that changes; `waiting` and `running` count jobs.
+    """
+
+    waiting: int
+    on_slots: Callable[[int], None]
+
+    @property
+    def slots(self) -> int:
+        """Containers at once, now."""
+        ...
+
+    @property
+    def running(self) -> int:
+        """Jobs that have a slot."""
+        ...
+
+    def stop_waiting(self) -> None:
+        """From now on an engine, or a cluster, that is away is not waited for: the run is being stopped."""
+
+    async def close(self) -> None:
+        """Remove every container that was made for the run, wherever it is."""

@@ -32,6 +32,7 @@ _T = TypeVar("_T")
 _IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
 _LOOK_S = 60.0
 _PING_S = 1.0
+_PATIENCE_S = 120.0
 _log = logging.getLogger(__name__)
 
 
@@ -72,13 +73,14 @@ class DockerSandbox:
         *,
         run_id: str,
         slots: int,
-        patience_s: float = 120.0,
+        patience_s: float = _PATIENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.engine = engine
         self.slots = slots
         self.waiting = 0
         self.running = 0
+        self.on_slots: Callable[[int], None] = lambda _: None  # never called: they are what they are
         self._run_id = run_id
         self._patience_s = patience_s
         self._clock = clock
@@ -95,7 +97,9 @@ class DockerSandbox:
         self._seccomp: bool | None = None
 
     @classmethod
-    async def open(cls, *, run_id: str, slots: int, docker_host: str | None = None) -> Self:
+    async def open(
+        cls, *, run_id: str, slots: int, docker_host: str | None = None, patience_s: float = _PATIENCE_S
+    ) -> Self:
         """Connect to the engine, and remove what dead runs left there.
 
         Raises:
@@ -107,7 +111,7 @@ class DockerSandbox:
         except BaseException:
             await engine.close()
             raise
-        return cls(engine, run_id=run_id, slots=slots)
+        return cls(engine, run_id=run_id, slots=slots, patience_s=patience_s)
 
     async def __aenter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ import time
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
 
 import orjson
 
@@ -180,11 +181,16 @@ class Engine:
                 return True
         return False
 
+    async def info(self) -> Mapping[str, Any]:
+        """The engine's own description: `ID`, `ServerVersion`, `Images`, `SecurityOptions` ..."""
+        async with engine_call("describe itself", timeout_s=_CALL_S):
+            about: Mapping[str, Any] = await self.docker.system.info()
+        return about
+
     async def confines_system_calls(self) -> bool:
         """Whether the engine can take a seccomp profile."""
-        async with engine_call("describe itself", timeout_s=_CALL_S):
-            about = await self.docker.system.info()
-        return any("name=seccomp" in option for option in about.get("SecurityOptions") or ())
+        options = (await self.info()).get("SecurityOptions") or ()
+        return any("name=seccomp" in option for option in options)
 
     async def shows_images_as_trees(self) -> bool:
         """Whether a started container's root is a folder of the engine's host, named in its inspection.
@@ -307,6 +313,28 @@ class Engine:
             async with aclosing(events):
                 async for _ in events:
                     patience.reschedule(None)
+
+    async def export(self, names: Sequence[str]) -> AsyncGenerator[bytes, None]:
+        """Images with their names as one tar archive, piece by piece, with layers that they share once."""
+        async with engine_call("export images", timeout_s=_PULL_S):
+            wanted = urlencode([("names", name) for name in names])
+            query = self.docker._query(f"images/get?{wanted}")  # noqa: SLF001 - aiodocker takes one name
+            async with query as response:
+                try:
+                    async for piece in response.content.iter_chunked(1024 * 1024):
+                        yield piece
+                except BaseException:
+                    response.close()
+                    raise
+
+    async def load(self, pieces: AsyncIterator[bytes]) -> None:
+        """Take images that `export` gave."""
+        async with engine_call("load images", timeout_s=_PULL_S):
+            headers = {"content-type": "application/x-tar"}
+            events = self._events("images/load", {"quiet": "true"}, data=pieces, headers=headers)
+            async with aclosing(events):
+                async for _ in events:
+                    pass
 
     async def build(
         self, context: IO[bytes], *, tag: str | None, arguments: Mapping[str, str]

@@ -1,0 +1,75 @@
+"""`astra worker`: this machine runs tests for a head somewhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from astra_async.cli.console import tell
+from astra_async.cli.options import needs_cluster
+from astra_async.cli.signals import Stopper
+from astra_async.errors import ConfigError
+from astra_async.types.declarations import is_cluster
+
+if TYPE_CHECKING:
+    from astra_async.cluster.membership import WorkerSettings
+
+
+@click.command()
+@click.argument("scheduler")
+@click.option(
+    "--sandboxes", type=click.IntRange(min=1), metavar="N", help="Containers at once (by cores and memory)."
+)
+@click.option("--name", metavar="NAME", help="What records call this machine [default: its host name].")
+@click.option("--host", metavar="ADDRESS", help="Own address, where it has several.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Own port [default: any].")
+@click.option("--tls-ca-file", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
+def worker(
+    *,
+    scheduler: str,
+    sandboxes: int | None,
+    name: str | None,
+    host: str | None,
+    port: int,
+    **tls: str | None,
+) -> int:
+    """Join the Dask cluster of SCHEDULER (tcp://HOST:PORT) and run tests on this machine's Docker Engine.
+
+    Joins again when the scheduler was lost; ends with a signal. Tests under way are run by others then.
+    """
+    if scheduler.startswith("local:") or not is_cluster(scheduler):
+        raise ConfigError(
+            f"{scheduler}: the address of a scheduler is expected, tcp://HOST:PORT or tls://HOST:PORT"
+        )
+    needs_cluster()
+    from distributed.security import Security
+
+    from astra_async.cluster.membership import WorkerSettings
+
+    given = {
+        "tls_ca_file": tls["tls_ca_file"],
+        "tls_worker_cert": tls["tls_cert"],
+        "tls_worker_key": tls["tls_key"],
+    }
+    security = Security(**{key: value for key, value in given.items() if value})
+    settings = WorkerSettings(
+        scheduler=scheduler, sandboxes=sandboxes, name=name, host=host, port=port, security=security
+    )
+    return asyncio.run(_serve(settings))
+
+
+async def _serve(settings: WorkerSettings) -> int:
+    from astra_async.cluster.membership import serve
+    from astra_async.testing.sandbox.engine import Engine
+
+    async with await Engine.open():
+        pass  # without one there is nothing to join with
+    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    stopper = Stopper(on_first=lambda: stopped.set_result(None))
+    with stopper.installed():
+        await serve(settings, until=stopped, say=tell)
+    return 128 + (stopper.received or 0)

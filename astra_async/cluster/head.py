@@ -1,0 +1,332 @@
+"""The head: a Sandbox whose containers are on the nodes of a Dask cluster.
+
+The scheduler is asked who is a member, and nothing else; jobs go to the nodes themselves (`Node`). A job
+whose node is lost goes to another one. Invariant: at most `slots` jobs are with the nodes, each with one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import dask
+from dask.utils import parse_timedelta
+from distributed.core import rpc
+from distributed.security import Security
+
+from astra_async.cluster.messages import from_job
+from astra_async.cluster.nodes import Node, NodeGone, Refused
+from astra_async.cluster.supply import Supply
+from astra_async.errors import EngineUnavailable, ImageError, NodesLost
+from astra_async.testing.sandbox.engine_errors import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from astra_async.cluster.local import LocalCluster
+    from astra_async.errors import AstraError
+    from astra_async.problems.prepare import Prepared
+    from astra_async.types import Execution, Job, Limits
+
+_LOOK_S = 1.0
+_SETTLED_S = 60.0  # for members to be asked; images take as long as they take
+_PATIENCE_S = 120.0  # without any node, unless Dask's no-workers-timeout says otherwise
+_LOST_AT_MOST = 3  # nodes that one job may lose
+_SUSPECT_AFTER = 2
+
+
+async def members(address: str, connection: Mapping[str, Any], *, timeout_s: float) -> frozenset[str]:
+    """The addresses of a scheduler's workers. Raises EngineUnavailable when it does not answer."""
+    try:
+        async with asyncio.timeout(timeout_s), rpc(address, connection_args=connection) as scheduler:
+            return frozenset((await scheduler.identity())["workers"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise EngineUnavailable(
+            f"No Dask scheduler answers at {address} ({one_line(error) or type(error).__name__});"
+            " start one with `dask scheduler`"
+        ) from error
+
+
+class ClusterSandbox:
+    """See `types.RunSandbox`; `slots` changes as nodes join and leave, and `on_slots` hears of it."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        run_id: str,
+        memory_bytes: int,
+        security: Security,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.address = address
+        self.run_id = run_id
+        self.memory_bytes = memory_bytes
+        self.connection: Mapping[str, Any] = security.get_connection_args("client")
+        self.silence_s = float(_configured("comm.timeouts.tcp", 30.0))
+        self.say = say
+        self.nodes: dict[str, Node] = {}
+        self.waiting = 0
+        self.on_slots: Callable[[int], None] = lambda _: None
+        self._supply = Supply(say)
+        self._local: LocalCluster | None = None
+        self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
+        self._alone_s = 0.0
+        self._scheduler_says = ""
+        self._queue: deque[asyncio.Future[Node]] = deque()
+        self._suspects = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._told_slots = 0
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @classmethod
+    async def open(
+        cls, cluster: str, *, run_id: str, limits: Limits, sandboxes: int, say: Callable[[str], None]
+    ) -> Self:
+        """Find the cluster, or start the processes of `local:N`, and wait until a worker is ready for images.
+
+        Raises:
+            EngineUnavailable: no scheduler answers, or no worker of it can be used.
+        """
+        local, address, security = None, cluster, Security()
+        if cluster.startswith("local:"):
+            from astra_async.cluster.local import LocalCluster
+
+            local = await LocalCluster.start(int(cluster.partition(":")[2]), sandboxes)
+            address, security = local.address, local.security
+        sandbox = cls(address, run_id=run_id, memory_bytes=limits.memory_bytes, security=security, say=say)
+        sandbox._local = local
+        try:
+            await sandbox._find_members()
+            sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
+            await sandbox._until(lambda: any(node.state == "preparing" for node in sandbox.nodes.values()))
+        except BaseException:
+            await sandbox.close()
+            raise
+        return sandbox
+
+    @property
+    def running(self) -> int:
+        """Jobs that are with a node."""
+        return sum(node.busy for node in self.nodes.values())
+
+    @property
+    def slots(self) -> int:
+        """Containers that all nodes that are there can run at once."""
+        return sum(node.slots for node in self.nodes.values() if node.state == "ready")
+
+    async def provide(
+        self, prepared: Mapping[str, Prepared], default: str
+    ) -> tuple[dict[str, str], dict[str, AstraError]]:
+        """The image of each problem, which every node that takes part has now; problems without one, and why.
+
+        Raises EngineUnavailable when no node can have them.
+        """
+        images, failed = await self._supply.resolve(prepared, default)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLED_S):
+                while any(node.state == "connecting" for node in self.nodes.values()):
+                    await self._next_change()
+        await self._until(lambda: self.slots > 0)
+        while any(node.state == "preparing" for node in self.nodes.values()):
+            await self._next_change()
+        lost = [name for name in set(images.values()) if not self._supply.known.get(name)]
+        if lost and not self.slots:
+            raise EngineUnavailable(self._nobody())
+        return images, failed
+
+    async def image_id(self, image: str) -> str:
+        """As `types.Sandbox`: the content that all nodes agree on."""
+        image_id = self._supply.known.get(image, "")
+        if not image_id:
+            raise ImageError(f"Image {image} is on no node of the cluster")
+        return image_id
+
+    def expect(self, image: str, limits: Limits) -> None:
+        """As `types.Sandbox`: the node with most room for it makes a container ahead."""
+        ready = [node for node in self.nodes.values() if node.state == "ready" and node.expected < node.slots]
+        if ready:
+            node = max(ready, key=lambda each: (each.slots - each.expected) / each.slots)
+            node.expect(self._supply.known.get(image, image), asdict(limits))
+
+    async def run(self, job: Job) -> Execution:
+        """Run a job on some node; on another one if that is lost.
+
+        Raises SandboxError as the node's own does, NodesLost, or EngineUnavailable when there is no node.
+        """
+        content = from_job(replace(job, image=await self.image_id(job.image)))
+        lost: list[str] = []
+        while len(lost) < _LOST_AT_MOST:
+            async with self._turn(suspect=len(lost) >= _SUSPECT_AFTER):
+                node = await self._place()
+                try:
+                    done = await node.run(content)
+                except NodeGone:
+                    lost.append(node.name)
+                else:
+                    return done
+                finally:
+                    node.taken -= 1
+                    self._hand_out()
+        raise NodesLost(
+            f"nodes {', '.join(lost)} were lost, one after the other, while they ran this job;"
+            " it is not tried again in this call"
+        )
+
+    def stop_waiting(self) -> None:
+        """As `types.RunSandbox`."""
+        self._patience_s = 0.0
+
+    async def close(self) -> None:
+        """End all connections, upon which each node removes what it made for this run."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._local is not None:
+            await self._local.stop()
+
+    # --- what nodes ask of the head (`nodes.Surroundings`) -------------------------------------------
+
+    async def supply(self, node: Node) -> None:
+        """Bring the run's images to a node."""
+        await self._supply.bring(node, self.connection)
+
+    def admit(self, node: Node) -> None:
+        """Workers on one engine must see each other's processes: each sweeps what the dead left there."""
+        engine, place = node.about["engine_id"], _place(node)
+        for other in self.nodes.values():
+            if other is node or other.state not in ("preparing", "ready"):
+                continue
+            if engine and other.about["engine_id"] == engine and _place(other) != place:
+                raise Refused(
+                    f"it shares its Docker Engine with {other.name}, and neither sees the other's processes"
+                )
+
+    def changed(self, node: Node) -> None:  # noqa: ARG002 - whichever it is
+        """Give out places that have become free; tell whoever waits for nodes."""
+        self._changed.set()
+        if self.slots != self._told_slots:
+            self._told_slots = self.slots
+            self.on_slots(self._told_slots)
+        self._hand_out()
+
+    # --- places ----------------------------------------------------------------------------------------
+
+    async def _place(self) -> Node:
+        """A node with a free place, which is the caller's to give back."""
+        place: asyncio.Future[Node] = asyncio.get_running_loop().create_future()
+        self._queue.append(place)
+        self.waiting += 1
+        self._hand_out()
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled() and place.exception() is None:
+                place.result().taken -= 1  # it had come just before
+                self._hand_out()
+            raise
+        finally:
+            self.waiting -= 1
+
+    def _hand_out(self) -> None:
+        while self._queue:
+            node = max(self.nodes.values(), key=lambda each: each.share_free, default=None)
+            if node is None or node.free <= 0:
+                return
+            place = self._queue.popleft()
+            if not place.done():
+                node.taken += 1
+                place.set_result(node)
+
+    @asynccontextmanager
+    async def _turn(self, *, suspect: bool) -> AsyncIterator[None]:
+        """Jobs that have lost several nodes run one at a time: only one of them takes the others with it."""
+        if not suspect:
+            yield
+            return
+        async with self._suspects:
+            yield
+
+    # --- members ---------------------------------------------------------------------------------------
+
+    async def _keep_up(self) -> None:
+        """Follow who joins and leaves; a scheduler that is away changes nothing for nodes that are there."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            began_at = clock()
+            await asyncio.sleep(_LOOK_S)
+            with suppress(EngineUnavailable):
+                await self._find_members()
+            if any(node.state in ("preparing", "ready") for node in self.nodes.values()):
+                self._alone_s = 0.0
+                continue
+            self._alone_s += clock() - began_at
+            if self._alone_s > self._patience_s:
+                self._give_up()
+
+    async def _find_members(self) -> None:
+        try:
+            found = await members(self.address, self.connection, timeout_s=self.silence_s)
+        except EngineUnavailable as error:
+            self._scheduler_says = str(error)
+            raise
+        self._scheduler_says = ""
+        for address in found - set(self.nodes):
+            node = self.nodes[address] = Node(address, self)
+            self._tasks[address] = asyncio.create_task(node.serve())
+        for address, node in list(self.nodes.items()):
+            node.is_member = address in found
+            if self._tasks[address].done():
+                self._forget(address)
+
+    def _forget(self, address: str) -> None:
+        self._tasks.pop(address).result()
+        node = self.nodes.pop(address)
+        self.changed(node)
+
+    def _give_up(self) -> None:
+        while self._queue:
+            place = self._queue.popleft()
+            if not place.done():
+                place.set_exception(EngineUnavailable(self._nobody()))
+        self._changed.set()
+
+    def _nobody(self) -> str:
+        known = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
+        why = known or self._scheduler_says or "none has joined"
+        return (
+            f"No worker of the cluster at {self.address} can run tests ({why}); start one with `astra worker`"
+        )
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Wait for nodes, as long as there is patience. Raises EngineUnavailable."""
+        told = False
+        while not holds():
+            if self._alone_s > self._patience_s:
+                raise EngineUnavailable(self._nobody())
+            if not told and not self.nodes:
+                told = True
+                if self._local is None:
+                    self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._next_change()
+
+    async def _next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+def _place(node: Node) -> str:
+    """Where the worker's process can be seen from: see `testing.sandbox.sweep`."""
+    return str(node.about["process"]).rsplit(":", 2)[0]
+
+
+def _configured(name: str, default: float) -> float:
+    """A duration of Dask's own configuration in seconds."""
+    value = dask.config.get(f"distributed.{name}", None)
+    return default if value is None else float(parse_timedelta(value))

@@ -1,0 +1,155 @@
+"""`--cluster local:N`: a scheduler and N workers as processes of this machine, for as long as the run lasts.
+
+They speak TLS with certificates made for this run: without them, everybody who has an account on this machine
+could have a Dask worker do what he likes in the name of whoever runs it. Each ends when its input does, so
+that none outlives the run, however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from distributed.security import Security
+
+from astra_async.errors import EngineUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_START_S = 60.0
+_STOP_S = 20.0
+_ROLES = ("scheduler", "worker", "client")
+_KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
+
+
+class LocalCluster:
+    """The processes of a cluster of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.address = ""
+        self._folder = folder
+        self._processes: list[asyncio.subprocess.Process] = []
+        temporary = Security.temporary()
+        self._files = _write_credentials(folder, temporary)
+        self.security = Security(
+            require_encryption=True,
+            **{f"tls_{name}": str(path) for name, path in self._files.items()},
+        )
+
+    @classmethod
+    async def start(cls, workers: int, sandboxes: int) -> Self:
+        """Start them; `sandboxes` containers at once in all, one for each worker at least.
+
+        Raises:
+            EngineUnavailable: they do not start.
+        """
+        cluster = cls(Path(tempfile.mkdtemp(prefix="astra-cluster-")))
+        try:
+            scheduler = await cluster._spawn("scheduler")
+            assert scheduler.stdout is not None  # noqa: S101 - asked for below
+            async with asyncio.timeout(_START_S):
+                cluster.address = (await scheduler.stdout.readline()).decode().strip()
+            cluster._check()
+            for number in range(workers):
+                share = max(1, sandboxes // workers + (number < sandboxes % workers))
+                await cluster._spawn("worker", cluster.address, str(share), f"local-{number + 1}")
+        except BaseException:
+            await cluster.stop()
+            raise
+        return cluster
+
+    async def stop(self) -> None:
+        """End them and wait until they have tidied up."""
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()
+        for process in reversed(self._processes):
+            try:
+                async with asyncio.timeout(_STOP_S):
+                    await process.wait()
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _spawn(self, *words: str) -> asyncio.subprocess.Process:
+        with (self._folder / "said").open("ab") as said:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "astra_async.cluster.local", *words),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=said,
+                env=_environment(os.environ, self._files),
+                start_new_session=True,  # Ctrl-C is ours: tests under way come to their end
+            )
+        self._processes.append(process)
+        return process
+
+    def _check(self) -> None:
+        if not self.address:
+            said = (self._folder / "said").read_text(errors="replace").strip()[-400:]
+            raise EngineUnavailable(f"the local Dask scheduler did not start: {said}")
+
+
+def _environment(environ: Mapping[str, str], files: Mapping[str, Path]) -> dict[str, str]:
+    """What the processes need, which is no key of a provider."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in _KEPT or name.startswith(("DOCKER_", "DASK_"))
+    }
+    tls = "DASK_DISTRIBUTED__COMM__TLS"
+    return kept | {
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true",
+        f"{tls}__CA_FILE": str(files["ca_file"]),
+        **{
+            f"{tls}__{role.upper()}__{kind.upper()}": str(files[f"{role}_{kind}"])
+            for role in _ROLES
+            for kind in ("key", "cert")
+        },
+    }
+
+
+def _write_credentials(folder: Path, security: Security) -> dict[str, Path]:
+    names = [
+        "ca_file",
+        *(f"{role}_{kind}" for role in _ROLES for kind in ("key", "cert")),
+    ]
+    files = {}
+    for name in names:
+        files[name] = folder / name
+        files[name].touch(mode=0o600)
+        files[name].write_text(getattr(security, f"tls_{name}"))
+    return files
+
+
+async def _scheduler() -> None:
+    from distributed import Scheduler
+
+    async with Scheduler(host="tls://127.0.0.1", port=0, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)  # noqa: T201 - how the parent learns it
+        await _input_ends()
+
+
+async def _worker(address: str, sandboxes: int, name: str) -> None:
+    from astra_async.cluster.membership import WorkerSettings, serve
+
+    ended = asyncio.create_task(_input_ends())
+    await serve(WorkerSettings(scheduler=address, sandboxes=sandboxes, name=name), until=ended)
+
+
+async def _input_ends() -> None:
+    await asyncio.to_thread(sys.stdin.buffer.read)
+
+
+if __name__ == "__main__":
+    role, *rest = sys.argv[1:]
+    asyncio.run(_scheduler() if role == "scheduler" else _worker(rest[0], int(rest[1]), rest[2]))

@@ -1,0 +1,143 @@
+"""The run's images on every node: there already, pulled, or sent from the engine of the head.
+
+Images that are built are built once, on the head's engine (DOCKER_HOST may be a node's), because two builds
+of the same files are two contents. Named ones are pulled by each node where a registry answers. Every node
+must have the same content, by its id, before it gets a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from distributed.comm import connect
+
+from astra_async.cluster.messages import LOAD, unpack
+from astra_async.cluster.nodes import Refused
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.running.wiring import SET_PREFIX, resolve_images
+from astra_async.testing.sandbox.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from astra_async.cluster.nodes import Node
+    from astra_async.errors import AstraError
+    from astra_async.problems.prepare import Prepared
+
+_AT_ONCE = 4  # transfers to nodes
+_CONNECT_S = 10.0
+_TELL_EVERY_BYTES = 200 * 10**6
+_NO_ENGINE = (
+    "no image is named for it, and there is no Docker Engine here to build one with; name an image, or point"
+    " DOCKER_HOST at the engine of a node (ssh://node)"
+)
+
+
+class Supply:
+    """Knows the run's images and their contents, and brings them to nodes.
+
+    Attributes:
+        known: content id by name; empty until the first node has told it, where the head has no engine.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.known: dict[str, str] = {}
+        self._say = say
+        self._named: frozenset[str] = frozenset()
+        self._resolved = asyncio.Event()
+        self._first = asyncio.Lock()
+        self._transfers = asyncio.Semaphore(_AT_ONCE)
+
+    async def resolve(
+        self, prepared: Mapping[str, Prepared], default: str
+    ) -> tuple[dict[str, str], dict[str, AstraError]]:
+        """The image of each problem, made on the head's engine where it is to be built."""
+        named = {key: item.problem.image or default for key, item in prepared.items()}
+        self._named = frozenset(name for name in named.values() if name and not name.startswith(SET_PREFIX))
+        try:
+            async with await Engine.open() as engine:
+                found = await self._resolve_here(engine, prepared, default)
+        except EngineUnavailable:
+            found = self._resolve_without(named)
+        self._resolved.set()
+        return found
+
+    async def bring(self, node: Node, connection: Mapping[str, Any]) -> None:
+        """See to it that the node has all images with the contents of all others.
+
+        Raises:
+            Refused: it has another content, or cannot get one.
+            OSError: the node was lost.
+        """
+        await self._resolved.wait()
+        async with contextlib.AsyncExitStack() as stack:
+            if not all(self.known.values()):
+                await stack.enter_async_context(self._first)  # the first node says what it is
+            found = dict(await node.images(self.known, tuple(self._named)))
+            absent = [name for name, image_id in self.known.items() if not found.get(name)]
+            if absent:
+                await self._send(node, absent, connection)
+                found |= await node.images({name: self.known[name] for name in absent}, ())
+            self._compare(found)
+
+    def _compare(self, found: Mapping[str, str]) -> None:
+        for name, image_id in found.items():
+            ours = self.known[name] or image_id
+            if not image_id:
+                raise Refused(f"it has no image {name}, and cannot get it")
+            if image_id != ours:
+                raise Refused(
+                    f"its image {name} is {image_id[:19]}, and that of the others {ours[:19]};"
+                    f" `docker rmi {name}` there, and it gets the same"
+                )
+        self.known |= found
+
+    async def _resolve_here(
+        self, engine: Engine, prepared: Mapping[str, Prepared], default: str
+    ) -> tuple[dict[str, str], dict[str, AstraError]]:
+        images, failed = await resolve_images(engine, prepared, default, self._say)
+        for name in dict.fromkeys(images.values()):
+            self.known[name] = str((await engine.image(name) or {})["Id"])
+        return images, failed
+
+    def _resolve_without(self, named: Mapping[str, str]) -> tuple[dict[str, str], dict[str, AstraError]]:
+        images = {key: name for key, name in named.items() if name in self._named}
+        self.known = dict.fromkeys(images.values(), "")
+        return images, {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
+
+    async def _send(self, node: Node, names: list[str], connection: Mapping[str, Any]) -> None:
+        """Stream images from the head's engine to the node; a piece is in memory at a time."""
+        if not all(self.known[name] for name in names):
+            raise Refused(f"it cannot pull {', '.join(names)}")
+        async with self._transfers:
+            try:
+                async with await Engine.open() as engine:
+                    trouble = await self._stream(engine, node, names, connection)
+            except SandboxError as error:
+                raise Refused(f"it has no image {', '.join(names)}, and none can be sent: {error}") from error
+        if trouble:
+            raise Refused(f"it does not take {', '.join(names)}: {trouble}")
+
+    async def _stream(
+        self, engine: Engine, node: Node, names: list[str], connection: Mapping[str, Any]
+    ) -> str:
+        comm = await connect(node.address, timeout=_CONNECT_S, deserialize=False, **connection)
+        sent = told = 0
+        self._say(f"sending {', '.join(names)} to node {node.name}")
+        try:
+            await comm.write({"op": LOAD})
+            async with contextlib.aclosing(engine.export(names)) as pieces:
+                async for piece in pieces:
+                    await comm.write(piece)
+                    sent += len(piece)
+                    if sent - told >= _TELL_EVERY_BYTES:
+                        told = sent
+                        self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
+            await comm.write(b"")
+            trouble = unpack(await comm.read())["trouble"]
+        finally:
+            comm.abort()
+        self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
+        return str(trouble)

@@ -1,0 +1,287 @@
+"""A node: a Dask worker that runs our jobs on its own Docker Engine, and nothing else.
+
+Started by `astra worker`, or by Dask's own ways with `dask worker --preload astra_async.cluster.worker`,
+where `--resources sandboxes=N` says how many containers it runs at once.
+
+A head opens one connection for its run. When that ends, however it ends, what it had under way here is
+broken off and its containers are removed: the head gives those jobs to others. Invariant: of one run, one
+connection at a time has containers here; a newer one ends the older and waits until it has tidied up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import platform
+import shutil
+import time
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from distributed.core import Status
+
+from astra_async.cluster.messages import (
+    ABOUT,
+    LOAD,
+    TESTS,
+    VERSION,
+    Message,
+    Stream,
+    from_error,
+    from_execution,
+    pack,
+    to_job,
+    unpack,
+)
+from astra_async.config import default_sandboxes
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.leftovers import remove_when_this_process_ends
+from astra_async.testing.sandbox.sweep import owner, sweep
+from astra_async.testing.timeouts import oversubscribed
+from astra_async.types import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from distributed import Worker
+    from distributed.comm import Comm
+
+RESOURCE = "sandboxes"
+_ENGINE_RETURNS_S = 20.0  # a restart takes a few seconds; the head has other nodes for what takes longer
+_PULL_STARTS_S = 60.0
+# What a Dask worker would do for anybody who can reach it; we need none of it.
+_NOT_OURS = (
+    *("run", "run_coroutine", "plugin-add", "plugin-remove", "actor_execute", "actor_attribute"),
+    *("upload_file", "update_data"),
+)
+_log = logging.getLogger(__name__)
+
+
+async def dask_setup(worker: Worker) -> None:
+    """Make a Dask worker a node; Dask calls it before the worker joins its scheduler."""
+    resources = worker.state.total_resources
+    sandboxes = int(resources[RESOURCE]) if RESOURCE in resources else None
+    named = worker.name if str(worker.name) != worker.address else platform.node()
+    node = NodeService(name=str(named), sandboxes=sandboxes)
+    worker.handlers |= {TESTS: node.serve, ABOUT: node.about, LOAD: node.load}
+    worker.blocked_handlers = [*worker.blocked_handlers, *_NOT_OURS]
+    worker.stream_handlers["compute-task"] = _refused_task
+    worker.extensions["astra"] = node  # closed with the worker
+    await node.begin()
+
+
+def _refused_task(**_: object) -> None:
+    _log.warning("a Dask task was sent here; this worker runs tests of astra and nothing else")
+
+
+class NodeService:
+    """What a worker does for heads; `sandboxes` containers at once, by cores and memory if None."""
+
+    def __init__(self, *, name: str, sandboxes: int | None) -> None:
+        self._name = name
+        self._sandboxes = sandboxes
+        self._places = asyncio.Semaphore(sandboxes or default_sandboxes(Limits()))
+        self._runs: dict[str, asyncio.Lock] = {}
+        self._streams: dict[str, Stream] = {}
+        self._serving: set[asyncio.Task[Any]] = set()
+        self._guard = remove_when_this_process_ends(os.environ)
+
+    async def begin(self) -> None:
+        """Remove what dead processes of this host left on the engine, if it answers."""
+        try:
+            async with await Engine.open() as engine:
+                await sweep(engine, "")
+        except SandboxError as error:
+            _log.warning("%s", error)  # every head that asks is told
+
+    async def close(self) -> None:
+        """End all connections, and wait until nothing of theirs is left."""
+        for stream in self._streams.values():
+            stream.abort()
+        if self._serving:
+            await asyncio.wait(set(self._serving))
+        self._guard.terminate()
+        self._guard.wait()
+
+    # --- what a head asks; Dask calls these ------------------------------------------------------
+
+    async def about(self, comm: Comm) -> bytes:  # noqa: ARG002 - its name tells Dask to hand it over
+        """This machine and its engine, for whoever asks; `trouble` says why it cannot run tests."""
+        return pack(await self._described(Limits()))
+
+    async def serve(self, comm: Comm, hello: bytes) -> Status:
+        """Run the jobs of one head until its connection ends."""
+        asked = unpack(hello)
+        task = asyncio.current_task()
+        if task is not None:
+            self._serving.add(task)
+        stream = Stream(comm)
+        try:
+            if (older := self._streams.get(asked["run_id"])) is not None:
+                older.abort()
+            self._streams[asked["run_id"]] = stream
+            async with self._runs.setdefault(asked["run_id"], asyncio.Lock()):
+                await self._serve(stream, asked)
+        except OSError:
+            pass  # it is gone, and what it had begun has been tidied up
+        finally:
+            if self._streams.get(asked["run_id"]) is stream:
+                del self._streams[asked["run_id"]]
+            await stream.close()
+            self._serving -= {task}
+        return Status.dont_reply
+
+    async def load(self, comm: Comm) -> bytes:
+        """Take images that the head sends, piece by piece until an empty one; says what went wrong."""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            while piece := await comm.read():
+                yield piece
+
+        try:
+            async with await Engine.open() as engine:
+                await engine.load(pieces())
+        except SandboxError as error:
+            return pack({"trouble": str(error)})
+        return pack({"trouble": ""})
+
+    async def _described(self, limits: Limits) -> Message:
+        about: Message = {
+            "messages": VERSION,
+            "version": version("astra_async"),
+            "name": self._name,
+            "process": owner(),
+            "slots": self._slots(limits),
+            "cores": os.cpu_count() or 1,
+            "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            "free_disk_bytes": shutil.disk_usage("/").free,
+            "clock": time.time(),
+            "engine": "",
+            "engine_id": "",
+            "images": 0,
+            "trouble": "",
+        }
+        try:
+            async with await Engine.open() as engine:
+                told = await engine.info()
+                about |= {
+                    "engine": f"{told.get('ServerVersion')}",
+                    "engine_id": str(told.get("ID", "")),
+                    "images": int(told.get("Images") or 0),
+                }
+        except SandboxError as error:
+            about["trouble"] = str(error)
+        return about
+
+    def _slots(self, limits: Limits) -> int:
+        """As told when it was started; else what this machine's cores and memory hold at these limits."""
+        return self._sandboxes or default_sandboxes(limits)
+
+    async def _serve(self, stream: Stream, asked: Message) -> None:
+        limits = Limits(memory_bytes=asked["memory_bytes"])
+        about = await self._described(limits)
+        stream.send("about", **about)
+        if about["trouble"] or (about["messages"], about["version"]) != (asked["messages"], asked["version"]):
+            await stream.receive()  # until the head has read why, and hangs up
+            return
+        slots = self._slots(limits)
+        try:
+            sandbox = await DockerSandbox.open(
+                run_id=asked["run_id"], slots=slots, patience_s=_ENGINE_RETURNS_S
+            )
+        except SandboxError as error:
+            stream.send("left", text=str(error))
+            await stream.receive()
+            return
+        async with sandbox:
+            await _Session(stream, sandbox, self._places).serve()
+
+
+class _Session:
+    """One head's jobs on this node."""
+
+    def __init__(self, stream: Stream, sandbox: DockerSandbox, places: asyncio.Semaphore) -> None:
+        self._stream = stream
+        self._sandbox = sandbox
+        self._places = places
+        self._jobs: dict[int, asyncio.Task[None]] = {}
+        self._others: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Until the connection ends; then everything under way is broken off."""
+        try:
+            while True:
+                for message in await self._stream.receive():
+                    self._take(message)
+        finally:
+            tasks = [*self._jobs.values(), *self._others]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _take(self, message: Message) -> None:
+        if message["op"] == "run":
+            number = message["number"]
+            self._jobs[number] = asyncio.create_task(self._run(number, message["job"]))
+            self._jobs[number].add_done_callback(lambda _: self._jobs.pop(number, None))
+        elif message["op"] == "cancel":
+            if (task := self._jobs.get(message["number"])) is not None:
+                task.cancel()
+        elif message["op"] == "expect":
+            self._sandbox.expect(message["image"], Limits(**message["limits"]))
+        elif message["op"] == "ping":
+            self._stream.send("pong")
+        elif message["op"] == "images":
+            task = asyncio.create_task(self._find(message["wanted"], message["pulled"]))
+            self._others.add(task)
+            task.add_done_callback(self._others.discard)
+
+    async def _run(self, number: int, content: Message) -> None:
+        try:
+            job = to_job(content)
+            async with self._places:
+                done = await self._sandbox.run(job)
+        except EngineUnavailable as error:
+            self._stream.send("left", text=str(error))
+        except SandboxError as error:
+            if isinstance(error, ImageError) and not await self._has(job.image):
+                self._stream.send("left", text=str(error))  # somebody removed it here; others have it
+            else:
+                self._stream.send("failed", number=number, **from_error(error))
+        except Exception as error:  # noqa: BLE001 - the boundary: a defect of ours is told and is no score
+            _log.exception("a job ended with a defect")
+            told = SandboxError(f"{type(error).__name__}: {error}")
+            self._stream.send("failed", number=number, **from_error(told))
+        else:
+            strained = oversubscribed(done.duration_s) if done.timed_out else None
+            self._stream.send("done", number=number, execution={**from_execution(done), "strained": strained})
+
+    async def _has(self, image: str) -> bool:
+        try:
+            return await self._sandbox.engine.image(image) is not None
+        except SandboxError:
+            return False
+
+    async def _find(self, wanted: dict[str, str], pulled: tuple[str, ...]) -> None:
+        """Say which images are here and with which content; `pulled` are looked for in a registry."""
+        found: dict[str, str] = {}
+        for name, image_id in wanted.items():
+            with contextlib.suppress(SandboxError):
+                found[name] = await self._image(name, image_id, pull=name in pulled)
+        self._stream.send("images", found=found)
+
+    async def _image(self, name: str, image_id: str, *, pull: bool) -> str:
+        engine = self._sandbox.engine
+        if image_id and await engine.image(image_id) is not None:
+            return image_id
+        here = await engine.image(name)
+        # Only what was named by a user is asked of a registry: there anybody may have taken a name of ours.
+        if here is None and pull:
+            self._stream.send("said", text=f"pulling {name}")
+            await engine.pull(name, starts_within_s=_PULL_STARTS_S)
+            here = await engine.image(name)
+        return str(here["Id"]) if here else ""

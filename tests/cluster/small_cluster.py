@@ -1,0 +1,186 @@
+"""A cluster of processes on this machine: a scheduler, and workers on Docker Engines of the tests' own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.sweep import RUN_LABEL
+from small_problems import TESTS, solution, write_problems
+from whole_runs import Run, awaited, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from nasty_server import NastyServer
+    from private_engine import PrivateEngine
+
+IMAGE = "cluster-test:1"
+_VERDICT = ("sample", "status", "failure", "passed", "total", "score", "tests", "solution_sha256")
+SAMPLES = 12
+# A node counts as lost after five seconds of silence, and a run waits ten for another one.
+FAST = {
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s",
+    "DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "10s",
+}
+
+
+class SmallCluster:
+    """Starts, stops and kills its processes; whatever is left of them is killed in the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._folder = folder
+        self._scheduler: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start_scheduler()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (*self.workers.values(), self._scheduler):
+            if process is not None:
+                with suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in (*self.workers.values(), self._scheduler):
+            if process is not None:
+                process.wait(timeout=30)
+
+    def start_scheduler(self) -> None:
+        words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
+        self._scheduler = self._start("scheduler", [sys.executable, "-m", "dask", *words])
+        awaited(lambda: answers_at(self.port), "the scheduler")
+
+    def stop_scheduler(self) -> None:
+        assert self._scheduler is not None
+        self._scheduler.kill()
+        self._scheduler.wait()
+
+    def start_worker(self, name: str, engine: PrivateEngine, *, sandboxes: int = 2, at: str = "") -> None:
+        words = ("worker", at or self.address, "--sandboxes", str(sandboxes), "--name", name)
+        command = [sys.executable, "-m", "astra_async", *words]
+        self.workers[name] = self._start(name, command, DOCKER_HOST=engine.host)
+
+    def said(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text()
+
+    def _start(self, name: str, command: Sequence[str], **environ: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **FAST, **environ},
+            )
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def answers_at(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def a_run(
+    folder: Path,
+    server: NastyServer,
+    cluster: str,
+    engine: PrivateEngine,
+    *,
+    sleep_s: float = 0.0,
+    **fields: Any,
+) -> Run:
+    """A run whose head builds its images on `engine`; a test takes `sleep_s`."""
+    folder.mkdir(exist_ok=True)
+    slow = f'read -r answer < src/answer.txt; [ "$answer" = 0 ] || sleep {sleep_s}'
+    known: dict[str, Any] = {"samples": SAMPLES, **fields}
+    return Run(
+        folder=folder,
+        problems=write_problems(folder, ["p"], IMAGE, before=slow),
+        base_url=server.base_url,
+        options=("--cluster", cluster),
+        environ={**FAST, "DOCKER_HOST": engine.host},
+        **known,
+    )
+
+
+def passing(sample: str, _: int) -> Any:
+    """Sample n passes n of the tests, and never none."""
+    from nasty_server import answers
+
+    return answers(solution(1 + int(sample.partition("/")[2]) % TESTS))
+
+
+def await_tests(cluster_engines: Sequence[PrivateEngine], running: int) -> None:
+    """Wait until so many tests are running on each engine."""
+    for engine in cluster_engines:
+        awaited(lambda engine=engine: len(containers(engine, running_only=True)) >= running, "running tests")  # type: ignore[misc]
+
+
+def containers(engine: PrivateEngine, *, running_only: bool = False) -> list[str]:
+    """Names of containers that a run made on an engine and that are there."""
+
+    async def ask() -> list[str]:
+        async with await Engine.open(engine.host) as opened:
+            found = await opened.containers(RUN_LABEL)
+        return [str(each["Id"]) for each in found if not running_only or each["State"] == "running"]
+
+    return asyncio.run(ask())
+
+
+def check_scores(run: Run, server: NastyServer, *, graded_by: set[str]) -> None:
+    """Whatever happened, every sample has the score of its answer, once, and was asked for once."""
+    results = run.lines("results.jsonl")
+    assert {line["sample"]: line["passed"] for line in results} == {
+        n: 1 + n % TESTS for n in range(run.samples)
+    }
+    assert len(results) == run.samples
+    assert {line["node"] for line in results} <= graded_by
+    assert set(server.asked.values()) == {1}
+
+
+def check_nothing_left(engines: Sequence[PrivateEngine]) -> None:
+    for engine in engines:
+        awaited(lambda engine=engine: not containers(engine), "no container to be left")  # type: ignore[misc]
+
+
+def verdicts(run: Run) -> list[Mapping[str, Any]]:
+    """What a verdict is made of, in the order of the samples."""
+    names = (
+        "model",
+        "problem_id",
+        "sample",
+        "status",
+        "failure",
+        "passed",
+        "total",
+        "score",
+        "tests",
+        "solution_sha256",
+    )
+    lines = sorted(
+        run.lines("results.jsonl"), key=lambda line: (line["model"], line["problem_id"], line["sample"])
+    )
+    return [{name: line[name] for name in _VERDICT} for line in lines]
+
+
+__all__ = ["finished"]
