@@ -165,18 +165,6 @@ def check_nothing_left(engines: Sequence[PrivateEngine]) -> None:
 
 def verdicts(run: Run) -> list[Mapping[str, Any]]:
     """What a verdict is made of, in the order of the samples."""
-    names = (
-        "model",
-        "problem_id",
-        "sample",
-        "status",
-        "failure",
-        "passed",
-        "total",
-        "score",
-        "tests",
-        "solution_sha256",
-    )
     lines = sorted(
         run.lines("results.jsonl"), key=lambda line: (line["model"], line["problem_id"], line["sample"])
     )
