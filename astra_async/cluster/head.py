@@ -118,6 +118,11 @@ class ClusterSandbox:
         """Containers that all nodes that are there can run at once."""
         return sum(node.slots for node in self.nodes.values() if node.state == "ready")
 
+    @property
+    def ahead(self) -> int:
+        """Containers that nodes were told to make ahead and no job has come for."""
+        return sum(node.expected for node in self.nodes.values())
+
     async def provide(
         self, prepared: Mapping[str, Prepared], default: str
     ) -> tuple[dict[str, str], dict[str, AstraError]]:

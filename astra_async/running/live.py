@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import Pool
     from astra_async.running.opening import OpenRun
     from astra_async.running.runner import Runner
-    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+    from astra_async.types import RunSandbox
 
 SCHEMA = 1
 SHARE = 0.002
@@ -130,7 +130,7 @@ _IDLE: Mapping[str, Any] = {
 }
 
 
-def _containers(sandbox: DockerSandbox | None) -> dict[str, int]:
+def _containers(sandbox: RunSandbox | None) -> dict[str, int]:
     if sandbox is None:
         return {"busy": 0, "ahead": 0, "slots": 0}
     return {"busy": sandbox.running, "ahead": sandbox.ahead, "slots": sandbox.slots}

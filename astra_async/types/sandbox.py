@@ -112,6 +112,11 @@ class RunSandbox(Sandbox, Protocol):
         """Jobs that have a slot."""
         ...
 
+    @property
+    def ahead(self) -> int:
+        """Containers that are made and wait for a job, on a cluster those that nodes were told to make."""
+        ...
+
     def stop_waiting(self) -> None:
         """From now on an engine, or a cluster, that is away is not waited for: the run is being stopped."""
 
