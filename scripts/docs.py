@@ -149,6 +149,7 @@ _SHOWN: Mapping[str, str] = {
     "denied": '{ weak = "key" }',
     "endpoint": '"https://my.openai.azure.com"',
     "base_url": '"http://localhost:8000/v1"',
+    "cluster": '"tcp://head:8786"',
     "endpoint_url": '"http://localhost:9000"',
 }
 
