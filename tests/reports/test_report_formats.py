@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import pytest
 
@@ -359,6 +360,7 @@ def test_an_expected_test_keeps_its_message() -> None:
     "codes",
     [
         "&#xFFFD;[31m{}&#xFFFD;[39m",  # as reporters write what XML forbids
+        "[2m[38;5;9m{}[39m[22m",
         "\x1b[1;38;5;9m{}\x1b[0m",
         "\x1b]0;owned\x07{}",
         "\x1b]8;;http://evil\x1b\\{}\x1b]8;;\x1b\\",
@@ -373,6 +375,31 @@ def test_a_message_holds_no_terminal_code(codes: str) -> None:
     report = f'<testsuite><testcase name="a">{failure}</testcase></testsuite>'
     (case,) = read(report).cases
     assert case.message == "at expected 1"
+
+
+def message_of(attribute: str, details: str) -> str:
+    failure = f"<failure message={quoteattr(attribute)}><![CDATA[{details}]]></failure>"
+    return read(f'<testsuite><testcase name="a">{failure}</testcase></testsuite>').cases[0].message
+
+
+def test_a_message_that_an_attribute_has_on_one_line_is_told_once_and_in_its_lines() -> None:
+    attribute = "Lists differ: [] != ['a', 'b']  Second list contains 2 additional elements."
+    error = "AssertionError: Lists differ: [] != ['a', 'b']\n\nSecond list contains 2 additional elements."
+    assert message_of(attribute, f"Traceback:\n  File 't.py', line 1\n{error}") == error.replace("\n\n", "\n")
+
+
+def test_frames_of_the_runner_leave_room_for_those_of_the_test() -> None:
+    inner = "".join(f"\tat org.junit.jupiter.api.Assert{n}.fail(Assert.java:{n})\n" for n in range(20))
+    told = message_of(
+        "expected: <1> but was: <2>",
+        f"org.opentest4j.AssertionFailedError: expected: <1> but was: <2>\n{inner}"
+        "\tat theatre.PriceTest.isLow(PriceTest.java:12)\n\tat java.base/java.lang.Thread.run(T.java:1)\n",
+    )
+    assert told.splitlines()[1:] == ["\tat theatre.PriceTest.isLow(PriceTest.java:12)"]
+
+
+def test_text_in_brackets_is_no_colour() -> None:
+    assert message_of("rate(x[5m]) is 3 in a[1m", "") == "rate(x[5m]) is 3 in a[1m"
 
 
 def test_a_long_message_is_cut_and_shows_it() -> None:

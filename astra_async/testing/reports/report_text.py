@@ -27,7 +27,17 @@ _ANSI = re.compile(
     r"|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f\n]{0,4000}(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[()*+][0-9A-Z]|\x1b[=>78cDEHMNOZ]"
 )
-_COLOUR_LEFT = re.compile(r"\ufffd\[[0-9;:]{0,30}m")  # of a reporter that replaces characters XML forbids
+# Colours whose escape character a reporter has dropped or replaced, as XML forbids it; told from other text
+# in brackets (`rate(x[5m])`) by the code that ends them.
+_COLOUR_LEFT = re.compile(r"\ufffd?\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m")
+_COLOUR_END = re.compile(r"\[(?:0|22|39)m")
+# Lines of a trace that are the test runner's or the language's own.
+_INNER_FRAME = re.compile(
+    r"\s*at (?:(?:java|jdk|sun|javax|org\.junit|junit|org\.opentest4j|org\.assertj|org\.hamcrest|org\.gradle"
+    r"|org\.apache\.maven)\.|.{0,300}(?:node_modules/|node:|internal/))"
+)
+_MESSAGE_ENDS = re.compile(r"\n| {2}")  # in an attribute XML makes spaces of line breaks
+_ENOUGH = 60  # characters of a message by which it is found again
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -67,12 +77,12 @@ def message_of(headline: str, details: str = "") -> str:
     Reporters give the error's message, its details (a source, a trace), or both; where the details repeat the
     message they are taken from that line on.
     """
-    head, more = (_readable(each) for each in (headline, details))
-    first = head.partition("\n")[0].rstrip()
+    head, more = _readable(headline), _readable(details)
+    first = _MESSAGE_ENDS.split(head, maxsplit=1)[0][:_ENOUGH].rstrip()
     at = more.find(first)
     is_repeated = bool(first) and at >= 0
     text = more[more.rfind("\n", 0, at) + 1 :] if is_repeated else f"{head}\n{more}"
-    lines = (line.rstrip() for line in text.strip().splitlines())
+    lines = (line.rstrip() for line in text.strip().splitlines() if not _INNER_FRAME.match(line))
     text = "\n".join(line for line in lines if line)
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "\u2026"
 
@@ -91,5 +101,7 @@ def one_line(text: str, length: int) -> str:
 
 
 def _readable(text: str) -> str:
-    plain = _COLOUR_LEFT.sub("", without_controls(text[:MAX_TOLD]))
+    plain = without_controls(text[:MAX_TOLD])
+    if _COLOUR_END.search(plain):
+        plain = _COLOUR_LEFT.sub("", plain)
     return dedent(plain.strip("\r\n")).strip()
