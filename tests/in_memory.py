@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from astra_async.config import KeepOutput
     from astra_async.running.sample import ModelPool
     from astra_async.types import Format, Sandbox
 
@@ -38,6 +39,7 @@ async def run_in_memory(
     max_in_flight: int = 256,
     at_once: int = 4,
     thorough: bool = False,
+    keep_output: KeepOutput = "failed",
     retry_delays_s: tuple[float, ...] = (0.01,) * 6,
     around: Callable[[str, Any], Any] = lambda _, room: room,
     on_open: Callable[[Runner], None] | None = None,
@@ -76,6 +78,7 @@ async def run_in_memory(
                 lenient=around("lenient", lenient),
                 limits=Limits(),
                 at_once=at_once,
+                keep_output=keep_output,
                 retry_delays_s=retry_delays_s,
                 trials=around("trials", trials) if thorough else None,
                 earlier=around("earlier", EarlierVerdicts(kept, {})) if thorough else None,
