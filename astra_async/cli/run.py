@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from astra_async.cli.console import open_console, tell
 from astra_async.cli.display import Display
 from astra_async.cli.options import config_options, needs_cluster
 from astra_async.cli.signals import Stopper
+from astra_async.cli.view import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.running.progress import view_of
@@ -50,6 +52,7 @@ class Call:
     display: Display
     generate_only: bool = False
     before_report: BeforeReport | None = None
+    view: bool = False
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
@@ -62,11 +65,13 @@ class Call:
 @click.option("--dry-run", is_flag=True, help="Only plan: calls, prompt sizes, cost, time.")
 @click.option("--generate-only", is_flag=True, help="Record answers without testing them (no Docker).")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
-def run(*, config_file: Path | None, dry_run: bool, generate_only: bool, log_json: bool, **given: Any) -> int:
+@click.option("--view", is_flag=True, help="Start `astra view` beside the run; its address is printed.")
+def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     """Ask models for K solutions of every problem, test each, and report.
 
     The same command again resumes where the last one stopped.
     """
+    flags = {name: given.pop(name) for name in ("generate_only", "log_json", "view")}
     if dry_run and not given["out"]:
         given["out"] = "dry-run"
     config = load_config(given, config_file, environ=os.environ)
@@ -76,7 +81,7 @@ def run(*, config_file: Path | None, dry_run: bool, generate_only: bool, log_jso
         from astra_async.cli.dryrun import dry_run as plan_only
 
         return plan_only(config)
-    return start(config, log_json=log_json, generate_only=generate_only)
+    return start(config, **flags)
 
 
 def start(
@@ -85,6 +90,7 @@ def start(
     log_json: bool = False,
     generate_only: bool = False,
     before_report: BeforeReport | None = None,
+    view: bool = False,
 ) -> int:
     """Run a configuration to its end on a uvloop; returns the exit code."""
     import uvloop
@@ -98,6 +104,7 @@ def start(
         display=Display(console, style),
         generate_only=generate_only,
         before_report=before_report,
+        view=view,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop_runner:
         return loop_runner.run(execute(call))
@@ -107,7 +114,7 @@ async def execute(call: Call) -> int:
     """Run the plan under display and signals, report; returns the exit code."""
     ours: list[RunDirectory] = []
     stopper = Stopper(on_late=lambda: _leave(call, ours, stopper))
-    with stopper.installed():
+    with stopper.installed(), viewer_beside(call.config.out, call.say) if call.view else nullcontext():
         code = await _bring_about(call, stopper, ours)
     if not call.generate_only and not stopper.at_once:
         _report(call)

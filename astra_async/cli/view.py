@@ -1,12 +1,16 @@
-"""`astra view`: run directories in a browser, while they grow or afterwards."""
+"""`astra view`: run directories in a browser, while they grow or afterwards; and what `run --view` starts."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 import click
 
@@ -15,7 +19,13 @@ from astra_async.cli.signals import Stopper
 from astra_async.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from astra_async.view.serving import Viewer
+
+_GRACE_S = 10.0  # that the viewer of a run stays after the run and its last page
+_LONGEST_S = 1800.0  # that pages left open can keep it
+_NICENESS = 5  # the run comes first
 
 
 @click.command()
@@ -23,29 +33,90 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="[default: free, from 7575]")
 @click.option("--host", default="127.0.0.1", metavar="H", show_default=True, help="Others need a token.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
-def view(directories: tuple[Path, ...], *, port: int | None, host: str, opens: bool) -> None:
-    """Look into runs: how they stand, every sample, what happens just now; reads only, until Ctrl-C."""
+@click.option("--with-run", is_flag=True, hidden=True, help="Of a run that holds standard input.")
+def view(directories: tuple[Path, ...], *, port: int | None, host: str, opens: bool, with_run: bool) -> None:
+    """Look into runs: how they stand, every sample, what happens just now. Reads only; Ctrl-C stops it."""
     for directory in directories:
-        if not (directory / "run.json").exists():
+        if not with_run and not (directory / "run.json").exists():
             raise UsageError(
                 f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
             )
-    asyncio.run(_serve(directories, host, port, opens=opens))
+    if with_run:
+        os.nice(_NICENESS)
+    asyncio.run(_serve(directories, host, port, opens=opens, with_run=with_run))
 
 
-async def _serve(directories: Sequence[Path], host: str, port: int | None, *, opens: bool) -> None:
+async def _serve(
+    directories: Sequence[Path], host: str, port: int | None, *, opens: bool, with_run: bool
+) -> None:
     from astra_async.view.access import Access, is_loopback
     from astra_async.view.serving import Viewer, served
 
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    stopped = asyncio.Event()
-    async with served(Viewer(directories, Access(token)), host, port) as bound:
+    viewer, stopped = Viewer(directories, Access(token)), asyncio.Event()
+    async with served(viewer, host, port) as bound:
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound}/"
-        if token:
-            address = f"{address}?{urlencode({'token': token})}"
-        say(f"{address} (Ctrl-C stops)")
+        address = f"http://{shown}:{bound}/" + (f"?token={token}" if token else "")
+        say(address if with_run else f"{address} (Ctrl-C stops)")
         if opens:
             click.launch(address)
         with Stopper(stopped.set).installed():
-            await stopped.wait()
+            await (_run_is_over(viewer, stopped) if with_run else stopped.wait())
+
+
+async def _run_is_over(viewer: Viewer, stopped: asyncio.Event) -> None:
+    """Wait for the end of standard input, which the run holds, and then until nobody looks any more."""
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(0, lambda: None if os.read(0, 64) else ended.set())
+    waiting = [asyncio.create_task(event.wait()) for event in (ended, stopped)]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    asyncio.get_running_loop().remove_reader(0)
+    since, until = time.monotonic(), time.monotonic() + _LONGEST_S
+    while not stopped.is_set() and time.monotonic() < min(until, since + _GRACE_S):
+        since = time.monotonic() if viewer.watch.is_watched else since
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await stopped.wait()
+    for task in waiting:
+        task.cancel()
+
+
+@contextmanager
+def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Iterator[None]:
+    """A viewer of the directory as a process of its own, which ends some time after this one.
+
+    Whatever becomes of it, the run goes on: it shares nothing with the viewer but a pipe that nobody reads.
+    """
+    loop = asyncio.get_running_loop()
+    arguments = ("view", "--with-run", "--", str(directory.absolute()))
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "astra_async", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
+            start_new_session=True,  # Ctrl-C is for the run
+        )
+    except OSError as error:
+        tell_address(f"no viewer could be started: {error}")
+        yield
+        return
+    output = process.stdout
+    assert output is not None  # noqa: S101 - it is a pipe
+    reading = output.fileno()
+
+    def read() -> None:
+        loop.remove_reader(reading)
+        said = os.read(reading, 4096).decode(errors="replace").strip().partition("\n")[0]
+        tell_address(f"view: {said}" if said.startswith("http") else f"no viewer: {said or 'it ended'}")
+
+    loop.add_reader(reading, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(reading)
+
+
+# What a program needs to start and nothing more: no key reaches the viewer.
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "BROWSER", "DISPLAY", "SYSTEMROOT")

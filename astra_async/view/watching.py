@@ -72,6 +72,11 @@ class Watch:
                 with suppress(asyncio.CancelledError):
                     await task
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether any page has its stream open."""
+        return bool(self._pages)
+
     async def fresh(self) -> None:
         """Bring the board up to date, as far as a moment allows."""
         if not self._looking and time.monotonic() - self._looked_at > _FRESH_S:
