@@ -13,7 +13,7 @@ from astra_async.cli.display import duration
 from astra_async.errors import ConfigError
 from astra_async.running.forecast import (
     ANSWER_CHARACTERS,
-    Estimate,
+    Forecast,
     estimate,
     prompt_tokens,
 )
@@ -114,7 +114,7 @@ def _check_as_a_run_does(config: RunConfig) -> None:
         tell(f"note: {error}; without it the run is refused")
 
 
-def _say_budget(config: RunConfig, found: Sequence[Estimate]) -> None:
+def _say_budget(config: RunConfig, found: Sequence[Forecast]) -> None:
     if config.budget_usd is None:
         return
     total = sum(each.cost_usd or 0.0 for each in found)
@@ -122,7 +122,7 @@ def _say_budget(config: RunConfig, found: Sequence[Estimate]) -> None:
     say(f"{_usd(total)} in all without a cache; the budget of {_usd(config.budget_usd)} {verdict}.")
 
 
-def _cells(found: Estimate) -> tuple[str, ...]:
+def _cells(found: Forecast) -> tuple[str, ...]:
     return (
         found.model,
         f"{found.calls:,}",

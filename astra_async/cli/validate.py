@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import RunConfig
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.validation import Candidate, Fitness, Trial
+    from astra_async.testing.validation import Candidate, Repetitions, Validation
 
 
 @click.command()
@@ -47,13 +47,13 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
     return 1 if any(fitness.reasons for fitness in found) else 0
 
 
-async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
+async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
     from astra_async.integrity.docket import Docket
     from astra_async.integrity.trials import Trials
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-    from astra_async.testing.validation import Fitness, Validator, together
+    from astra_async.testing.validation import Validation, Validator, together
 
     problems = await chosen_problems(config, tell)
     prepared, failed = await ready_problems(config, problems, tell)
@@ -75,7 +75,7 @@ async def _validate(config: RunConfig, repeat: int) -> list[Fitness]:
             sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.values())}
     found = [replace(fitness, image_bytes=sizes[fitness.image]) for fitness in found]
     unready = [
-        Fitness(problem_id=name, reasons=(str(error),)) for name, error in {**failed, **unbuilt}.items()
+        Validation(problem_id=name, reasons=(str(error),)) for name, error in {**failed, **unbuilt}.items()
     ]
     order = {problem.id: number for number, problem in enumerate(problems)}
     return sorted([*found, *unready], key=lambda fitness: order[fitness.problem_id])
@@ -99,12 +99,12 @@ def _faulty(config: RunConfig, problem_id: str) -> Sequence[Candidate]:
     ]
 
 
-def _say_trial(problem_id: str, trial: Trial) -> None:
+def _say_trial(problem_id: str, trial: Repetitions) -> None:
     passed = "/".join(map(str, trial.passed))
     tell(f"{problem_id} {trial.name}: {passed} of {trial.total} ({statistics.median(trial.seconds):.1f} s)")
 
 
-def _print(found: Sequence[Fitness], console: Any) -> None:
+def _print(found: Sequence[Validation], console: Any) -> None:
     from rich.table import Table
 
     table = Table(
@@ -133,5 +133,5 @@ def _print(found: Sequence[Fitness], console: Any) -> None:
             console.print(f"{fitness.problem_id}: {line}", soft_wrap=True, markup=False)
 
 
-def _passed(trial: Trial | None) -> str:
+def _passed(trial: Repetitions | None) -> str:
     return "-" if trial is None else "/".join(str(value) for value in dict.fromkeys(trial.passed))

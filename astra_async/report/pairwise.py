@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.stats.paired import Verdict
+    from astra_async.stats.paired import PairedVerdict
 
     Values = tuple["Metric", Floats, Floats]  # of one metric, over the same problems
 
@@ -79,7 +79,7 @@ class Judged:
 
     comparison: Comparison
     holm: dict[str, float | None]
-    verdict: Verdict
+    verdict: PairedVerdict
     why: str
 
 
@@ -221,7 +221,7 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
     return [None if p is None else next(adjusted) for p in p_values]
 
 
-def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> Verdict:
+def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> PairedVerdict:
     if c.interval is None:
         return "inconclusive"
     return verdict(

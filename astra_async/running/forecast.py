@@ -19,7 +19,7 @@ ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Forecast:
     """What one model's share of a run would take.
 
     `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
@@ -37,7 +37,7 @@ class Estimate:
 
 def estimate(
     settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
-) -> Estimate:
+) -> Forecast:
     """One model's share of the plan, from prompt and reference sizes."""
     from astra_async.asking.providers.models import bytes_per_token, cost_usd
 
@@ -56,7 +56,7 @@ def estimate(
             cached.add(cost_usd(settings, first), 1)
             cached.add(cost_usd(settings, again), samples - 1)
             calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
-    return Estimate(
+    return Forecast(
         model=settings.name,
         calls=calls,
         input_tokens=inputs,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
+PairedVerdict = Literal["better", "worse", "equivalent", "inconclusive"]
 ALPHA = 0.05
 FEWEST = 6  # problems that differ: 2 / 2^6 is the first p of the sign-flip test below 5 %
 
@@ -147,7 +147,7 @@ def verdict(
     p_values: Sequence[float | None],
     p_equivalence: float | None,
     within_margin: bool,
-) -> Verdict:
+) -> PairedVerdict:
     """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
 
     `interval` is that of A - B. A difference needs every test of `p_values` (Student's and the sign

@@ -42,7 +42,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Repetitions:
     """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed.
 
     `failures` says how each ended. `unreported` are expected tests of which no repetition told anything;
@@ -62,7 +62,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitness:
+class Validation:
     """What was found about one problem; `reasons` is empty when it is fit (or unverified).
 
     `image_bytes` is the size of the image on disk, layers shared with other images included. `twin_tests`
@@ -76,7 +76,7 @@ class Fitness:
     total: int | None = None
     twin_tests: int | None = None
     learned_from: str = ""
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[Repetitions, ...] = ()
     reasons: tuple[str, ...] = field(default=())
     remarks: tuple[str, ...] = ()
 
@@ -125,8 +125,8 @@ class Validator:
         image: str,
         faulty: Sequence[Candidate] = (),
         *,
-        on_trial: Callable[[str, Trial], None] | None = None,
-    ) -> Fitness:
+        on_trial: Callable[[str, Repetitions], None] | None = None,
+    ) -> Validation:
         """Everything about one problem; what breaks is its own trouble. Raises EngineUnavailable."""
         try:
             return await self._check(prepared, image, faulty, on_trial)
@@ -136,15 +136,15 @@ class Validator:
             reason = str(error)
         except Exception as error:  # noqa: BLE001 - the boundary: no other problem is left untried
             reason = f"unexpected {type(error).__name__}: {error}; please report this"
-        return Fitness(problem_id=prepared.problem.id, image=image, reasons=(reason,))
+        return Validation(problem_id=prepared.problem.id, image=image, reasons=(reason,))
 
     async def _check(
         self,
         prepared: Prepared,
         image: str,
         faulty: Sequence[Candidate],
-        on_trial: Callable[[str, Trial], None] | None,
-    ) -> Fitness:
+        on_trial: Callable[[str, Repetitions], None] | None,
+    ) -> Validation:
         problem_id = prepared.problem.id
         expected = await self._expectations.of(prepared, image)
         prepared = await self._expectations.fitted(prepared, image)
@@ -157,7 +157,7 @@ class Validator:
             trials.append(trial)
             if on_trial:
                 on_trial(problem_id, trial)
-        return Fitness(
+        return Validation(
             problem_id=problem_id,
             image=image,
             total=len(expected.tests),
@@ -171,7 +171,9 @@ class Validator:
             remarks=_near_the_limit(trials, limits_for(prepared, self._limits).timeout_s),
         )
 
-    async def _try(self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate) -> Trial:
+    async def _try(
+        self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate
+    ) -> Repetitions:
         changed: Mapping[str, bytes] = {}
         dropped: tuple[str, ...] = ()
         if candidate.solution is not None:
@@ -183,7 +185,7 @@ class Validator:
                 dropped = tuple(f"{item.path} ({item.reason})" for item in integrated.dropped)
         runs = await together(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
         verdicts = [verdict for verdict, _, _ in runs]
-        return Trial(
+        return Repetitions(
             name=candidate.name,
             passed=tuple(verdict.passed for verdict in verdicts),
             total=len(expected.tests),
@@ -228,7 +230,7 @@ def _unexpected(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.name for test in extra if test.outcome in ("passed", "failed")))
 
 
-def _count(trial: Trial) -> list[str]:
+def _count(trial: Repetitions) -> list[str]:
     """Where the tests that ran are not those that are expected.
 
     Shown by the reference, else by the untouched project, which need not get as far as all its tests.
@@ -246,7 +248,7 @@ def _count(trial: Trial) -> list[str]:
     return reasons
 
 
-def _near_the_limit(trials: Sequence[Trial], limit_s: float) -> tuple[str, ...]:
+def _near_the_limit(trials: Sequence[Repetitions], limit_s: float) -> tuple[str, ...]:
     """Where a busier machine would turn a pass into a time-out."""
     slowest = max(trials, key=lambda trial: max(trial.seconds, default=0.0))
     seconds = max(slowest.seconds, default=0.0)
@@ -264,7 +266,7 @@ def _named(names: Sequence[str]) -> str:
     return " | ".join(names[:_NAMED]) + more
 
 
-def _reasons(trial: Trial) -> list[str]:
+def _reasons(trial: Repetitions) -> list[str]:
     reasons = []
     if trial.flaky:
         reasons.append(f"{trial.name}: flaky tests: {' | '.join(trial.flaky)}")
@@ -281,6 +283,6 @@ def _reasons(trial: Trial) -> list[str]:
     return reasons
 
 
-def _range(trial: Trial) -> str:
+def _range(trial: Repetitions) -> str:
     low, high = min(trial.passed), max(trial.passed)
     return str(low) if low == high else f"{low} to {high}"

@@ -19,7 +19,7 @@ from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch import S3Settings, Store
 from astra_async.problems.fetch.cache import Cache, Known
 from astra_async.problems.fetch.retrying import Passing
-from astra_async.problems.fetch.trickle import Pace
+from astra_async.problems.fetch.trickle import TrickleWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -495,7 +495,7 @@ def test_an_address_signed_anew_finds_its_copy_and_the_cache_holds_no_signature(
 
 def test_a_body_that_trickles_is_given_up_and_a_slow_one_is_not() -> None:
     now = 0.0
-    slow, trickle = (Pace("there", clock=lambda: now) for _ in range(2))
+    slow, trickle = (TrickleWatch("there", clock=lambda: now) for _ in range(2))
     for _ in range(59):
         now += 1.0
         slow.came(1_100)

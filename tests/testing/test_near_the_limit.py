@@ -2,11 +2,11 @@
 
 import pytest
 
-from astra_async.testing.validation import Trial, _near_the_limit
+from astra_async.testing.validation import Repetitions, _near_the_limit
 
 
-def trial(*seconds: float, failures: tuple[str | None, ...] = ()) -> Trial:
-    return Trial(name="reference", passed=(1,), total=1, seconds=seconds, failures=failures)  # type: ignore[arg-type]
+def trial(*seconds: float, failures: tuple[str | None, ...] = ()) -> Repetitions:
+    return Repetitions(name="reference", passed=(1,), total=1, seconds=seconds, failures=failures)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(10.0, False), (149.0, False), (150.0, True), (290.0, True)])

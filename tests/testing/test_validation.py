@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.problems.prepare import prepare
 from astra_async.testing.expected import Expectations
-from astra_async.testing.validation import REFERENCE, UNTOUCHED, Candidate, Fitness, Validator
+from astra_async.testing.validation import REFERENCE, UNTOUCHED, Candidate, Validation, Validator
 from astra_async.types import Execution, ExpectedTest, Job, Limits, Solution
 from fakes import CountingSandbox, MemorySource, a_problem, a_project
 
@@ -45,8 +45,8 @@ def check(
     repeat: int = 1,
     faulty: tuple[Candidate, ...] = (HALF,),
     **fields: Any,
-) -> Fitness:
-    async def ask() -> Fitness:
+) -> Validation:
+    async def ask() -> Validation:
         source = MemorySource(
             {"p1": a_project(untouched)}, {"ref": Solution(files={"src/answer.txt": reference})}
         )

@@ -10,7 +10,7 @@ MAX_FILE_BYTES = 64 * 1024**2
 MAX_TOTAL_BYTES = 512 * 1024**2
 
 
-class Budget:
+class Allowance:
     """The room that is left while one project is read; every overrun is an ArchiveError."""
 
     def __init__(self) -> None:

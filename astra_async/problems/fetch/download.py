@@ -11,7 +11,7 @@ from astra_async.problems.fetch.cache import Known
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
 from astra_async.problems.fetch.retrying import Passing
-from astra_async.problems.fetch.trickle import Pace
+from astra_async.problems.fetch.trickle import TrickleWatch
 
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache
@@ -49,7 +49,7 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
             if response.status == _NOT_MODIFIED and known is not None:
                 return known
             _check(response, url)
-            return await _store(response, cache, Pace(shown(url)))
+            return await _store(response, cache, TrickleWatch(shown(url)))
     except _FINAL as error:
         # Without the cause: its text holds the whole address, and that may hold a signature.
         raise SourceError(f"{_plain(error)}; check the address", where=shown(url)) from None
@@ -91,12 +91,12 @@ def _hint(text: str) -> float | None:
     return float(text) if text.isascii() and text.isdigit() else None
 
 
-async def _store(response: aiohttp.ClientResponse, cache: Cache, pace: Pace) -> Known:
+async def _store(response: aiohttp.ClientResponse, cache: Cache, watch: TrickleWatch) -> Known:
     with cache.incoming() as incoming:
         incoming.expect(response.content_length)
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             incoming.write(chunk)
-            pace.came(len(chunk))
+            watch.came(len(chunk))
         return Known(
             sha256=incoming.keep(),
             etag=response.headers.get("ETag", ""),

@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.bounds import Budget
+from astra_async.problems.fetch.bounds import Allowance
 from astra_async.problems.fetch.tree import Entry, is_left_out
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def read_folder(root: Path) -> Iterator[Entry]:
         ArchiveError: too much of it, or something that is neither file, folder nor link.
         OSError: something cannot be read.
     """
-    budget = Budget()
+    allowance = Allowance()
     waiting = [(root, "")]
     while waiting:
         folder, prefix = waiting.pop()
@@ -33,14 +33,14 @@ def read_folder(root: Path) -> Iterator[Entry]:
                     # The name alone goes on, so that a left-out .git is still told of.
                     yield Entry(path=path, kind="folder")
                     continue
-                budget.entry()
-                entry = _entry(item, path, budget)
+                allowance.entry()
+                entry = _entry(item, path, allowance)
                 if entry.kind == "folder":
                     waiting.append((folder / item.name, path + "/"))
                 yield entry
 
 
-def _entry(item: os.DirEntry[str], path: str, budget: Budget) -> Entry:
+def _entry(item: os.DirEntry[str], path: str, allowance: Allowance) -> Entry:
     status = item.stat(follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
         return Entry(path=path, kind="folder")
@@ -49,6 +49,6 @@ def _entry(item: os.DirEntry[str], path: str, budget: Budget) -> Entry:
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
         raise ArchiveError(f"{path!r} is neither a file, a folder nor a link")
     with open(item.path, "rb") as file:  # noqa: PTH123 - a DirEntry's path is text
-        content = file.read(budget.room())
-    budget.took(path, len(content))
+        content = file.read(allowance.room())
+    allowance.took(path, len(content))
     return Entry(path=path, kind="file", content=content, executable=bool(status.st_mode & stat.S_IXUSR))

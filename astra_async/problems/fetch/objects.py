@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import Known
 from astra_async.problems.fetch.retrying import Passing
-from astra_async.problems.fetch.trickle import Pace
+from astra_async.problems.fetch.trickle import TrickleWatch
 
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache
@@ -58,7 +58,7 @@ class ObjectStore:
         try:
             client = await self._client(where.region)
             answer = await client.get_object(**_request(where, known))
-            return await _store(answer, cache, Pace(_shown(where)))
+            return await _store(answer, cache, TrickleWatch(_shown(where)))
         except ClientError as error:
             if known is not None and _status(error) == 304:  # noqa: PLR2004 - not modified
                 return known
@@ -117,14 +117,14 @@ def _request(where: S3Object, known: Known | None) -> dict[str, str]:
     return request
 
 
-async def _store(answer: dict[str, Any], cache: Cache, pace: Pace) -> Known:
+async def _store(answer: dict[str, Any], cache: Cache, watch: TrickleWatch) -> Known:
     body = answer["Body"]
     with cache.incoming() as incoming:
         incoming.expect(answer.get("ContentLength"))
         try:
             async for chunk in body.iter_chunks(_CHUNK_BYTES):
                 incoming.write(chunk)
-                pace.came(len(chunk))
+                watch.came(len(chunk))
         finally:
             body.close()  # at its end this returns the connection, before it drops it
         return Known(sha256=incoming.keep(), etag=answer.get("ETag", ""))

@@ -9,7 +9,7 @@ import tempfile
 from typing import IO, TYPE_CHECKING, Self
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.bounds import MAX_ENTRIES, MAX_TOTAL_BYTES, Budget
+from astra_async.problems.fetch.bounds import MAX_ENTRIES, MAX_TOTAL_BYTES, Allowance
 from astra_async.problems.fetch.tree import Entry, is_left_out
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def read_tar(path: Path, *, compressed: bool) -> Iterator[Entry]:
             _inflate(file, unpacked)
         source: IO[bytes] = unpacked if compressed else file
         with tarfile.open(fileobj=source, mode="r:", tarinfo=_Member) as archive:
-            budget = Budget()
+            allowance = Allowance()
             for member in archive:
-                budget.entry()
-                yield _entry(archive, member, budget)
+                allowance.entry()
+                yield _entry(archive, member, allowance)
             _check_end(source, archive.offset)
 
 
@@ -86,7 +86,7 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, budget: Budget) -> Entry:
+def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, allowance: Allowance) -> Entry:
     name = member.name
     if member.isdir():
         return Entry(path=name, kind="folder")
@@ -99,8 +99,8 @@ def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, budget: Budget) ->
     if is_left_out(name):
         return Entry(path=name, kind="folder")
     file = archive.extractfile(member)
-    content = file.read(budget.room()) if file is not None else b""
-    if len(content) < min(member.size, budget.room()):
+    content = file.read(allowance.room()) if file is not None else b""
+    if len(content) < min(member.size, allowance.room()):
         raise tarfile.ReadError("unexpected end of data")
-    budget.took(name, len(content))
+    allowance.took(name, len(content))
     return Entry(path=name, kind="file", content=content, executable=bool(member.mode & 0o100))

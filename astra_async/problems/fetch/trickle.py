@@ -14,7 +14,7 @@ WINDOW_S = 60.0
 LEAST_BYTES_PER_S = 1024
 
 
-class Pace:
+class TrickleWatch:
     """Watches the pieces of one body as they come.
 
     Args:

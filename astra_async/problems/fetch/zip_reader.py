@@ -9,7 +9,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.bounds import Budget
+from astra_async.problems.fetch.bounds import Allowance
 from astra_async.problems.fetch.tree import Entry, is_left_out
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def read_zip(path: Path) -> Iterator[Entry]:
         zipfile.BadZipFile and relatives: not what it seems.
     """
     _refuse_huge_directory(path)
-    budget = Budget()
+    allowance = Allowance()
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            budget.entry()
-            yield _entry(archive, info, budget)
+            allowance.entry()
+            yield _entry(archive, info, allowance)
 
 
 def _refuse_huge_directory(path: Path) -> None:
@@ -58,7 +58,7 @@ def _places(tail: bytes, signature: bytes, length: int) -> list[int]:
     return [at for at in found if at + length <= len(tail)]
 
 
-def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget) -> Entry:
+def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allowance) -> Entry:
     name = _name(info)
     mode = _mode(info)
     kind = stat.S_IFMT(mode)
@@ -75,8 +75,8 @@ def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, budget: Budget) -> E
             f"{name[:200]!r} is compressed in an unusual way; make the archive anew with deflate"
         )
     with archive.open(info) as file:
-        content = file.read(budget.room())
-    budget.took(name, len(content))
+        content = file.read(allowance.room())
+    allowance.took(name, len(content))
     if kind == stat.S_IFLNK:
         return _link(name, content)
     return Entry(path=name, kind="file", content=content, executable=bool(mode & stat.S_IXUSR))
