@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Canary = Literal["all", "suspicious", "off"]
+Feedback = Literal["full", "names", "count"]
 KeepOutput = Literal["failed", "all", "none"]
 BUNDLED = "bundled"
 
@@ -100,6 +101,13 @@ class Options:
         Predicate(is_cluster),
         Setting("Run the tests on a Dask cluster, or on N worker processes here.", "ADDRESS|local:N"),
     ] = None
+    turns: Annotated[
+        int, Ge(0), Setting("Further turns of a sample, after feedback on its failed tests.", "R")
+    ] = 0
+    feedback: Annotated[
+        Feedback | None,
+        Setting("What a turn is told of tests; `count` where files are hidden, else `full`, if not set."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +161,8 @@ class RunConfig:
     reuse_identical: bool = False
     keep_output: KeepOutput = "failed"
     cluster: str | None = None
+    turns: int = 0
+    feedback: Feedback | None = None
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)
@@ -239,7 +249,7 @@ def load_config(
 
 _TAKEN_OVER = (
     *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
-    *("reuse_identical", "keep_output", "cluster"),
+    *("reuse_identical", "keep_output", "cluster", "turns", "feedback"),
 )
 
 

@@ -16,6 +16,7 @@ LAYERS = {
     "values": {"types", "errors", "redaction", "surrogates"},
     "pure": {
         *("config", "metrics", "stats", "report", "overlay", "answers", "problems", "asking.prompt"),
+        *("asking.feedback", "asking.stable"),
         *(
             "testing.reports",
             "testing.counting",

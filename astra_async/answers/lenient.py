@@ -22,7 +22,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
 
-from astra_async.answers import parse_leniently
+from astra_async.answers import parse_leniently, parse_strictly
 from astra_async.running.log import decode, encode
 from astra_async.types import FinishReason, Format, Solution, Unusable
 
@@ -34,11 +34,23 @@ CPU_S = 10
 MEMORY_BYTES = 2 * 1024**3
 WALL_S = 120.0  # only a machine that is all but standing still gets here
 
+_LONG_ANSWER_CHARACTERS = 200_000  # beyond this the strict parsers leave the event loop, too
 _TRIES = 2  # somebody else may have killed the helper: that is no verdict on an answer
 _EXCEEDED, _FAILED = 3, 1  # exit codes of the helper and of its forks
 _LENGTH_BYTES = 8
 _MOST_REPLY_BYTES = 512 * 1024**2
 _INPUT, _OUTPUT = 0, 1
+
+
+async def read_answer(
+    text: str, fmt: Format, finish_reason: FinishReason, lenient: LenientParser
+) -> Solution | Unusable:
+    """What an answer gives, by the strict parsers where they can read it."""
+    if len(text) > _LONG_ANSWER_CHARACTERS:
+        solution = await asyncio.to_thread(parse_strictly, text, fmt, finish_reason)
+    else:
+        solution = parse_strictly(text, fmt, finish_reason)
+    return await lenient.parse(text, fmt, finish_reason) if solution is None else solution
 
 
 class LenientParser:

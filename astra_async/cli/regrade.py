@@ -92,6 +92,7 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
         models=tuple(models),
         formats=tuple(run["formats"]),
         samples=run["samples"],
+        turns=run.get("turns", 0),
         seed=run["seed"],
         answers_only_from_record=True,
     )

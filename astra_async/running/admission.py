@@ -21,7 +21,8 @@ class Admission:
     """The limits of one model's samples.
 
     Invariants: `asking` is at most the number of places; nothing new is asked while as many answers as
-    there is room for wait for their tests, but every answer to what was asked is taken.
+    there is room for wait for their tests, but every answer to what was asked is taken. Further turns of a
+    sample come in beside that; nothing new begins until they have found room.
 
     Attributes:
         asking: samples whose answer is being asked for.
@@ -43,6 +44,10 @@ class Admission:
         while self.waiting >= self._room or (not answered and self.asking >= self._places):
             self._changed.clear()
             await self._changed.wait()
+        self.enter_at_once(answered=answered)
+
+    def enter_at_once(self, *, answered: bool) -> None:
+        """Begin although there may be no room: with what goes on with a sample, and is bounded by those."""
         if answered:
             self.waiting += 1
         else:

@@ -2,7 +2,8 @@
 
 Invariants:
 - One process at a time (an advisory lock on `.lock`).
-- A key has at most one line in `results.jsonl`; a line there is final.
+- A key has at most one line in `results.jsonl`; a line there is final. A turn's line is in
+  `turn_results.jsonl`, its answer in `turns.jsonl`: the samples' own files know nothing of turns.
 - An output is written before its sample's final line and bears the same `finished_at`. So a line of
   `outputs.jsonl` whose final line is not there, or has another time, is of a grading that was broken off; it
   is nobody's. An output that cannot be written costs no verdict.
@@ -58,27 +59,33 @@ from astra_async.types.records import (
     check_answer,
     check_result,
     check_schema,
+    check_turn,
+    is_output_of,
     newer_version,
     read_key,
     read_record,
     read_run,
+    read_turn_key,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Self
 
+    from astra_async.asking.feedback import Feedback
     from astra_async.running.fingerprint import PartKind, Parts
     from astra_async.types import AnswerKey, NamedOutcome, Prompt, Result
 
 # What a regrade takes over from its parent.
-PARENT_FILES = ("completions.jsonl", "prompts", "labels.csv")
+PARENT_FILES = ("completions.jsonl", "turns.jsonl", "prompts", "labels.csv")
 # Enough for the answers of some hundred calls in flight.
 RESERVE_BYTES = 16 * 2**20
 # In the order in which they are synced: whose final line is on disk, their output is.
 _LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", "events.jsonl")
 # Files that are replaced as a whole while their directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json")
+# Of further turns; there where a run was asked for some.
+_TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
 Place = tuple[int, int]  # offset and length of a line
 
 
@@ -88,8 +95,8 @@ class RunDirectory:
     Attributes:
         path: the directory.
         run: the content of run.json.
-        answered: where each recorded answer stands in completions.jsonl.
-        graded: where each final line stands in results.jsonl.
+        answered: where each recorded answer stands in completions.jsonl, a turn's in turns.jsonl.
+        graded: where each final line stands in results.jsonl, a turn's in turn_results.jsonl.
         exhausted: why the disk takes no more than what is under way; None while it is well.
         earlier: what was spent before this process, by model.
         last_event: what this process recorded last as an event.
@@ -97,16 +104,17 @@ class RunDirectory:
         warnings: what opening found and mended or ignored, one line each.
     """
 
-    def __init__(self, path: Path, spare: Path | None = None) -> None:
+    def __init__(self, path: Path, spare: Path | None = None, *, turns: bool = False) -> None:
         self.path = path
         self.warnings: list[str] = []
-        self.answered: dict[SampleKey, Place] = {}
-        self.graded: dict[SampleKey, Place] = {}
+        self.answered: dict[AnswerKey, Place] = {}
+        self.graded: dict[AnswerKey, Place] = {}
         self.exhausted: StorageError | None = None
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
         self.last_event: Mapping[str, Any] | None = None
         self._has_lost_output = False
+        self._outputs_at: dict[AnswerKey, Place] | None = {} if turns else None
         self._is_used = False  # anything was recorded by this process, on disk or held
         self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
@@ -120,6 +128,11 @@ class RunDirectory:
             self._completions, self._outputs, self._results, self._events = (
                 self._open_log(name, opened) for name in _LOG_NAMES
             )
+            self._turns = tuple(
+                self._open_log(name, opened)
+                for name in _TURN_LOG_NAMES
+                if turns or any((path / each).exists() for each in _TURN_LOG_NAMES)
+            )
             self._open = opened.pop_all()
 
     @classmethod
@@ -129,15 +142,19 @@ class RunDirectory:
         on_result: Callable[[Mapping[str, Any]], None] | None = None,
         *,
         spare: Path | None = None,
+        turns: bool = False,
+        on_turn: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> Self:
         """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
+
+        With `turns` further turns can be recorded and outputs read; `on_turn` sees each final line of theirs.
 
         `spare` is a folder on another disk for what this one refuses to take; without it, or where that
         fails too, the system's folder for temporary files.
 
         Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
         """
-        directory = cls(path, spare)
+        directory = cls(path, spare, turns=turns)
         try:
             remove_drafts(path, _REPLACED)
             directory._set_reserve_aside()
@@ -145,6 +162,10 @@ class RunDirectory:
             count = partial(_count_spent, directory.earlier)
             directory._index("completions.jsonl", directory.answered, check_answer, count)
             directory._index("results.jsonl", directory.graded, check_result, on_result)
+            if directory._turns:
+                directory._index("turns.jsonl", directory.answered, check_turn, count)
+                directory._index("turn_results.jsonl", directory.graded, check_result, on_turn)
+            directory._index_outputs()
             _count_events(directory.earlier, path)
         except BaseException:
             directory.close()
@@ -159,67 +180,95 @@ class RunDirectory:
     @property
     def logs(self) -> tuple[AppendLog, ...]:
         """The open logs, for the syncing task."""
-        return self._completions, self._outputs, self._results, self._events
+        return self._completions, self._outputs, self._results, *self._turns, self._events
 
     def record_completion(
-        self, key: SampleKey, completion: Completion, prompt_sha256: str, started_at: str = ""
+        self,
+        key: AnswerKey,
+        completion: Completion,
+        prompt_sha256: str,
+        started_at: str = "",
+        *,
+        feedback: Feedback | None = None,
     ) -> None:
-        """Append a finished answer; it is never asked for again.
+        """Append a finished answer; it is never asked for again. `feedback` is what a turn answers.
 
         Raises StorageError when the disk refuses it: it is held then, and not lost.
         """
         self._is_used = True
         record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
-        line = encode(record)
+        if feedback:
+            record |= {"feedback": feedback.text, "feedback_sha256": feedback.sha256}
+            record |= {"feedback_version": feedback.version}
+        log, line = self._answers_of(key), encode(record)
         self.recorded_usd[key.model] += completion.cost_usd or 0.0
         # Invariant: an answer is on disk and in `answered`, or held; the caller never has to keep it.
         try:
-            self.answered[key] = self._append_answer(line)
+            self.answered[key] = self._append_answer(log, line)
         except StorageError:
-            self._held.add(self._completions, line)
+            self._held.add(log, line)
             raise
         with contextlib.suppress(StorageError):
             self._held.write()
 
-    def _append_answer(self, line: bytes) -> Place:
+    def _append_answer(self, log: AppendLog, line: bytes) -> Place:
         try:
-            return self._completions.append_line(line)
+            return log.append_line(line)
         except StorageError as error:
             self.exhausted = self.exhausted or error
             with contextlib.suppress(OSError):  # a disk that has turned read-only keeps it
                 self._reserve.unlink()
-            return self._completions.append_line(line)
+            return log.append_line(line)
 
-    def completion(self, key: SampleKey) -> tuple[Completion, str]:
+    def completion(self, key: AnswerKey) -> tuple[Completion, str]:
         """A recorded answer, and when its call was begun (UTC, ISO 8601)."""
-        record = self._completions.read_at(*self.answered[key])
+        record = self._answers_of(key).read_at(*self.answered[key])
         return completion_from(record), str(record.get("started_at", ""))
+
+    def feedback(self, key: AnswerKey) -> str:
+        """What a recorded turn answers."""
+        return str(self._answers_of(key).read_at(*self.answered[key])["feedback"])
 
     def record_result(self, result: Result) -> None:
         """Append a sample's final line."""
         # Invariant: a key in `graded` has its line on disk, and never a second one.
         if result.key in self.graded:
             raise ConflictError(f"{self.path}/results.jsonl: {result.key} already has its final line")
-        self.graded[result.key] = self._results.append_line(encode(result_fields(result)))
+        line = encode(result_fields(result))
+        self.graded[result.key] = self._results_of(result.key).append_line(line)
 
-    def record_output(self, result: Result, output: str, output_bytes: int, *, turn: int = 0) -> None:
+    def record_output(self, result: Result, output: str, output_bytes: int) -> None:
         """Append what a sample's tests printed; `result` is its final line, which is recorded after this.
 
         What cannot be written is given up: one event says so for all that this process loses.
         """
-        record = {"schema": SCHEMA, **_key_fields(result.key), **({"turn": turn} if turn else {})}
+        record = {"schema": SCHEMA, **_key_fields(result.key)}
         record |= {"output": output, "output_bytes": output_bytes, "finished_at": result.finished_at}
         try:
-            self._outputs.append_line(encode(record))
+            place = self._outputs.append_line(encode(record))
+            if self._outputs_at is not None:
+                self._outputs_at[result.key] = place
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is, it is worth no verdict
             if not self._has_lost_output:
                 self._has_lost_output = True
                 self.record_event("output_lost", result.key, detail=str(error))
 
-    def result(self, key: SampleKey) -> dict[str, Any]:
+    def result(self, key: AnswerKey) -> dict[str, Any]:
         """A sample's final line."""
-        return self._results.read_at(*self.graded[key])
+        return self._results_of(key).read_at(*self.graded[key])
+
+    def output(self, result: Mapping[str, Any], key: AnswerKey) -> str:
+        """What the tests of this final line printed; only the end where no output was kept of them."""
+        place = (self._outputs_at or {}).get(key)
+        record = self._outputs.read_at(*place) if place else {}
+        return str(record["output"] if is_output_of(record, result) else result.get("output_tail", ""))
+
+    def _answers_of(self, key: AnswerKey) -> AppendLog:
+        return self._turns[0] if key.turn else self._completions
+
+    def _results_of(self, key: AnswerKey) -> AppendLog:
+        return self._turns[1] if key.turn else self._results
 
     def record_event(self, kind: str, key: AnswerKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
@@ -237,13 +286,16 @@ class RunDirectory:
             if details.get("cost_usd"):
                 self._held.add(self._events, line)  # but money is
 
-    def extend(self, parts: Parts, description: Mapping[str, Any], samples: int) -> None:
+    def extend(self, parts: Parts, description: Mapping[str, Any], samples: int, *, turns: int = 0) -> None:
         """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
 
-        `description` holds run.json's other fields (models, problems, versions ...), merged by name.
+        Neither samples nor turns grow fewer. `description` holds run.json's other fields (models, problems,
+        versions ...), merged by name.
         """
         merge_parts(self.run, parts, self._used_names(), self.path)
         self.run["samples"] = max(samples, self.run.get("samples", 0))
+        if turns:
+            self.run["turns"] = max(turns, self.run.get("turns", 0))
         self.run["formats"] = [*dict.fromkeys([*self.run.get("formats", []), *parts.formats])]
         _merge_description(self.run, description)
         self.save()
@@ -290,7 +342,7 @@ class RunDirectory:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
         if self._is_used or self.answered or self.graded or self._was_there:
             return
-        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES):
+        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES, *_TURN_LOG_NAMES):
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "prompts", ignore_errors=True)
@@ -309,7 +361,7 @@ class RunDirectory:
             ) from error
 
     def _take_over_held(self) -> None:
-        for log, found in self._held.found(self.run_id, (self._completions, self._events)):
+        for log, found in self._held.found(self.run_id, (self._completions, *self._turns[:1], self._events)):
             self.warnings.append(f"{log.path.name}: took over from {found} what an earlier call held")
 
     def _used_names(self) -> dict[PartKind, set[str]]:
@@ -319,6 +371,7 @@ class RunDirectory:
             "formats": {key.format for key in asked},
             "problems": {key.problem_id for key in asked},
             "grading": {key.problem_id for key in self.graded},
+            "feedback": {key.problem_id for key in asked if key.turn},
         }
 
     def _open_log(self, name: str, opened: contextlib.ExitStack) -> AppendLog:
@@ -331,17 +384,18 @@ class RunDirectory:
     def _index(
         self,
         name: str,
-        index: dict[SampleKey, Place],
+        index: dict[AnswerKey, Place],
         check: Callable[[Mapping[str, Any]], None],
         on_record: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        lines: dict[SampleKey, int] = {}
-        disbelieved = Disbelieved(name)
+        lines: dict[AnswerKey, int] = {}
+        read = read_turn_key if name in _TURN_LOG_NAMES else read_key
+        disbelieved = Disbelieved(name, read)
         for number, offset, line in scan(self.path / name):
             record: dict[str, Any] = {}
             try:
                 record = read_record(line)
-                key = _interned(read_key(record))
+                key = _interned(read(record))
                 check_schema(record, f"{self.path}/{name} line {number}")
                 check(record)
             except Flaw as flaw:
@@ -355,6 +409,16 @@ class RunDirectory:
             if on_record:
                 on_record(record)
         self.warnings += disbelieved.warnings(index.__contains__)
+
+    def _index_outputs(self) -> None:
+        """Where outputs stand, for those who are told of them; the last one of a key counts."""
+        if self._outputs_at is None:
+            return
+        for _, offset, line in scan(self.path / "outputs.jsonl"):
+            with contextlib.suppress(Flaw):
+                record = read_record(line)
+                key = read_turn_key(record) if record.get("turn") else read_key(record)
+                self._outputs_at[key] = (offset, len(line))
 
     def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
         descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -370,9 +434,10 @@ class RunDirectory:
         self.warnings.append(f"{name} line {second}: the same as line {first}, counted once")
 
 
-def _interned(key: SampleKey) -> SampleKey:
+def _interned(key: AnswerKey) -> AnswerKey:
     """The same key; a million of them share their names."""
-    return SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
+    names = SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
+    return names.at(key.turn)
 
 
 def completion_from(record: Mapping[str, Any]) -> Completion:
@@ -427,9 +492,10 @@ class Spent:
 def spent(directory: Path) -> dict[str, Spent]:
     """Tokens of recorded answers, and what they and failed calls have cost, by model."""
     found: dict[str, Spent] = {}
-    for _, _, line in scan(directory / "completions.jsonl"):
-        with contextlib.suppress(Flaw):
-            _count_spent(found, read_record(line))
+    for name in ("completions.jsonl", "turns.jsonl"):
+        for _, _, line in scan(directory / name):
+            with contextlib.suppress(Flaw):
+                _count_spent(found, read_record(line))
     _count_events(found, directory)
     return found
 

@@ -18,19 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-PartKind = Literal["models", "formats", "problems", "grading"]
-PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading")
+PartKind = Literal["models", "formats", "problems", "grading", "feedback"]
+PART_KINDS: tuple[PartKind, ...] = ("models", "formats", "problems", "grading", "feedback")
 _SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that changes results, by part and name; each value is a plain JSON object."""
+    """Everything that changes results, by part and name; each value is a plain JSON object.
+
+    Only turns depend on `feedback`, and a run without turns has none.
+    """
 
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     problems: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     grading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    feedback: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def merge_parts(
@@ -41,7 +45,7 @@ def merge_parts(
     Raises:
         ConflictError: a part that has lines differs; the difference and the remedy.
     """
-    for kind in PART_KINDS:
+    for kind in PART_KINDS if parts.feedback else PART_KINDS[:-1]:
         old = run.setdefault("parts", {}).setdefault(kind, {})
         hashes = run.setdefault("fingerprints", {}).setdefault(kind, {})
         for name, part in getattr(parts, kind).items():
@@ -62,8 +66,10 @@ def _difference(path: Path, kind: PartKind, name: str, old: Any, new: Any) -> st
     remedy = {
         "grading": f"grade the recorded answers anew with `astra regrade {path}`",
         "models": "use another --out, or give the changed model a `name` of its own in TOML",
+        "feedback": "use another --out, or leave --feedback as it was",
     }.get(kind, "use another --out")
-    what = {"models": "model", "formats": "format", "problems": "problem", "grading": "grading of"}[kind]
+    named = {"models": "model", "formats": "format", "problems": "problem"}
+    what = named.get(kind, f"{kind} of")
     return f"{path}: {what} {name} has results with other settings ({changes}); {remedy}"
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError
+from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
 from astra_async.integrity.docket import Docket, run_key
 from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
@@ -28,6 +28,7 @@ from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Workshop
 from astra_async.running.trouble import told
+from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Timeouts, Turns
@@ -86,10 +87,17 @@ async def open_run(
     Raises UsageError (problems, settings, keys, another process's directory), EngineUnavailable or
     StorageError, on closing too.
     """
+    if config.turns and generate_only:
+        raise UsageError(
+            "--turns needs verdicts, which --generate-only does not make: record the answers without --turns,"
+            " and give --turns to the call that tests them"
+        )
     if not config.answers_only_from_record:
         wiring.check_models(config)
     problems = await wiring.chosen_problems(config, say)
-    recorded = Recorded(reuse_identical=config.reuse_identical, trials=config.canary != "off")
+    recorded = Recorded(
+        reuse_identical=config.reuse_identical, trials=config.canary != "off", turns=config.turns > 0
+    )
     directory = await _open_directory(config, recorded)
     try:
         on_directory(directory)
@@ -121,7 +129,8 @@ async def drive(run: OpenRun) -> Outcome:
     tally = runner.tally
     if runner.stopping.is_set():
         return "stopped"
-    if (tally.final if run.sandbox else tally.answered) == tally.planned:
+    done = tally.final if run.sandbox else tally.answered
+    if done == tally.planned and not tally.turns_missing:
         return "complete"
     failed = [error for error in runner.dead.values() if not isinstance(error, BudgetExhausted)]
     asks = not run.config.answers_only_from_record
@@ -131,7 +140,9 @@ async def drive(run: OpenRun) -> Outcome:
 async def _open_directory(config: RunConfig, recorded: Recorded) -> RunDirectory:
     """Open and index in a thread; what was opened for a call that is cancelled is closed again."""
     spare = wiring.cache_root() / "held"
-    opening = asyncio.create_task(asyncio.to_thread(RunDirectory.open, config.out, recorded.add, spare=spare))
+    open_it = partial(RunDirectory.open, config.out, recorded.add, spare=spare)
+    turns = config.turns > 0
+    opening = asyncio.create_task(asyncio.to_thread(open_it, turns=turns, on_turn=recorded.add_turn))
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -189,10 +200,11 @@ async def _open_rooms(
             asking=Asking(
                 pools=pools,
                 seed=config.seed,
-                caching=caching_models(plan),
+                caching=caching_models(plan, config.turns),
                 simulated=wiring.simulated_names(config),
             ),
             workshop=workshop,
+            turns=_turn_plan(config, prepared, recorded),
         )
         if sandbox:
             # One at least: whoever waits for a turn is told through it when no node comes back.
@@ -209,8 +221,17 @@ def _describe(
 ) -> None:
     """Write run.json and the prompts; raises ConflictError when a part that has results differs."""
     parts = wiring.run_parts(config, prepared, grading)
-    directory.extend(parts, wiring.run_description(config, prepared), config.samples)
+    directory.extend(parts, wiring.run_description(config, prepared), config.samples, turns=config.turns)
     directory.store_prompts([prompt for item in prepared.values() for prompt in item.prompts.values()])
+
+
+def _turn_plan(config: RunConfig, prepared: Mapping[str, Prepared], recorded: Recorded) -> TurnPlan:
+    return TurnPlan(
+        most=config.turns,
+        feedback=wiring.feedback_modes(config, prepared),
+        ended=recorded.ended,
+        recorded_only=config.answers_only_from_record,
+    )
 
 
 def _metrics(directory: RunDirectory, recorded: Recorded) -> Metrics:
@@ -368,6 +389,9 @@ def _workshop(
         keep_output=config.keep_output,
         trials=trials,
         timeouts=Timeouts(turns, samples=_samples(directory), earlier=recorded.repeated),
+        turn_timeouts=Timeouts(
+            turns, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
+        ),
         earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
     )
 

@@ -31,7 +31,8 @@ class Plan:
     """What this call shall bring about.
 
     `unprepared` holds problems that cannot run, with the reason: their samples are missing.
-    `blocks` is the number of consecutive samples of a problem asked together, by model.
+    `blocks` is the number of consecutive samples of a problem asked together, by model; `caching` names
+    models whose providers have a prompt cache.
     """
 
     models: tuple[str, ...]
@@ -42,6 +43,7 @@ class Plan:
     unprepared: Mapping[str, AstraError] = field(default_factory=dict)
     blocks: Mapping[str, int] = field(default_factory=dict)
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
+    caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:
         """The model's samples in the order they are asked (docs/design.md: rounds of blocks)."""
@@ -59,7 +61,8 @@ class Plan:
 class Tally:
     """Where the planned samples are; `missing` counts by kind, `reasons` by reason.
 
-    `answered` counts recorded answers, graded or not.
+    `answered` counts recorded answers, graded or not. `asking` and `grading` count what is under way, turns
+    too; of all else turns have counts of their own.
     """
 
     planned: int
@@ -69,6 +72,11 @@ class Tally:
     grading: int = 0
     missing: Counter[Trouble] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
+    turns_under_way: int = 0
+    turns_answered: int = 0
+    turns_final: int = 0
+    turns_missing: Counter[Trouble] = field(default_factory=Counter)
+    turn_reasons: Counter[Reason] = field(default_factory=Counter)
 
 
 class Pace:
@@ -119,6 +127,7 @@ def plan_of(
         unprepared=unprepared,
         blocks={model.name: _block(model, config, len(problems)) for model in config.models},
         max_in_flight={model.name: model.max_in_flight for model in config.models},
+        caching=frozenset(model.name for model in config.models if model.provider in _CACHING),
     )
 
 
@@ -136,6 +145,8 @@ def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
     return min(config.samples, max(2, fits))
 
 
-def caching_models(plan: Plan) -> frozenset[str]:
+def caching_models(plan: Plan, turns: int = 0) -> frozenset[str]:
     """Models whose requests should be marked for the prompt cache: a reuse is expected soon."""
+    if turns:
+        return plan.caching
     return frozenset(model for model, block in plan.blocks.items() if block > 1)

@@ -9,16 +9,17 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from astra_async.running.turns import is_last
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import REUSED
-from astra_async.types.records import read_key
+from astra_async.types.records import read_key, read_turn_key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from astra_async.metrics import Metrics
     from astra_async.running.directory import RunDirectory
-    from astra_async.types import SampleKey
+    from astra_async.types import AnswerKey, SampleKey
 
 # Fields of a scored line that the docket of trials recalls, and those that only a proof of tampering needs.
 _OF_A_TRIAL = {
@@ -40,15 +41,19 @@ class Recorded:
     """Gathers, in the one pass that opening makes over the final lines, all that a further call needs.
 
     Attributes:
-        repeated: solutions whose time-out was repeated.
+        repeated: solutions whose time-out was repeated; `turns_repeated` those of turns.
+        ended: samples and turns after whose final line nothing more is said to the model.
         first: the first sample with each solution; empty unless such verdicts are used again.
     """
 
-    def __init__(self, *, reuse_identical: bool, trials: bool) -> None:
+    def __init__(self, *, reuse_identical: bool, trials: bool, turns: bool = False) -> None:
         self.repeated: list[Solved] = []
+        self.turns_repeated: list[Solved] = []
+        self.ended: set[AnswerKey] = set()
         self.first: dict[Solved, SampleKey] = {}
         self._reuse_identical = reuse_identical
         self._trials = trials
+        self._turns = turns
         self._tried: list[tuple[Any, ...]] = []
         self._counted: list[tuple[Any, ...]] = []
 
@@ -62,7 +67,18 @@ class Recorded:
         is_first = record["status"] == "scored" and not record.get("note", "").startswith(REUSED)
         if self._reuse_identical and is_first:
             self.first.setdefault(solved, read_key(record))
+        self._note(record, read_key)
 
+    def add_turn(self, record: Mapping[str, Any]) -> None:
+        """One final line of a turn."""
+        if TIMEOUT_REPEATED in record.get("repairs", ()):
+            self.turns_repeated.append((record["problem_id"], record.get("solution_sha256", "")))
+        self._note(record, read_turn_key)
+
+    def _note(self, record: Mapping[str, Any], read: Callable[[Mapping[str, Any]], AnswerKey]) -> None:
+        """What lines of samples and of turns are remembered for alike."""
+        if self._turns and is_last(record["failure"]):
+            self.ended.add(read(record))
         if self._trials and record["status"] == "scored":
             told = record["failure"] == "tampered"
             values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
@@ -88,31 +104,33 @@ class EarlierVerdicts:
     """The first verdict on each solution of a run; a solution that is being graded is waited for.
 
     Solutions are the same when the files applied to the problem's project are, whoever wrote them. A
-    time-out is not used again: it may have been the machine's. `first` is what earlier calls graded.
+    time-out is not used again: it may have been the machine's. `first` is what earlier calls graded. A turn
+    uses a sample's verdict again, or another turn's; a sample never a turn's: its line is the same without.
     """
 
     def __init__(self, directory: RunDirectory, first: Mapping[Solved, SampleKey]) -> None:
         self._directory = directory
-        self._first = dict(first)
+        self._first: dict[Solved, AnswerKey] = dict(first)
+        self._first_turn: dict[Solved, AnswerKey] = {}
         self._locks: dict[Solved, asyncio.Lock] = {}
 
     @asynccontextmanager
-    async def turn(self, key: SampleKey, solution_sha256: str) -> AsyncIterator[Mapping[str, Any] | None]:
+    async def turn(self, key: AnswerKey, solution_sha256: str) -> AsyncIterator[Mapping[str, Any] | None]:
         """The final line of an equal sample, or None: then this one is graded and recorded within."""
         solved = (key.problem_id, solution_sha256)
         async with self._locks.setdefault(solved, asyncio.Lock()):
-            record = self._known(solved)
+            first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
+            record = self._usable(first)
             yield record
             if record is None:
-                self._first[solved] = key
+                (self._first_turn if key.turn else self._first)[solved] = key
 
-    def _known(self, solved: Solved) -> Mapping[str, Any] | None:
-        first = self._first.get(solved)
+    def _usable(self, first: AnswerKey | None) -> Mapping[str, Any] | None:
         record = self._directory.result(first) if first else None
         return None if record is None or record["failure"] == "timeout" else record
 
 
-def note_of_reuse(key: SampleKey, first: SampleKey) -> str:
-    """The note of a line whose verdict is another sample's."""
+def note_of_reuse(key: AnswerKey, first: SampleKey) -> str:
+    """The note of a line whose verdict is another sample's, or a turn's of another."""
     other = (first.model, first.format) != (key.model, key.format)
     return f"{REUSED}{first.sample} reused" + (f" ({first.model}, {first.format})" if other else "")

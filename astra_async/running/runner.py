@@ -1,12 +1,14 @@
 """All samples of a run: admission, shutdown, and the end invariant.
 
 Each model has a feeder that walks the plan in rounds and lets its samples begin; the way of each is
-`run_sample`. Here is the boundary at which trouble ends: whatever a room raises is one sample's trouble, or
-one model's when it meets every call. The run itself ends early only where nothing can be recorded or
-nothing can be tested any more, and then after the calls that are under way and paid.
+`run_sample`, and so is that of its further turns, one after the other (`turns.TurnPlan`). Here is the
+boundary at which trouble ends: whatever a room raises is one sample's trouble, or one model's when it meets
+every call. The run itself ends early only where nothing can be recorded or nothing can be tested any more,
+and then after the calls that are under way and paid.
 
 End invariant: planned = final lines + missing, each key once (InvariantError otherwise): a child task
-that vanishes from the task group cannot go unnoticed.
+that vanishes from the task group cannot go unnoticed. A turn that has to come is final or missing as well;
+one that is missing leaves its sample as it is.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from astra_async.running.log import file_mode, keep_synced, write_atomically
 from astra_async.running.plan import Pace, Tally
 from astra_async.running.sample import Rooms, Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
+from astra_async.running.turns import TurnPlan
 from astra_async.testing.verdict import limits_for
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.plan import Plan
     from astra_async.running.sample import Asking, Workshop
-    from astra_async.types import Result, SampleKey
+    from astra_async.types import AnswerKey, Result
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
 _UNGRADED, _UNGRADED_OF_ONE = 1000, 100
@@ -56,7 +59,7 @@ class Runner:
         stopping: set once `stop` was called.
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
-        on_result: gets every final line once it is recorded; what it raises ends the run.
+        on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Runner:
         *,
         asking: Asking,
         workshop: Workshop | None,
+        turns: TurnPlan | None = None,
     ) -> None:
         self.plan = plan
         self.directory = directory
@@ -80,8 +84,9 @@ class Runner:
         self.on_result: Callable[[Result], None] = lambda _: None
         self.turns = FairTurns(workshop.at_once if workshop else 1)
         self._workshop = workshop
-        self._rooms = Rooms(directory=directory, asking=asking, workshop=workshop)
-        self._missing: set[SampleKey] = set()
+        self._turns = turns or TurnPlan()
+        self._rooms = Rooms(directory=directory, asking=asking, workshop=workshop, turns=self._turns)
+        self._missing: set[AnswerKey] = set()
         self._listener_error: Exception | None = None
 
     async def run(self) -> None:
@@ -152,18 +157,39 @@ class Runner:
             for key in self.plan.keys(model):
                 self.tally.final += key in self.directory.graded
                 self.tally.answered += key in self.directory.answered or key in self.directory.graded
+                for turn in range(1, self._turns.most + 1):
+                    self.tally.turns_answered += key.at(turn) in self.directory.answered
+                    self.tally.turns_final += key.at(turn) in self.directory.graded
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
         admission = Admission(self.plan.max_in_flight.get(model, 1), room)
-        for key in self.plan.keys(model):
+        for sample in self.plan.keys(model):
+            key: AnswerKey | None = sample
+            if sample in self.directory.graded:
+                key = self._turns.next(sample, self.directory)
             answered = key in self.directory.answered
-            if key in self.directory.graded or (answered and self._workshop is None):
+            if key is None or (answered and self._workshop is None):
                 continue
             await admission.enter(answered=answered)
-            samples.create_task(self._bring_about(key, _Passage(self, admission, model, answered=answered)))
+            samples.create_task(self._go_on(key, _Passage(self, admission, key, answered=answered)))
 
-    def _is_hopeless(self, key: SampleKey, *, answered: bool) -> bool:
+    async def _go_on(self, key: AnswerKey, passage: _Passage) -> None:
+        """A sample from here on: its answer, and then turn after turn for as long as it is to go on.
+
+        A turn does not wait for a place: it has what its sample had, and nothing new begins before it.
+        """
+        following: AnswerKey | None = key
+        while following is not None:
+            await self._bring_about(following, passage)
+            if following not in self.directory.graded or self.stopping.is_set():
+                return
+            following = self._turns.next(key.first, self.directory)
+            if following is not None:
+                passage.admission.enter_at_once(answered=following in self.directory.answered)
+                passage = passage.of(following)
+
+    def _is_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
         error: AstraError | None = self.plan.unprepared.get(key.problem_id)
         if error is None and self._workshop:
@@ -174,8 +200,8 @@ class Runner:
             self._count_missing(key, error)
         return error is not None
 
-    async def _bring_about(self, key: SampleKey, passage: _Passage) -> None:
-        """One sample, and the boundary where its trouble ends: nothing that it meets is raised further."""
+    async def _bring_about(self, key: AnswerKey, passage: _Passage) -> None:
+        """One sample or turn, and the boundary where its trouble ends: nothing of it is raised further."""
         try:
             if self.stopping.is_set() or self._is_hopeless(key, answered=passage.is_answered):
                 return
@@ -195,7 +221,7 @@ class Runner:
         finally:
             passage.leave()
 
-    def _lose(self, key: SampleKey, raised: BaseException, passage: _Passage) -> None:
+    def _lose(self, key: AnswerKey, raised: BaseException, passage: _Passage) -> None:
         """The sample has no final line: say why, and whether its model or the run ends with it."""
         error = as_trouble(raised, "grading" if passage.is_answered else "asking")
         if isinstance(error, StorageError):
@@ -226,6 +252,19 @@ class Runner:
         self.stop()
 
     def _count(self, result: Result) -> None:
+        self._turns.add(result.key, result.failure)
+        if result.key.turn:
+            self.tally.turns_final += 1
+        else:
+            self._count_sample(result)
+        if self._listener_error is None:
+            try:
+                self.on_result(result)
+            except Exception as error:  # noqa: BLE001 - the listener's own: raised when the run has come to its end
+                self._listener_error = error
+                self.stop()
+
+    def _count_sample(self, result: Result) -> None:
         self.tally.final += 1
         self.metrics.add(
             result.model,
@@ -236,12 +275,6 @@ class Runner:
             status=result.status,
             failure=result.failure,
         )
-        if self._listener_error is None:
-            try:
-                self.on_result(result)
-            except Exception as error:  # noqa: BLE001 - the listener's own: raised when the run has come to its end
-                self._listener_error = error
-                self.stop()
 
     def _bury(self, model: str, error: PoolUnusable) -> None:
         """Invariant: the first reason stays; from here on no sample of the model begins to be asked."""
@@ -250,13 +283,13 @@ class Runner:
             kind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
             self.note(kind, model=model, detail=str(error))
 
-    def _record_missing(self, key: SampleKey, error: AstraError) -> None:
+    def _record_missing(self, key: AnswerKey, error: AstraError) -> None:
         """Invariant: a key is counted as final or as missing, whatever fails between the two."""
         self.note(kind_of(error), key, detail=str(error), **spent(error))
         if key not in self.directory.graded:
             self._count_missing(key, error)
 
-    def note(self, kind: str, key: SampleKey | None = None, **details: object) -> None:
+    def note(self, kind: str, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; what cannot be recorded ends the run, after the calls under way."""
         try:
             self.directory.record_event(kind, key, **details)
@@ -265,22 +298,29 @@ class Runner:
         if self.directory.exhausted:
             self.cannot_go_on(self.directory.exhausted)
 
-    def _count_missing(self, key: SampleKey, error: AstraError) -> None:
+    def _count_missing(self, key: AnswerKey, error: AstraError) -> None:
         """Invariant: a key is in `_missing` once, and never if it has its final line."""
         self._missing.add(key)
-        self.tally.missing[kind_of(error)] += 1
-        self.tally.reasons[reason_of(error)] += 1
+        tally = self.tally
+        kinds, reasons = (
+            (tally.turns_missing, tally.turn_reasons) if key.turn else (tally.missing, tally.reasons)
+        )
+        kinds[kind_of(error)] += 1
+        reasons[reason_of(error)] += 1
 
     def _check_invariant(self) -> None:
         if self.stopping.is_set():
             return
         done = self.directory.graded if self._workshop else self.directory.answered | self.directory.graded
-        lost: list[SampleKey] = []
-        twice: list[SampleKey] = []
+        lost: list[AnswerKey] = []
+        twice: list[AnswerKey] = []
         for model in self.plan.models:
             for key in self.plan.keys(model):
                 if (key in done) == (key in self._missing):
                     (twice if key in done else lost).append(key)
+                following = self._turns.next(key, self.directory) if key in done else None
+                if following is not None and following not in self._missing:
+                    lost.append(following)
         if lost or twice:
             named = ", ".join(str(key) for key in (lost + twice)[:5])
             raise InvariantError(
@@ -308,19 +348,26 @@ class _Passage:
     `asking` and `waiting`, and in the tally's `asking` and `grading`.
     """
 
-    def __init__(self, runner: Runner, admission: Admission, model: str, *, answered: bool) -> None:
+    def __init__(self, runner: Runner, admission: Admission, key: AnswerKey, *, answered: bool) -> None:
         self.admission = admission
         self.is_answered = answered
         self._runner = runner
-        self._model = model
+        self._key = key
         self._count(1)
+
+    def of(self, key: AnswerKey) -> _Passage:
+        """That of the sample's next turn, which the admission has let in."""
+        return _Passage(self._runner, self.admission, key, answered=key in self._runner.directory.answered)
 
     def answered(self) -> None:
         self._count(-1)
         self.is_answered = True
         self._count(1)
         self.admission.answered()
-        self._runner.tally.answered += 1
+        if self._key.turn:
+            self._runner.tally.turns_answered += 1
+        else:
+            self._runner.tally.answered += 1
         if error := self._runner.directory.exhausted:
             self._runner.cannot_go_on(error)
 
@@ -332,7 +379,7 @@ class _Passage:
 
     @asynccontextmanager
     async def testing(self) -> AsyncIterator[None]:
-        async with self._runner.turns.turn(self._model):
+        async with self._runner.turns.turn(self._key.model):
             self._go_on_or_stop()
             yield
 
@@ -354,6 +401,8 @@ class _Passage:
             raise Stopped
 
     def _count(self, by: int) -> None:
+        if self._key.turn:
+            self._runner.tally.turns_under_way += by
         if self.is_answered:
             self._runner.tally.grading += by
         else:

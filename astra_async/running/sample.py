@@ -5,25 +5,38 @@
 Slots are taken inside the stages, one after the other: a model call inside the pool, a turn to read, a turn
 to test, a container inside the sandbox. None is held while a pause lasts, and what one model's samples
 hold while they wait is never what another's wait for.
+
+A further turn goes the same way under a key of its own (`TurnKey`): what it is asked with, and which files
+its answer is laid over, stands in `turns`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from astra_async.answers import parse_strictly
+from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.directory import now_utc
 from astra_async.running.evidence import evidence_of
 from astra_async.running.reuse import note_of_reuse
+from astra_async.running.turns import TurnPlan, conversation, said_before, standing_files
 from astra_async.surrogates import without_surrogates
 from astra_async.testing.examination import Examiner
 from astra_async.testing.verdict import tail
-from astra_async.types import Completion, ModelRequest, NamedOutcome, Result, Unusable
+from astra_async.types import (
+    Completion,
+    ModelRequest,
+    NamedOutcome,
+    Result,
+    Solution,
+    TurnKey,
+    TurnResult,
+    Unusable,
+)
 from astra_async.types.records import SCHEMA, read_key
 
 if TYPE_CHECKING:
@@ -37,22 +50,21 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.evidence import Evidence
     from astra_async.running.reuse import EarlierVerdicts
+    from astra_async.running.turns import Conversation
     from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
     from astra_async.testing.timeouts import Timeouts
     from astra_async.types import (
+        AnswerKey,
         ExpectedTest,
         Integrated,
         Limits,
         Prompt,
-        SampleKey,
         Sandbox,
-        Solution,
     )
 
 # A restarted or overloaded engine is back within a minute or so.
 SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
-_LONG_ANSWER_CHARACTERS = 200_000  # beyond this parsing leaves the event loop
 _MANY_FILES = 500  # beyond this integration leaves it: 20 us for each of them
 
 
@@ -74,7 +86,8 @@ class Workshop:
     `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
     time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
     solutions by twins, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again,
-    `keep_output` whose output is recorded.
+    `keep_output` whose output is recorded. Turns have time-outs of their own to repeat (`turn_timeouts`), so
+    that they use up none of the samples'.
     """
 
     sandbox: Sandbox
@@ -86,13 +99,14 @@ class Workshop:
     retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
     trials: Trials | None = None
     timeouts: Timeouts | None = None
+    turn_timeouts: Timeouts | None = None
     earlier: EarlierVerdicts | None = None
     keep_output: KeepOutput = "failed"
 
-    @property
-    def examiner(self) -> Examiner:
+    def examiner(self, key: AnswerKey) -> Examiner:
         """What runs the tests and judges."""
-        return Examiner(sandbox=self.sandbox, limits=self.limits, trials=self.trials, timeouts=self.timeouts)
+        timeouts = self.turn_timeouts if key.turn else self.timeouts
+        return Examiner(sandbox=self.sandbox, limits=self.limits, trials=self.trials, timeouts=timeouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +129,7 @@ class Rooms:
     directory: RunDirectory
     asking: Asking
     workshop: Workshop | None = None
+    turns: TurnPlan = field(default_factory=TurnPlan)
 
 
 class Passage(Protocol):
@@ -139,14 +154,16 @@ class Stopped(Exception):  # noqa: N818 - no error: the sample is left for the n
     """The run is coming to its end, and this sample's next stage is not begun."""
 
 
-async def run_sample(key: SampleKey, prepared: Prepared, rooms: Rooms, passage: Passage) -> Result | None:
-    """One sample's way: ask, record; read, integrate, test, judge, record. None without a workshop.
+async def run_sample(key: AnswerKey, prepared: Prepared, rooms: Rooms, passage: Passage) -> Result | None:
+    """One sample's way, or a turn's: ask, record; read, integrate, test, judge, record.
+
+    None without a workshop.
 
     An answer that is recorded is never asked for again. Trouble of the sandbox is waited out, for as long
     as the workshop has patience. Raises ProviderError, ProjectError, SandboxError, StorageError or Stopped.
     """
     if key not in rooms.directory.answered:
-        await ask(key, prepared, rooms.directory, rooms.asking)
+        await ask(key, prepared, rooms)
         passage.answered()
     if rooms.workshop is None:
         return None
@@ -161,26 +178,40 @@ async def run_sample(key: SampleKey, prepared: Prepared, rooms: Rooms, passage: 
     return await grade_sample(key, prepared, rooms.directory, rooms.workshop, passage=passage)
 
 
-async def ask(key: SampleKey, prepared: Prepared, directory: RunDirectory, asking: Asking) -> None:
-    """Obtain the sample's answer and record it."""
-    prompt = prepared.prompts[key.format]
+async def ask(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> None:
+    """Obtain the sample's answer, or a turn's, and record it."""
+    asking, prompt = rooms.asking, prepared.prompts[key.format]
+    begun = await _begun(key, prepared, rooms)
     started_at = now_utc()
     named = f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}"
+    named += f"@{key.turn}" if key.turn else ""
     completion = await asking.pools[key.model].call(
         ModelRequest(
             key=key,
             prompt=prompt.text,
             prompt_sha256=prompt.sha256,
+            earlier=begun.earlier if begun else (),
             seed=None if asking.seed is None else asking.seed + key.sample,
             sample_header=named if key.model in asking.simulated else None,
             cache=key.model in asking.caching,
+            goes_on=key.turn < rooms.turns.most,
         )
     )
-    directory.record_completion(key, _recordable(completion), prompt.sha256, started_at)
+    feedback = begun.feedback if begun else None
+    answer = _recordable(completion)
+    rooms.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
+
+
+async def _begun(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> Conversation | None:
+    """The conversation that a turn goes on with; None for a first answer."""
+    if not isinstance(key, TurnKey) or rooms.workshop is None:
+        return None
+    mode = rooms.turns.feedback[key.problem_id]
+    return await conversation(key, prepared, rooms.directory, rooms.workshop, mode)
 
 
 async def grade_sample(
-    key: SampleKey,
+    key: AnswerKey,
     prepared: Prepared,
     directory: RunDirectory,
     workshop: Workshop,
@@ -195,8 +226,9 @@ async def grade_sample(
     async with AsyncExitStack() as reading:
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)
-        line = _Line(key, completion, started_at, prepared.prompts[key.format])
-        outcome = await _changes(completion, key, prepared, workshop.lenient)
+        line = _Line(key, completion, started_at, prepared.prompts[key.format], said_before(key, directory))
+        standing = await standing_files(key, prepared, directory, workshop.lenient)
+        outcome = await _changes(line, prepared, workshop.lenient, standing)
         if isinstance(outcome, Unusable):
             result = line.without_solution(outcome, expected.tests)
             directory.record_result(result)
@@ -208,7 +240,7 @@ async def grade_sample(
             else:
                 async with passage.testing():
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
-                    examined = await workshop.examiner.examine(
+                    examined = await workshop.examiner(key).examine(
                         prepared, image, integrated, expected.tests, model=key.model
                     )
                 result = await _scored(line, outcome, examined, directory, workshop.keep_output)
@@ -249,33 +281,31 @@ class _Unhindered:
 
 
 def _turn(
-    workshop: Workshop, key: SampleKey, integrated: Integrated
+    workshop: Workshop, key: AnswerKey, integrated: Integrated
 ) -> AbstractAsyncContextManager[Mapping[str, Any] | None]:
     """The final line of a sample with the same solution, where such verdicts are used again."""
     return workshop.earlier.turn(key, integrated.sha256) if workshop.earlier else nullcontext()
 
 
 async def _changes(
-    completion: Completion, key: SampleKey, prepared: Prepared, lenient: LenientParser
+    line: _Line, prepared: Prepared, lenient: LenientParser, standing: Mapping[str, str]
 ) -> tuple[Solution, Integrated] | Unusable:
-    """What the answer changes in the project, or why it changes nothing."""
-    arguments = (completion.text, key.format, completion.finish_reason)
-    if len(completion.text) > _LONG_ANSWER_CHARACTERS:
-        solution = await asyncio.to_thread(parse_strictly, *arguments)
-    else:
-        solution = parse_strictly(*arguments)
-    if solution is None:
-        solution = await lenient.parse(*arguments)
+    """What the answer, over the files of earlier turns, changes in the project; or why it changes nothing."""
+    completion = line.completion
+    solution = await read_answer(completion.text, line.key.format, completion.finish_reason, lenient)
     if isinstance(solution, Unusable):
         return solution
-    if len(solution.files) > _MANY_FILES or len(completion.text) > _LONG_ANSWER_CHARACTERS:
-        return await asyncio.to_thread(_integrated, prepared, solution)
-    return _integrated(prepared, solution)
+    if len(solution.files) + len(standing) > _MANY_FILES:
+        return await asyncio.to_thread(_integrated, prepared, solution, standing)
+    return _integrated(prepared, solution, standing)
 
 
-def _integrated(prepared: Prepared, solution: Solution) -> tuple[Solution, Integrated] | Unusable:
+def _integrated(
+    prepared: Prepared, solution: Solution, standing: Mapping[str, str]
+) -> tuple[Solution, Integrated] | Unusable:
     solution = anchored(solution, prepared.project)
-    integrated = integrate(prepared.project, solution, prepared.policy)
+    whole = replace(solution, files={**standing, **solution.files}) if standing else solution
+    integrated = integrate(prepared.project, whole, prepared.policy)
     return integrated if isinstance(integrated, Unusable) else (solution, integrated)
 
 
@@ -283,10 +313,11 @@ def _integrated(prepared: Prepared, solution: Solution) -> tuple[Solution, Integ
 class _Line:
     """The fields of a final line that every outcome shares, and the two kinds of outcome."""
 
-    key: SampleKey
+    key: AnswerKey
     completion: Completion
     started_at: str
     prompt: Prompt
+    said_before: int
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
         return self._final(
@@ -335,7 +366,8 @@ class _Line:
 
     def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
         key, completion = self.key, self.completion
-        return Result(
+        of_turn: dict[str, Any] = {"turn": key.turn} if key.turn else {}
+        return (TurnResult if key.turn else Result)(
             schema=SCHEMA,
             model=key.model,
             format=key.format,
@@ -351,12 +383,13 @@ class _Line:
             attempts=completion.attempts,
             ttft_s=completion.ttft_s,
             latency_s=completion.latency_s,
-            input_characters=len(self.prompt.text),
+            input_characters=len(self.prompt.text) + self.said_before,
             output_characters=len(completion.text),
             prompt_sha256=self.prompt.sha256,
             returned_model=completion.returned_model,
             started_at=self.started_at,
             finished_at=now_utc(),
+            **of_turn,
             **fields,
         )
 

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from astra_async.asking.feedback import feedback_fingerprint, mode_for
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import BUNDLED, load_config, model_part
 from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
@@ -28,7 +29,7 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-    from astra_async.config import RunConfig
+    from astra_async.config import Feedback, RunConfig
     from astra_async.errors import AstraError
     from astra_async.problems.collect import Wanted
     from astra_async.problems.fetch import Store
@@ -200,7 +201,22 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
         formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats},
         problems={problem_id: problem_part(item) for problem_id, item in prepared.items()},
         grading=grading,
+        feedback={
+            problem_id: {"mode": mode, "version": feedback_fingerprint()}
+            for problem_id, mode in feedback_modes(config, prepared).items()
+            if not config.answers_only_from_record
+        },
     )
+
+
+def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Feedback]:
+    """What further turns are told of the tests, by problem; nothing where there are no turns."""
+    if not config.turns:
+        return {}
+    return {
+        problem_id: mode_for(item.problem.hidden_paths, config.feedback)
+        for problem_id, item in prepared.items()
+    }
 
 
 def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
@@ -210,10 +226,17 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
         "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
         "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
+        **_described_feedback(config, prepared),
         "call": recorded_call(config),
         "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
     }
+
+
+def _described_feedback(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+    """What turns are told, by problem; a regrade's own lines are told nothing."""
+    modes = feedback_modes(config, prepared)
+    return {"feedback": modes} if modes else {}
 
 
 def recorded_call(config: RunConfig) -> dict[str, Any]:
@@ -230,6 +253,7 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
         "keep_output": config.keep_output,
         "sandbox": asdict(config.limits),
         "s3": public_settings(config.s3),
+        **({"feedback": config.feedback} if config.feedback else {}),
         "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},
     }
 

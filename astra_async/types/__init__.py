@@ -47,6 +47,7 @@ from astra_async.types.results import (
     TestReport,
     TrialState,
     Trouble,
+    TurnResult,
     Verdict,
 )
 from astra_async.types.samples import AnswerKey, ExpectedTest, Format, Manifest, Problem, SampleKey, TurnKey
@@ -99,6 +100,7 @@ __all__ = [
     "TrialState",
     "Trouble",
     "TurnKey",
+    "TurnResult",
     "Unusable",
     "Usage",
     "Verdict",

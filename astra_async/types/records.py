@@ -17,9 +17,10 @@ import orjson
 from astra_async.errors import ConflictError
 from astra_async.types.calls import FinishReason, Usage
 from astra_async.types.results import Failure, Status
-from astra_async.types.samples import Format, SampleKey
+from astra_async.types.samples import AnswerKey, Format, SampleKey, TurnKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SCHEMA = 1
@@ -111,6 +112,14 @@ def read_head(line: bytes, before: bytes) -> dict[str, Any]:
     return read_record(line)
 
 
+def read_turn_key(record: Mapping[str, Any]) -> TurnKey:
+    """The turn of a sample that a line of turns.jsonl or turn_results.jsonl is about. Raises Flaw."""
+    turn = record.get("turn")
+    if type(turn) is not int or turn < 1:
+        raise Flaw(f"turn is {_shown(turn)}, not a number from 1")
+    return TurnKey(*read_key(record), turn)
+
+
 def check_schema(record: Mapping[str, Any], where: str) -> None:
     """Refuse what another version wrote in another way. Raises ConflictError."""
     if record.get("schema") != SCHEMA:
@@ -179,6 +188,13 @@ def is_output_of(output: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     return same and is_sound and output.get("finished_at") == result.get("finished_at")
 
 
+def check_turn(record: Mapping[str, Any]) -> None:
+    """Whether a line of turns.jsonl holds an answer and what was said before it. Raises Flaw."""
+    check_answer(record)
+    if type(record.get("feedback")) is not str:
+        raise Flaw("it holds no feedback")
+
+
 def read_run(path: Path) -> dict[str, Any]:
     """The content of a run.json. Raises FileNotFoundError or ConflictError."""
     try:
@@ -213,6 +229,8 @@ def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
             models, lambda each: isinstance(each, dict) and isinstance(each.get("name"), str)
         ),
         "problems": isinstance(problems, dict) and all(isinstance(each, dict) for each in problems.values()),
+        "turns": "turns" not in run or (type(run["turns"]) is int and run["turns"] >= 0),
+        "feedback": isinstance(run.get("feedback", {}), dict),
         "versions": isinstance(run.get("versions", {}), dict),
         **{name: _is_two_deep(run.get(name, {})) for name in ("parts", "fingerprints")},
     }
@@ -239,14 +257,15 @@ def _shown(value: Any) -> str:
 class Disbelieved:
     """Lines of one file that are not counted, each told once, with what becomes of its sample."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, read: Callable[[Mapping[str, Any]], AnswerKey] = read_key) -> None:
         self._name = name
-        self._told: list[tuple[int, str, SampleKey | None]] = []
+        self._read = read
+        self._told: list[tuple[int, str, AnswerKey | None]] = []
 
     def add(self, number: int, why: Flaw, record: Mapping[str, Any] | None = None) -> None:
         """Note a line by its number from 1; `record` is what could be read of it."""
         try:
-            key = read_key(record or {})
+            key = self._read(record or {})
         except Flaw:
             key = None
         self._told.append((number, str(why), key))
@@ -258,7 +277,7 @@ class Disbelieved:
             for number, why, key in self._told
         ]
 
-    def _consequence(self, key: SampleKey | None, sound: Any) -> str:
+    def _consequence(self, key: AnswerKey | None, sound: Any) -> str:
         if key is None:
             return ", and if a sample is missing for it `astra run` repeats that"
         return (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from astra_async.types.calls import Usage
-from astra_async.types.samples import SampleKey
+from astra_async.types.samples import AnswerKey, SampleKey
 
 if TYPE_CHECKING:
     from astra_async.types.answers import Dropped, FileChange
@@ -129,6 +129,18 @@ class Result:
     finished_at: str = ""
 
     @property
-    def key(self) -> SampleKey:
+    def key(self) -> AnswerKey:
         """The sample this line is final for."""
         return SampleKey(self.model, self.format, self.problem_id, self.sample)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult(Result):
+    """One line of turn_results.jsonl: what the sample's files were worth after a further turn (from 1)."""
+
+    turn: int
+
+    @property
+    def key(self) -> AnswerKey:
+        """The turn this line is final for."""
+        return SampleKey(self.model, self.format, self.problem_id, self.sample).at(self.turn)

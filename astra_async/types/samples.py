@@ -27,6 +27,11 @@ class SampleKey(NamedTuple):
         """0: the sample's first answer, which is all that the paper's metrics are about."""
         return 0
 
+    @property
+    def first(self) -> SampleKey:
+        """The sample itself."""
+        return self
+
     def at(self, turn: int) -> AnswerKey:
         """The key of a turn: the sample's own for 0."""
         return TurnKey(*self, turn) if turn else self
@@ -47,7 +52,7 @@ class TurnKey(NamedTuple):
     @property
     def first(self) -> SampleKey:
         """The sample that it is a turn of."""
-        return SampleKey(*self[:4])
+        return SampleKey(self.model, self.format, self.problem_id, self.sample)
 
     def at(self, turn: int) -> AnswerKey:
         """The key of another turn of the same sample."""

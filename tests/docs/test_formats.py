@@ -20,7 +20,17 @@ from astra_async.problems.manifest import read_install_command, read_manifest
 from astra_async.running.directory import RunDirectory
 from astra_async.running.fingerprint import Parts
 from astra_async.running.wiring import run_description
-from astra_async.types import Completion, Failure, Result, SampleKey, Status, Trouble, Usage, declared
+from astra_async.types import (
+    Completion,
+    Failure,
+    Result,
+    SampleKey,
+    Status,
+    Trouble,
+    TurnResult,
+    Usage,
+    declared,
+)
 from astra_async.types.calls import FinishReason
 
 if TYPE_CHECKING:
@@ -85,7 +95,8 @@ def test_every_field_of_a_result_is_described() -> None:
 
 def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
     of_nothing: dict[str, Any] = dict.fromkeys(("passed", "score", "sample"), 0)
-    result = Result(
+    result = TurnResult(
+        turn=1,
         schema=1,
         model="m",
         format="xml",
@@ -96,7 +107,7 @@ def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
         **of_nothing,
     )
     with closing(RunDirectory.open(tmp_path)) as directory:
-        directory.record_output(result, "text", 4, turn=1)
+        directory.record_output(result, "text", 4)
     assert first_cells("outputs.jsonl") == orjson.loads((tmp_path / "outputs.jsonl").read_bytes()).keys()
 
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from whole_runs import Run, awaited, finished
 
 from nasty_server import (
     NastyServer,
@@ -21,7 +22,6 @@ from nasty_server import (
     trickles,
 )
 from small_problems import write_problems
-from whole_runs import Run, awaited, finished
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,315 @@
+"""What a model is told of its tests before a further turn.
+
+Three modes: `count` says how many tests passed, `names` which ones did not, `full` their messages and the
+output as well. Whatever the mode, nothing is said of hidden files and the tests in them, of twins, or of
+suspicions; and equal failures give equal texts, byte for byte (see `stable`).
+
+A scored run's test files are not as everybody knows them (`integrity.twin.disguised`): lines and line numbers
+of test files are left out of what was printed. The visible ones stand in the prompt as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from astra_async.asking.stable import shortened, stable
+from astra_async.testing.reports.report_text import clean_name, without_controls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from astra_async.config import Feedback as FeedbackMode
+    from astra_async.overlay import PathPolicy
+    from astra_async.types import ExpectedTest
+
+FEEDBACK_VERSION = "feedback-1"
+MAX_CHARACTERS = 6000
+NO_ANSWER = "(no answer)"  # in place of an answer without a word, which providers refuse
+
+_MAX_MESSAGE = 400
+_SURE_LINES, _SURE_CHARACTERS = 8, 250
+_SHARE_OF_TESTS = 0.5  # of the text, where there is output as well
+_MAX_DROPPED = 10
+_NOTED_PATH = 200
+
+_TESTED = "Your answer was applied to the project and its tests were run: {passed} of {total} tests passed.\n"
+_STOPPED = {
+    "timeout": "The tests took too long and were stopped.\n",
+    "out_of_memory": "The tests used too much memory and were stopped.\n",
+    "build_failure": "The project could not be built or loaded, so that no test was run.\n",
+    "no_report": "The tests ended without a report of their results.\n",
+}
+_UNUSABLE = {
+    "refusal": "Your answer gives no files.\n",
+    "truncated": "Your answer was cut off before its end, and nothing of it was used.\n",
+    "context_exceeded": "Your answer gives no files.\n",
+    "format_error": "No files could be read from your answer: it is not in the format that was asked for.\n",
+    "path_violation": "None of the files that your answer gives may be changed.\n",
+}
+_STANDING = (
+    "The files of your earlier answers stay as they are; with them {passed} of {total} tests passed.\n"
+)
+_NOT_APPLIED = "\nNot applied, because these files may not be changed: {paths}.\n"
+_FAILED = "\n## Tests that did not pass\n\n"
+_OUTPUT = "\n## Output of the tests\n\n"
+_REQUEST = """
+Change the project so that all tests pass. Answer in the same format as before. Give every file that you \
+change or add whole, from its first to its last line; files that you leave out stay as your earlier answers \
+made them.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What is said to a model after an answer, the same to the byte for equal failures."""
+
+    text: str
+    sha256: str
+    version: str = FEEDBACK_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The best that is known of the files that stay when an answer could not be used."""
+
+    passed: int
+    total: int
+
+
+def feedback_fingerprint() -> str:
+    """A hash of all wording that decides a feedback, with its version."""
+    wording = (_TESTED, *_STOPPED.values(), *_UNUSABLE.values(), _STANDING, _NOT_APPLIED)
+    wording += (_FAILED, _OUTPUT, _REQUEST)
+    return f"{FEEDBACK_VERSION}:{_sha256(chr(0).join(wording))[:16]}"
+
+
+def mode_for(hidden_paths: Iterable[str], chosen: FeedbackMode | None) -> FeedbackMode:
+    """The mode for a problem: as chosen, else `count` where it has hidden paths and `full` where not."""
+    return chosen or ("count" if any(hidden_paths) else "full")
+
+
+def build_feedback(
+    result: Mapping[str, Any],
+    output: str,
+    secrets: Secrets,
+    *,
+    mode: FeedbackMode,
+    standing: Standing | None = None,
+) -> Feedback:
+    """What to say after an answer with this final line, whose tests printed `output`.
+
+    `standing` is what the files of earlier answers are worth, where this one could not be used.
+    """
+    if result["status"] == "no_solution":
+        text = _UNUSABLE.get(str(result["failure"]), _UNUSABLE["format_error"])
+        if standing is not None:
+            text += _STANDING.format(passed=standing.passed, total=standing.total)
+    else:
+        text = _TESTED.format(passed=result["passed"], total=result["total"])
+        text += _STOPPED.get(str(result["failure"]), "")
+    text += _not_applied(result)
+    if mode != "count" and result["status"] == "scored":
+        room = MAX_CHARACTERS - len(text) - len(_REQUEST)
+        text += _details(result, output, secrets, mode, room)
+    text += _REQUEST
+    return Feedback(text=text, sha256=_sha256(text))
+
+
+def said(answer: str) -> str:
+    """An answer as it stands in a conversation."""
+    return answer if answer.strip() else NO_ANSWER
+
+
+def conversation_sha256(before: str, answer: str, feedback: str) -> str:
+    """The hash of a conversation that goes on: `before` is the one until then, the prompt's at first."""
+    return _sha256("\0".join((before, _sha256(answer), _sha256(feedback))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """What must not be said of a problem, and what stands in its test files as they were run.
+
+    `tests` are expected tests that stand in hidden files, or that cannot be told from those; `names` and
+    `texts` are what a line may not hold: paths, titles and quotes of theirs, and their lines. `lines` are
+    those of all test files, `files` their names.
+    """
+
+    has_hidden: bool = False
+    tests: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    lines: frozenset[str] = frozenset()
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, policy: PathPolicy, expected: Iterable[ExpectedTest], run: Mapping[str, str]) -> Secrets:
+        """The secrets of a problem; `run` holds the test files that were run with another text."""
+        texts = {path: _text(file.content) for path, file in policy.files.items() if file.link is None}
+        hidden = {path: text for path, text in texts.items() if policy.hidden.matches(path)}
+        tests = {path: texts[path] for path in {*policy.tests, *hidden} if path in texts}
+        seen = "\n".join(text for path, text in texts.items() if path not in hidden)
+        kept = _kept_from(list(expected), seen, "\n".join(hidden.values()), policy) if hidden else frozenset()
+        return cls(
+            has_hidden=bool(hidden),
+            tests=kept,
+            names=tuple(sorted({*_titles(kept), *_paths(hidden), *_quotes(hidden.values(), seen)})),
+            texts=tuple(sorted(line for line in _lines(*hidden.values()) if line not in seen)),
+            lines=frozenset(_lines(*tests.values(), *run.values(), least=1)),
+            files=tuple(sorted({path.rpartition("/")[2] for path in tests})),
+        )
+
+    def sayable(self, text: str) -> str:
+        """What was printed, without what differs between runs and without what must not be said."""
+        printed = without_controls(text.replace("\r\n", "\n"))
+        lines = (
+            line for line in printed.split("\n") if not self._is_of_a_test(line) and not self.hides(line)
+        )
+        told = stable("\n".join(_evenly_indented(map(self._without_places, lines))))
+        return "\n".join(line for line in told.split("\n") if not self.hides(line))
+
+    def hides(self, line: str) -> bool:
+        """Whether a line names or quotes what is hidden."""
+        if not self.has_hidden:
+            return False
+        core = line.strip()
+        quoted = len(core) >= _LEAST_QUOTE and any(core in text for text in self.texts)
+        return quoted or any(each in line for each in (*self.names, *self.texts))
+
+    def _is_of_a_test(self, line: str) -> bool:
+        """Whether a line shows the source of a test, as tracebacks and code frames do."""
+        core = _GUTTER.sub("", line).strip()
+        if not core or _MARKS.fullmatch(core):
+            return core != line.strip() or bool(core)
+        return core in self.lines
+
+    def _without_places(self, line: str) -> str:
+        """A line without line numbers in test files: theirs are not those that everybody knows."""
+        for name in self.files:
+            if name in line:
+                line = re.sub(
+                    rf"({re.escape(name)}\"?)(?:, line \d{{1,9}}|(?::\d{{1,9}}){{1,2}})", r"\1", line
+                )
+        return line
+
+
+_ERROR = re.compile(r"E(?: {3}|$)")
+_GUTTER = re.compile(r"^[ \t]*>?[ \t]*(?:\d{1,6}[ \t]*)?\|?(?=[ \t]|$)")
+_MARKS = re.compile(r"[\s|^~>-]{1,500}")
+_LEAST_QUOTE, _LEAST_LINE = 4, 6
+_LITERAL = re.compile(r"\"([^\"\n]{4,200})\"|'([^'\n]{4,200})'|`([^`\n]{4,200})`")
+_PARAMETERS = re.compile(r"\[[^\]]{0,500}\]$")
+_BREAKS = re.compile(r"[\s.:>›/#]+")  # noqa: RUF001 - what runners set between the parts of a test's name
+
+
+def _details(result: Mapping[str, Any], output: str, secrets: Secrets, mode: FeedbackMode, room: int) -> str:
+    failed = _failed_tests(result["tests"], secrets, with_messages=mode == "full")
+    # Where tests are hidden, what a run printed is theirs as well, unless it did not get to any test.
+    told = mode == "full" and (not secrets.has_hidden or result["failure"] in _STOPPED)
+    printed = secrets.sayable(output) if told and output else ""
+    if not printed:
+        return f"{_FAILED}{shortened(failed, room - len(_FAILED) - 1)}\n" if failed else ""
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", printed) or [""]))
+    frame = f"{_OUTPUT}{fence}\n{{}}\n{fence}\n"
+    if failed:
+        failed = f"{_FAILED}{shortened(failed, int(room * _SHARE_OF_TESTS))}\n"
+    return failed + frame.format(shortened(printed, room - len(failed) - len(frame)))
+
+
+def _failed_tests(tests: Iterable[Mapping[str, Any]], secrets: Secrets, *, with_messages: bool) -> str:
+    lines, kept = [], 0
+    for test in tests:
+        if test["outcome"] == "passed":
+            continue
+        name = clean_name(test["name"])
+        if name in secrets.tests or secrets.hides(name):
+            kept += 1
+            continue
+        lines.append(f"- {name} ({test['outcome']})")
+        if with_messages and (message := _message(test.get("message", ""), secrets)):
+            lines += [f"  {line}" for line in message.split("\n")]
+    if kept and lines:
+        lines.append(f"- and {kept} more")
+    return "\n".join(lines)
+
+
+def _message(recorded: str, secrets: Secrets) -> str:
+    """A test's message; of one that the record has cut so many lines as the cut never reaches."""
+    message = secrets.sayable(recorded)
+    if not recorded.endswith("…"):
+        return shortened(message, _MAX_MESSAGE)
+    lines = message.split("\n")[:_SURE_LINES]
+    while lines and sum(map(len, lines)) > _SURE_CHARACTERS:
+        lines.pop()
+    return "\n".join([*lines, "..."])
+
+
+def _evenly_indented(lines: Iterable[str]) -> Iterator[str]:
+    """Lines in which pytest says what failed, without the depth of the statement that did.
+
+    It is another one where a test's file was made to look like a twin's.
+    """
+    for is_error, group in groupby(lines, key=lambda line: _ERROR.match(line) is not None):
+        if not is_error:
+            yield from group
+            continue
+        said = [line[1:].rstrip() for line in group]
+        depth = min((len(text) - len(text.lstrip()) for text in said if text), default=0)
+        yield from (f"E   {text[depth:]}".rstrip() for text in said)
+
+
+def _not_applied(result: Mapping[str, Any]) -> str:
+    """What of an answer was dropped; of hidden files not even that they are there is said."""
+    dropped = [each["path"] for each in result.get("dropped", ()) if each.get("reason") != "hidden"]
+    paths = [clean_name(path)[:_NOTED_PATH] for path in dict.fromkeys(dropped)][:_MAX_DROPPED]
+    return _NOT_APPLIED.format(paths=", ".join(paths)) if paths else ""
+
+
+def _kept_from(expected: list[ExpectedTest], seen: str, hidden: str, policy: PathPolicy) -> frozenset[str]:
+    """Expected tests that stand in hidden files; also those of which that cannot be told."""
+    return frozenset(clean_name(test.name) for test in expected if not _is_seen(test, seen, hidden, policy))
+
+
+def _is_seen(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) -> bool:
+    if test.file:
+        return not policy.hidden.matches(test.file) and test.file in policy.files
+    return _longest_part(test.name, seen) > _longest_part(test.name, hidden)
+
+
+def _longest_part(name: str, text: str) -> int:
+    """How much of a test's name, from its end, stands in a text: its title, or that with its groups."""
+    name = _PARAMETERS.sub("", name)
+    starts = [0, *(found.end() for found in _BREAKS.finditer(name))]
+    return next((len(name) - start for start in starts if name[start:] and name[start:] in text), 0)
+
+
+def _titles(names: Iterable[str]) -> set[str]:
+    """Names of hidden tests, and the last part of each."""
+    last = {_BREAKS.split(_PARAMETERS.sub("", name))[-1] for name in names if " " not in name}
+    return {*names, *(title for title in last if len(title) >= _LEAST_LINE)}
+
+
+def _paths(hidden: Iterable[str]) -> set[str]:
+    names = {path.rpartition("/")[2] for path in hidden}
+    return {*hidden, *(name for name in names if len(name) >= _LEAST_QUOTE)}
+
+
+def _quotes(texts: Iterable[str], seen: str) -> set[str]:
+    """What stands in quotes in hidden files, and nowhere that a model sees."""
+    found = {next(filter(None, each)) for text in texts for each in _LITERAL.findall(text)}
+    return {quote for quote in found if quote.strip() and quote not in seen}
+
+
+def _lines(*texts: str, least: int = _LEAST_LINE) -> set[str]:
+    return {core for text in texts for line in text.splitlines() if len(core := line.strip()) >= least}
+
+
+def _text(content: bytes) -> str:
+    return "" if b"\0" in content else content.decode(errors="replace")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
