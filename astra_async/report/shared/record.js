@@ -14,9 +14,14 @@ const PASSING = 12; // more passed tests than these are folded
 const absent = (value) => value === null || value === undefined || value === "";
 const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
 const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
-const trial = (tried, tookS, leftOut) => {
-  if (!tried) return null;
-  return `tried by a twin of the tests (${seconds(tookS) ?? "time unknown"})${leftOut?.length ? `, ${leftOut.length} tests not covered` : ""}`;
+const TRIALS = {
+  tried: "tried by a twin of its tests", equal: "an equal solution was tried", not_drawn: "not drawn by chance",
+  no_twin: "its tests have no twin", not_due: "none due: no score to doubt",
+};
+const trial = (state, tookS, leftOut) => {
+  if (!state) return null;
+  const notes = [tookS ? seconds(tookS) : null, leftOut ? `${leftOut} tests not covered` : null].filter(Boolean);
+  return `${TRIALS[state] ?? state}${notes.length ? ` (${notes.join(", ")})` : ""}`;
 };
 
 /** What is known of a sample besides its texts, as names and values. */

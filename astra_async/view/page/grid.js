@@ -9,10 +9,17 @@ const OVERSCAN = 300; // CSS pixels above and below the screen
 const WIDEST = 30;
 const TALLEST = 18;
 const UPRIGHT = 124; // the longest name above a narrow column
-const ROW_LEAST = 13; // so that a row's name can be read
+const ROW_LEAST = 12; // so that a row's name can be read
+const BELOW = 70; // the line that tells of a cell, and what stands under the grid
+
+/** The height of a row of one line: as tall as is pleasant, lower where all rows then fit on the screen. */
+function rowHeight(rows, tall) {
+  const fitting = Math.floor(tall / Math.max(1, rows));
+  return fitting < ROW_LEAST * 0.6 ? 16 : Math.max(ROW_LEAST, Math.min(TALLEST + 1, fitting));
+}
 
 /** Sizes in CSS pixels: cells of `width` x `height`, `across` of them in each of `lines` lines of a group. */
-export function arrange(space, { groups, per, longest, wide = false }) {
+export function arrange(space, { rows, groups, per, longest, tall, wide = false }) {
   const left = Math.round(Math.min(Math.max(60, 6.6 * longest + 14), Math.max(96, space * 0.18)));
   const room = space - left - 2;
   const gap = per === 1 ? 0 : groups > 1 ? Math.max(2, Math.min(8, Math.floor(room / groups / 10))) : 0;
@@ -26,8 +33,9 @@ export function arrange(space, { groups, per, longest, wide = false }) {
     if (best) break;
   }
   best ??= { across: 1, lines: per, width: 1 };
-  const height = Math.min(TALLEST, best.lines > 1 ? best.width : Math.max(best.width, ROW_LEAST - 1));
-  const block = Math.max(ROW_LEAST, best.lines * height + (best.lines > 1 ? 3 : 1));
+  const row = rowHeight(rows, tall);
+  const height = best.lines > 1 ? Math.min(TALLEST, best.width) : Math.min(row - 1, Math.max(best.width, ROW_LEAST - 1));
+  const block = best.lines > 1 ? Math.max(ROW_LEAST, best.lines * height + 3) : row;
   return { ...best, left, gap, height, block, group: best.across * best.width + gap };
 }
 
@@ -74,6 +82,7 @@ export class Grid {
     const seen = new ResizeObserver(later(() => { if (this.node.clientWidth !== this.space) this.#layout(); this.draw(); }));
     seen.observe(this.node);
     signal.addEventListener("abort", () => seen.disconnect());
+    addEventListener("resize", later(() => { if (innerHeight !== this.tall) this.#layout(); this.draw(); }), { signal });
     addEventListener("themechange", () => { this.sheets = null; this.draw(); }, { signal });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.sheets = null; this.draw(); }, { signal });
     this.canvas.addEventListener("pointermove", (event) => this.#point(event), { signal });
@@ -189,7 +198,9 @@ export class Grid {
   #layout() {
     this.space = this.node.clientWidth;
     const longest = this.rows.reduce((most, { label }) => Math.max(most, label.length), 0);
-    this.sizes = arrange(this.space, { groups: Math.max(1, this.groups.length), per: Math.max(1, this.per), longest, wide: Boolean(this.textAt) });
+    const tall = innerHeight - (this.body.getBoundingClientRect().top + scrollY) - BELOW;
+    this.tall = innerHeight;
+    this.sizes = arrange(this.space, { rows: this.rows.length, tall, groups: Math.max(1, this.groups.length), per: Math.max(1, this.per), longest, wide: Boolean(this.textAt) });
     this.sheets = null;
     this.body.style.height = `${this.rows.length * this.sizes.block}px`;
     this.#drawHead();

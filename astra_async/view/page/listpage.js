@@ -4,38 +4,16 @@ import { element, holding } from "./shared/dom.js";
 import { plain } from "./shared/terminal.js";
 import { changed, go, read, write } from "./address.js";
 import { CLASSES, filtered, filterOf } from "./filter.js";
+import { ordered, SAMPLE_SORTS } from "./orders.js";
 import { filterBar } from "./filterbar.js";
 import { glyph } from "./glyphs.js";
 import { bindPage } from "./keys.js";
-import { isFailing, isFinal, NOT_PLANNED, placeOf, scoreOf, STATES } from "./outcomes.js";
-import { cellAt, column, labels, modelName, modelSlug, on, placeOfCell, state } from "./state.js";
+import { isFailing, isFinal, placeOf, STATES } from "./outcomes.js";
+import { column, labels, modelName, modelSlug, on, placeOfCell, state } from "./state.js";
 
 const ROW = 26; // CSS pixels, as in view.css
 const OVERSCAN = 20;
 const COLUMNS = ["failure", "passed", "repaired", "suspicious", "dropped", "cost", "seconds"];
-const SORTS = {
-  problem: "by problem", model: "by model", low: "lowest score first", high: "highest score first",
-  cost: "most expensive first", slow: "slowest answers first",
-};
-
-/** Indexes of the cells that a filter leaves, in an order. */
-function ordered({ models, problems, mask }, sort, columns) {
-  const found = [];
-  for (const problem of problems) for (const model of models) for (let sample = 0; sample < state.run.samples; sample += 1) {
-    const index = cellAt(model, problem, sample);
-    if (state.cells[index] !== NOT_PLANNED && (!mask || mask[index])) found.push(index);
-  }
-  const score = (index) => (isFinal(state.cells[index]) ? scoreOf(state.cells[index]) : null);
-  const known = (values) => (a, b) => (Number.isFinite(values[b]) ? values[b] : -1) - (Number.isFinite(values[a]) ? values[a] : -1);
-  const orders = {
-    model: (a, b) => a - b,
-    low: (a, b) => (score(a) ?? 2) - (score(b) ?? 2),
-    high: (a, b) => (score(b) ?? -1) - (score(a) ?? -1),
-    cost: known(columns.cost ?? []),
-    slow: known(columns.seconds ?? []),
-  };
-  return orders[sort] ? found.sort(orders[sort]) : found;
-}
 
 function flags(index, columns, given) {
   const marks = [];
@@ -73,7 +51,7 @@ export function open(root, signal) {
   const bar = filterBar();
   const sort = element("select");
   sort.setAttribute("aria-label", "Order of the samples");
-  sort.append(...Object.entries(SORTS).map(([value, title]) => new Option(title, value)));
+  sort.append(...Object.entries(SAMPLE_SORTS).map(([value, title]) => new Option(title, value)));
   sort.addEventListener("change", () => go(changed({ sort: sort.value === "problem" ? null : sort.value, at: null }), true));
   const view = element("div", null, "rows");
   const empty = element("p", null, "empty");
@@ -113,7 +91,7 @@ export function open(root, signal) {
     if (mine !== drawing || signal.aborted) return;
     columns = Object.fromEntries(COLUMNS.map((name, place) => [name, values[place]]));
     given = held;
-    found = ordered(chosen, now.params.get("sort"), columns);
+    found = await ordered(chosen, now.params.get("sort"));
     sort.value = now.params.get("sort") ?? "problem";
     if (!sort.value) sort.value = "problem";
     bar.fill(now.params, chosen);

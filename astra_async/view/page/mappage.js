@@ -7,39 +7,9 @@ import { filtered, filterOf } from "./filter.js";
 import { filterBar } from "./filterbar.js";
 import { Grid } from "./grid.js";
 import { bindPage } from "./keys.js";
-import { ALL, byteOf, isFinal, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, spread, UNDER_WAY } from "./outcomes.js";
+import { PROBLEM_SORTS, sortedProblems } from "./orders.js";
+import { ALL, byteOf, isFinal, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY } from "./outcomes.js";
 import { cellAt, column, modelName, modelSlug, on, size, state, trouble } from "./state.js";
-
-const SORTS = {
-  planned: "as planned", hard: "hardest first", easy: "easiest first", varied: "most varied first",
-  apart: "where models differ most", failing: "most without a verdict on tests first", name: "by name",
-};
-
-/** The numbers of a problem over some models that it is sorted by. */
-function standing(problem, models) {
-  const { samples } = size();
-  const all = models.map((model) => spread(state.cells, cellAt(model, problem, 0), samples)).filter(({ mean }) => mean !== null);
-  const means = all.map(({ mean }) => mean);
-  const average = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
-  return {
-    problem,
-    mean: average(means),
-    sd: average(all.map(({ sd }) => sd)) ?? -1,
-    apart: means.length ? Math.max(...means) - Math.min(...means) : -1,
-    lost: all.reduce((sum, { lost }) => sum + lost, 0),
-  };
-}
-
-export function sortedProblems(problems, models, sort) {
-  const rows = problems.map((problem) => standing(problem, models));
-  const name = ({ problem }) => state.run.problems[problem].id;
-  const orders = {
-    hard: (a, b) => (a.mean ?? 2) - (b.mean ?? 2), easy: (a, b) => (b.mean ?? -1) - (a.mean ?? -1),
-    varied: (a, b) => b.sd - a.sd, apart: (a, b) => b.apart - a.apart, failing: (a, b) => b.lost - a.lost,
-    name: (a, b) => name(a).localeCompare(name(b), "en", { numeric: true }),
-  };
-  return (orders[sort] ? rows.sort(orders[sort]) : rows).map(({ problem }) => problem);
-}
 
 /** One sentence on one sample. */
 export function sentence(model, problem, sample, failure = null) {
@@ -62,7 +32,7 @@ function bySamples({ models, problems, mask }, params) {
     byteAt: (row, group, k) => state.cells[cellAt(models[group], problems[row], k)],
     maskAt: mask && ((row, group, k) => mask[cellAt(models[group], problems[row], k)]),
     textAt: null,
-    open: ({ row, group, k }) => go(sampleAddress(models[group], problems[row], k, filterOf(params))),
+    open: ({ row, group, k }) => go(sampleAddress(models[group], problems[row], k, { ...filterOf(params), sort: params.get("sort") })),
   };
 }
 
@@ -122,7 +92,7 @@ export function open(root, signal) {
   const by = switcher("What a column is", { samples: "Every sample", models: "Means by model" });
   const sort = element("select");
   sort.setAttribute("aria-label", "Order of the problems");
-  sort.append(...Object.entries(SORTS).map(([value, title]) => new Option(title, value)));
+  sort.append(...Object.entries(PROBLEM_SORTS).map(([value, title]) => new Option(title, value)));
   sort.addEventListener("change", () => go(changed({ sort: sort.value === "planned" ? null : sort.value, at: null }), true));
   const summary = element("p", null, "note");
   let shown = null, failure = null, address = null, drawing = 0;

@@ -171,14 +171,21 @@ function failures(kinds) {
   return titledTable("Why samples did not pass", holding("table", "data", holding("thead", null, holding("tr", null, element("th", "Kind"), element("th", "Samples", "n"))), holding("tbody", null, rows)));
 }
 
+/** The place of a model that an event or error names; null where two share the name. */
+function modelPlace(model) {
+  if (typeof model === "number") return model;
+  const found = state.run.models.flatMap(({ name }, id) => (name === model ? [id] : []));
+  return found.length === 1 ? found[0] : null;
+}
+
 function eventLine({ at, text, model, problem, sample }) {
   const words = element("bdi", plain(text));
-  const place = typeof problem === "string" ? problemOf(problem) : problem;
-  const known = typeof model === "number" && Number.isInteger(place) && Number.isInteger(sample) && state.run.problems[place];
-  if (!known) return holding("li", null, element("time", timeOf(at)), " ", words);
+  const [known, place] = [modelPlace(model), typeof problem === "string" ? problemOf(problem) : null];
+  const time = element("time", timeOf(at));
+  if (known === null || place === null || !Number.isInteger(sample) || sample >= state.run.samples) return holding("li", null, time, " ", words);
   const link = holding("a", null, words);
-  link.href = sampleAddress(model, place, sample);
-  return holding("li", null, element("time", timeOf(at)), " ", link);
+  link.href = sampleAddress(known, place, sample);
+  return holding("li", null, time, " ", link);
 }
 
 function events() {

@@ -6,10 +6,11 @@ import { changed, go, read, write } from "./address.js";
 import { CLASSES, filtered, filterOf, isFiltered } from "./filter.js";
 import { glyph } from "./glyphs.js";
 import { bindPage } from "./keys.js";
+import { ordered, sortedProblems } from "./orders.js";
 import { sampleAddress, sentence } from "./mappage.js";
 import { byteOfSample, fetchSample, forget, rounds, testsOfBoth, verdict, why, written } from "./onesample.js";
-import { ALL, isFailing, NOT_PLANNED } from "./outcomes.js";
-import { cellAt, modelName, modelOf, modelSlug, on, problemOf, putLabel, size, state, trouble } from "./state.js";
+import { ALL, isFailing } from "./outcomes.js";
+import { cellAt, modelName, modelOf, modelSlug, on, placeOfCell, problemOf, putLabel, size, state, trouble } from "./state.js";
 
 /** The place that the parts of an address name, or null. */
 function placeOfParts([slug, id, sample]) {
@@ -20,14 +21,13 @@ function placeOfParts([slug, id, sample]) {
 const indexOf = ({ model, problem, sample }) => cellAt(model, problem, sample);
 const same = (a, b) => a && b && indexOf(a) === indexOf(b);
 
-/** All samples of a filter in the order of reading: problem, model, sample. */
-function order({ models, problems, mask }) {
-  const places = [];
-  for (const problem of problems) for (const model of models) for (let sample = 0; sample < state.run.samples; sample += 1) {
-    const index = cellAt(model, problem, sample);
-    if (state.cells[index] !== NOT_PLANNED && (!mask || mask[index])) places.push({ model, problem, sample });
-  }
-  return places;
+/** All samples of a filter in the order of the list or map that the address came from. */
+async function reading(params) {
+  const chosen = await filtered(params);
+  const sort = params.get("sort");
+  const listed = params.get("from") === "list";
+  const problems = listed || !sort ? chosen.problems : sortedProblems(chosen.problems, chosen.models, sort);
+  return (await ordered({ ...chosen, problems }, listed ? sort : null)).map(placeOfCell);
 }
 
 /** The next place after `from` (or before it, `by` -1) that `wanted` takes. */
@@ -156,12 +156,12 @@ export function open(root, signal) {
     }
     const other = address.params.get("vs") ? placeOfParts(address.params.get("vs").split("/").map(decodeURIComponent)) : null;
     const asked = [place, other].map((one) => one && fetchSample({ ...one, turn: one === place ? address.params.get("turn") ?? "" : "" }));
-    const [chosen, data, second] = await Promise.all([filtered(address.params), ...asked]);
+    const [list, data, second] = await Promise.all([reading(address.params), ...asked]);
     if (mine !== drawing || signal.aborted) return;
     body.abort();
     body = new AbortController();
     const moved = !now || !same(now.place, place);
-    now = { place, other, list: order(chosen), bytes: [place, other].map((one) => one && byteOfSample(one)) };
+    now = { place, other, list, bytes: [place, other].map((one) => one && byteOfSample(one)) };
     const content = other ? pair([data, place], [second, other], address.params, body.signal)
       : holding("div", "single", why(data), written(data, address.params, body.signal));
     const lines = other ? [] : [strip(place, address.params), verdict(data, place), rounds(data, address.params), labelBar(data, place, redraw)];

@@ -34,7 +34,7 @@ async function show() {
     shown = { page, end, draw: page.open(root, end.signal) };
   }
   document.title = `${[title, ...address.parts].join(" · ")} · astra view`;
-  for (const link of document.querySelectorAll("nav a")) {
+  for (const link of document.querySelectorAll("#top nav a")) {
     if (PAGES[link.dataset.page][0] === page) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }

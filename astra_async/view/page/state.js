@@ -61,7 +61,7 @@ export function modelName(id) {
 }
 
 /** How a model stands in an address: shortest first, all are understood. */
-const names = ({ label, name, format, directory }) => [label ?? name, `${name}~${format}`, `${name}~${format}~${directory}`];
+const names = ({ label, name, format, directory }) => [label ?? name, `${label ?? name}~${format}`, name, `${name}~${format}`, `${name}~${format}~${directory}`];
 
 export function modelSlug(id) {
   const { models } = state.run;
@@ -70,7 +70,7 @@ export function modelSlug(id) {
 
 export function modelOf(slug) {
   const { models } = state.run;
-  for (const kind of [0, 1, 2]) {
+  for (const kind of names(models[0] ?? {}).keys()) {
     const found = models.findIndex((model) => names(model)[kind] === slug);
     if (found >= 0) return found;
   }
@@ -193,9 +193,11 @@ function link(word) {
   tell("link");
 }
 
+let stream = null;
+
 /** Open the one stream of this tab; it is opened again for ever, and says when it is not there. */
 export function follow() {
-  const stream = new EventSource("api/stream");
+  stream = new EventSource("api/stream");
   stream.addEventListener("open", () => { trouble("gone", null); trouble("load", null); });
   stream.addEventListener("change", ({ data }) => { changed(JSON.parse(data)); if (state.link !== "live") link("live"); });
   stream.addEventListener("live", ({ data }) => { state.live = JSON.parse(data); tell("live"); });
@@ -203,11 +205,14 @@ export function follow() {
   stream.addEventListener("error", () => {
     link("lost");
     if (stream.readyState === EventSource.CLOSED) { // refused: the browser does not try again by itself
-      stream.close();
       setTimeout(follow, AGAIN_MS);
     }
   });
 }
+
+// A page that the browser keeps for the way back keeps no connection: there are six to a server.
+addEventListener("pagehide", () => stream?.close());
+addEventListener("pageshow", ({ persisted }) => { if (persisted) { state.link = "lost"; follow(); } });
 
 /** live.json of every directory, errors and events: fetched once, then the stream has them. */
 export async function fetchLive() {

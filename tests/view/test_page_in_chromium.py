@@ -1,0 +1,437 @@
+"""The viewer's page in a real browser on a real server. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import orjson
+import pytest
+from watched_runs import LONG_LINE, NASTY_ID, NASTY_TEST, PLAIN, RUNS_SCRIPT, nasty_run
+
+from astra_async.view.access import Access
+from astra_async.view.serving import Viewer, served
+from browser import PROGRAM, Tab, open_tab
+from made_runs import write_run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    Steps = Callable[["Page"], Awaitable[None]]
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine")
+
+KEYS = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+ROUTES = ("", "map", "map?by=models", "list", "problem", "compare", "sample/alpha/p01/0", "nonsense/x?y")
+
+
+class Page:
+    """A tab on a viewer."""
+
+    def __init__(self, tab: Tab, address: str) -> None:
+        self.tab, self.address = tab, address
+        self.run = tab.run
+
+    async def until(self, condition: str) -> None:
+        """Wait until an expression is true; one that fails is not true yet."""
+        await self.tab.until(f"(() => {{ try {{ return ({condition}) }} catch {{ return false }} }})()")
+
+    async def go(self, route: str, shown: str) -> None:
+        """Load a route from nothing, until an expression is true."""
+        await self.tab.open("about:blank")
+        await self.tab.open(f"{self.address}#/{route}")
+        await self.until(shown)
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            text = {"text": key} if len(key) == 1 else {}
+            code = {"windowsVirtualKeyCode": KEYS[key]} if key in KEYS else {}
+            for kind in ("keyDown", "keyUp"):
+                await self.tab.call("Input.dispatchKeyEvent", type=kind, key=key, **text, **code)
+
+    async def text(self, selector: str) -> str:
+        return str(await self.run(f"document.querySelector({selector!r})?.textContent ?? ''"))
+
+
+def all_of(selector: str, what: str) -> str:
+    """An expression: what each node `b` has, as a list."""
+    return f"[...document.querySelectorAll('{selector}')].map((b) => {what})"
+
+
+@asynccontextmanager
+async def opened(directories: list[Path], profile: Path, port: int | None = 0) -> AsyncIterator[Page]:
+    async with (
+        served(Viewer(directories, Access(None)), "127.0.0.1", port) as bound,
+        open_tab(profile) as tab,
+    ):
+        yield Page(tab, f"http://127.0.0.1:{bound}/")
+        assert tab.complaints == []
+        assert {urlsplit(url).netloc for url in tab.requests} <= {f"127.0.0.1:{bound}", ""}
+        assert await tab.run("window.canary ?? null") is None
+
+
+def look(directory: Path, profile: Path, steps: Steps) -> None:
+    async def all_steps() -> None:
+        async with opened([directory], profile) as page:
+            await steps(page)
+
+    asyncio.run(all_steps())
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("plain") / "run", PLAIN)
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return nasty_run(tmp_path_factory.mktemp("nasty") / "run")
+
+
+def scores(directory: Path) -> dict[tuple[str, str, int], dict[str, Any]]:
+    lines = map(orjson.loads, (directory / "results.jsonl").read_bytes().splitlines())
+    return {(line["model"], line["problem_id"], line["sample"]): line for line in lines}
+
+
+def test_the_overview_has_the_leaderboard_and_what_came_of_the_samples(plain: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        await page.go("", "document.querySelectorAll('.board tbody tr').length === 2")
+        assert await page.text(".standing-line strong") == "48 of 48 samples graded (100 %)"
+        first = await page.text(".board tbody tr:first-child")
+        assert first.startswith("alpha")
+        assert await page.run("document.querySelector('.board .track i').style.width") != ""
+        perfect = sum(line["passed"] == line["total"] for line in scores(plain).values())
+        assert await page.text(".whole .chip b") == str(perfect)
+        await page.until("document.querySelector('a[href*=\"fail=tests_failed\"]')")
+        await page.run("document.querySelector('a[href*=\"fail=tests_failed\"]').click()")
+        failed = sum(line["failure"] == "tests_failed" for line in scores(plain).values())
+        await page.until(
+            f"document.querySelector('.filters .count')?.textContent === '{failed} of 48 samples'"
+        )
+
+    look(plain, tmp_path, steps)
+
+
+def test_a_keyboard_walks_the_map_and_its_address_brings_the_same_place_back(
+    plain: Path, tmp_path: Path
+) -> None:
+    async def steps(page: Page) -> None:
+        await page.go("map?sort=hard", "document.querySelectorAll('.grid-names a').length === 6")
+        await page.press("j", "ArrowRight", "ArrowRight", "]")
+        line = await page.text(".grid-line")
+        assert "beta" in line
+        assert "sample 2" in line
+        model, problem, _ = line.split(": ")[0].split(" · ")
+        found = scores(plain)[model, problem, 2]
+        words = {0: "no test passed", found["total"]: "all tests passed"}
+        assert words.get(found["passed"], f"{found['passed']} of {found['total']} tests passed") in line
+        address = await page.run("location.hash")
+        await page.go(address.removeprefix("#/"), "document.querySelector('.grid-line').textContent !== ''")
+        await page.until(
+            f"document.querySelector('.grid-line').textContent === {orjson.dumps(line).decode()}"
+        )
+        await page.press("Enter")
+        await page.until(f"document.querySelector('h1').textContent === 'beta / {problem} / sample 2'")
+        await page.press("Escape")
+        await page.until(
+            f"document.querySelector('.grid-line')?.textContent === {orjson.dumps(line).decode()}"
+        )
+
+    look(plain, tmp_path, steps)
+
+
+INK = (  # of a copy: the map's own canvas is only written
+    "(() => { const canvas = document.querySelector('canvas'); let ink = 0;"
+    " const copy = new OffscreenCanvas(canvas.width, canvas.height)"
+    ".getContext('2d', { willReadFrequently: true });"
+    " copy.drawImage(canvas, 0, 0); const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);"
+    " for (let at = 3; at < data.length; at += 4) ink += data[at]; return ink })()"
+)
+
+
+def test_the_map_draws_every_sample_and_fades_what_a_filter_leaves_out(plain: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        await page.go("map", f"document.querySelectorAll('.grid-names a').length === 6 && {INK} > 0")
+        ink = await page.run(INK)
+        await page.run("document.querySelector('.chips button').click()")
+        await page.until(f"{INK} > 0 && {INK} < 0.9 * {ink}")
+        assert "state=all" in await page.run("location.hash")
+        await page.run("document.querySelector('.chips button').click()")
+        await page.until(f"{INK} === {ink}")
+        await page.press("v")
+        await page.until("location.hash.includes('by=models')")
+        assert await page.run("document.querySelector('canvas').getAttribute('role')") == "application"
+
+    look(plain, tmp_path, steps)
+
+
+def test_a_filter_is_typed_sent_as_an_address_and_cleared(plain: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        await page.go("list", "document.querySelectorAll('.rows .row').length > 20")
+        await page.press("/", *"p03", "Escape")
+        await page.until("document.querySelector('.count').textContent === '8 of 48 samples'")
+        assert await page.run("location.hash") == "#/list?q=p03"
+        await page.go("list?q=p03&m=beta&sort=low", "document.querySelectorAll('.rows .row').length === 4")
+        assert await page.run("document.getElementById('filter-text').value") == "p03"
+        assert await page.text(".pick summary") == "beta"
+        shown = await page.run("[...document.querySelectorAll('.rows .c-passed')].map((c) => c.textContent)")
+        assert shown == sorted(shown)
+        await page.press("j", "j", "Enter")
+        await page.until("document.querySelector('h1')?.textContent.startsWith('beta / p03')")
+        assert "2 of 4 that the filter leaves" in await page.text(".page-head")
+        await page.press("Escape")
+        await page.until("document.querySelector('.rows .row[aria-current]')")
+        await page.run("document.querySelector('button.quiet').click()")
+        await page.until("document.querySelector('.count').textContent === '48 samples'")
+
+    look(plain, tmp_path, steps)
+
+
+def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        await page.go(f"sample/alpha/{quote(NASTY_ID, safe='')}/0", "document.querySelector('.diff')")
+        assert await page.text(".verdict strong") == "1 of 3 tests passed"
+        assert "suspicious: reads_tests" in await page.text(".verdict")
+        first = await page.text(".outcomes li:first-child")
+        assert first.startswith("failed javascript:window.canary")
+        assert f"Expected 1 {RUNS_SCRIPT}" in first
+        assert await page.text("pre.terminal") == f"FAIL App.test.js\n{RUNS_SCRIPT}<U+202E>txt.exe"
+        assert await page.text("pre.terminal .ink-1") == "FAIL"
+        assert "123,456 bytes" in await page.text(".why")
+        assert "test/<U+202E>txt.exe" in await page.text(".dropped")
+        paths = await page.run("[...document.querySelectorAll('.file .path')].map((n) => n.textContent)")
+        assert sorted(paths) == ["src/<U+202E>txt.exe.jsx", "src/answer.txt"]
+        added = await page.run("[...document.querySelectorAll('.line.new code')].map((n) => n.textContent)")
+        assert f'  return "<U+202E>txt.exe"; // {RUNS_SCRIPT}' in added
+        assert await page.run("document.querySelector('.line.old code').textContent") == "0"
+        await page.until("document.querySelector('.line code .hl-keyword')?.textContent === 'export'")
+        await page.press("p")
+        await page.until("document.querySelector('.verbatim')?.textContent.includes('Write the answer.')")
+        await page.press("a")
+        await page.until("document.querySelector('.verbatim')?.textContent.startsWith('Sure! <solution>')")
+        assert await page.run("document.querySelectorAll('main img, main script, main iframe').length") == 0
+        assert await page.run("document.querySelectorAll('a[href^=javascript]').length") == 0
+
+    look(nasty, tmp_path, steps)
+
+
+def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        for route in ROUTES:
+            await page.go(route, "document.querySelector('h1')")
+            assert await page.run("document.querySelectorAll('main img, main script').length") == 0, route
+            assert "\u202e" not in await page.run("document.body.innerText"), route
+        await page.go(f"problem/{quote(NASTY_ID, safe='')}", "document.querySelector('.tests tbody tr')")
+        names = await page.run("[...document.querySelectorAll('.test-name a')].map((n) => n.textContent)")
+        assert NASTY_TEST.replace("\u202e", "<U+202E>") in names
+
+    look(nasty, tmp_path, steps)
+
+
+def test_an_answer_of_ten_megabytes_in_one_line_is_shown_in_pieces(nasty: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        route = f"sample/alpha/{quote(NASTY_ID, safe='')}/1?tab=answer"
+        await page.go(route, "document.querySelector('.verbatim')")
+        shown = len(await page.text(".verbatim"))
+        assert 10_000 < shown < len(LONG_LINE) / 10
+        assert "thousand characters left" in await page.text(".long .more")
+        await page.run("document.querySelector('.long .more').click()")
+        assert await page.run("document.querySelectorAll('.verbatim').length") == 2
+
+    look(nasty, tmp_path, steps)
+
+
+def test_keys_lead_from_sample_to_sample(plain: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        def titled(name: str) -> str:
+            return f"document.querySelector('h1')?.textContent === '{name}'"
+
+        await page.go("sample/alpha/p01/3", titled("alpha / p01 / sample 3"))
+        for key, name in (("j", "beta / p01 / sample 0"), ("k", "alpha / p01 / sample 3")):
+            await page.press(key)
+            await page.until(titled(name))
+        for key, name in (("ArrowLeft", "alpha / p01 / sample 2"), ("]", "beta / p01 / sample 2")):
+            await page.press(key)
+            await page.until(titled(name))
+        await page.press("n")
+        found = scores(plain)
+        after = [
+            ("beta", "p01", 3),
+            *((m, f"p{p:02}", s) for p in range(2, 6) for m in ("alpha", "beta") for s in range(4)),
+        ]
+        model, problem, sample = next(key for key in after if found[key]["passed"] < found[key]["total"])
+        await page.until(titled(f"{model} / {problem} / sample {sample}"))
+        await page.press("x")
+        await page.until("document.querySelectorAll('.pair .side').length === 2")
+        verdicts = await page.run(
+            "[...document.querySelectorAll('.side .verdict strong')].map((n) => n.textContent)"
+        )
+        assert len({words.split(" ")[0] == words.split(" ")[2] for words in verdicts}) == 2
+        await page.press("?")
+        await page.until("document.getElementById('help').open")
+        assert "two samples side by side" in await page.text("#help")
+
+    look(plain, tmp_path, steps)
+
+
+def test_a_key_labels_a_sample_in_labels_csv(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+
+    async def steps(page: Page) -> None:
+        pressed = all_of(".labels button", "b.getAttribute('aria-pressed')") + ".join()"
+        await page.go("sample/beta/p02/1", "document.querySelector('.labels button')")
+        await page.press("2")
+        await page.until(f"{pressed} === 'false,true,false,false'")
+        rows = list(csv.DictReader((directory / "labels.csv").read_text().splitlines()))
+        assert [(row["model"], row["problem_id"], row["sample"], row["label"]) for row in rows] == [
+            ("beta", "p02", "1", "logic")
+        ]
+        await page.go("list?label=logic", "document.querySelectorAll('.rows .row').length === 1")
+        assert "Logical and implementation" in await page.text(".rows .row")
+        await page.go("sample/beta/p02/1", f"{pressed} === 'false,true,false,false'")
+        await page.press("0")
+        await page.until(f"{pressed} === 'false,false,false,false'")
+        assert "logic" not in (directory / "labels.csv").read_text()
+
+    look(directory, tmp_path / "profile", steps)
+
+
+def test_tests_by_model_name_what_nobody_and_what_everybody_passes(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    outcomes: dict[str, dict[str, list[bool]]] = {}
+    for (model, problem, _), line in scores(directory).items():
+        for test in line["tests"] if problem == "p01" else ():
+            outcomes.setdefault(test["name"], {}).setdefault(model, []).append(test["outcome"] == "passed")
+
+    async def steps(page: Page) -> None:
+        await page.go("problem/p01", "document.querySelector('.tests tbody tr')")
+        rows = await page.run(all_of(".tests tbody tr", "[...b.cells].map((c) => c.textContent)"))
+        assert {row[0].split("e", 1)[0] for row in rows} == {"t"}
+        assert len(rows) == len(outcomes)
+        for name, *_ in rows:
+            assert any(name.startswith(test) for test in outcomes)
+        await page.press("j")
+        await page.until("location.hash === '#/problem/p02'")
+
+    look(directory, tmp_path / "profile", steps)
+
+
+def test_two_models_are_compared_by_where_one_is_right(plain: Path, tmp_path: Path) -> None:
+    found = scores(plain)
+
+    def right(model: str, problem: str, sample: int) -> bool:
+        line = found[model, problem, sample]
+        return bool(line["passed"] == line["total"])
+
+    keys = [(f"p{p:02}", s) for p in range(6) for s in range(4)]
+    wins = [key for key in keys if right("alpha", *key) and not right("beta", *key)]
+
+    async def steps(page: Page) -> None:
+        await page.go("compare?a=alpha&b=beta", "document.querySelector('.pairs')")
+        assert f"A right, B wrong ({len(wins)})" in await page.text(".pair section h2")
+        shown = await page.run(all_of(".pair section:first-child .pairs a", "b.textContent.trim()"))
+        assert shown == [f"{problem} sample {sample}" for problem, sample in wins]
+        await page.run("document.querySelector('.pairs a').click()")
+        await page.until("document.querySelectorAll('.side').length === 2")
+        assert "differ" in await page.text("h3")
+
+    look(plain, tmp_path, steps)
+
+
+def test_a_run_that_grows_is_followed_without_loading_again(plain: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    write_run(directory, PLAIN)
+    results = directory / "results.jsonl"
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join(lines[:8]))
+
+    async def steps(page: Page) -> None:
+        await page.go(
+            "", "document.querySelector('.standing-line strong')?.textContent.startsWith('8 of 48')"
+        )
+        await page.run("window.same = true")
+        with results.open("ab") as log:
+            log.write(b"".join(lines[8:20]) + lines[20][:40])
+        await page.until("document.querySelector('.standing-line strong').textContent.startsWith('20 of 48')")
+        await page.run("location.hash = '#/map'")
+        await page.until("document.querySelector('.chips button b')")
+        with results.open("ab") as log:
+            log.write(lines[20][40:] + b"".join(lines[21:]))
+        await page.until("document.querySelectorAll('.chips b')[5].textContent === '0'")
+        assert await page.run("window.same") is True
+
+    look(directory, tmp_path / "profile", steps)
+
+
+def test_a_directory_that_goes_and_a_server_that_comes_back_are_told_in_one_line(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+
+    async def steps() -> None:
+        async with open_tab(tmp_path / "profile") as tab:
+            viewer = Viewer([directory], Access(None))
+            async with served(viewer, "127.0.0.1", 0) as port:
+                page = Page(tab, f"http://127.0.0.1:{port}/")
+                await page.go("", "document.querySelector('.board')")
+                directory.rename(tmp_path / "moved")
+                await page.until("!document.getElementById('trouble').hidden")
+                assert await page.run("document.querySelector('.board') !== null")
+                (tmp_path / "moved").rename(directory)
+            await page.until("document.getElementById('link-state').textContent.includes('connection lost')")
+            assert await page.run("document.querySelector('.board') !== null")
+            async with served(Viewer([directory], Access(None)), "127.0.0.1", port):
+                await page.until("document.getElementById('link-state').textContent === ''")
+                await page.until("document.getElementById('trouble').hidden")
+
+    asyncio.run(steps())
+
+
+def test_a_run_without_a_result_says_what_will_appear(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    for name in ("results.jsonl", "completions.jsonl"):
+        (directory / name).write_bytes(b"")
+
+    async def steps(page: Page) -> None:
+        await page.go("", "document.querySelector('.board')")
+        assert "No sample of this run was graded" in await page.text(".empty")
+        for route in ROUTES[1:]:
+            await page.go(route, "document.querySelector('main').textContent.length > 40")
+
+    look(directory, tmp_path / "profile", steps)
+
+
+@pytest.mark.parametrize("width", [390, 800, 1400])
+def test_no_page_is_wider_than_the_window(nasty: Path, tmp_path: Path, width: int) -> None:
+    async def steps(page: Page) -> None:
+        await page.tab.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False
+        )
+        nasty_id = quote(NASTY_ID, safe="")
+        for route in (
+            *ROUTES,
+            f"sample/alpha/{nasty_id}/0",
+            f"sample/alpha/p01/0?vs=beta%2F{quote('p01')}%2F1",
+            f"problem/{nasty_id}",
+        ):
+            await page.go(route, "document.querySelector('h1')")
+            assert await page.run("document.documentElement.scrollWidth") <= width, route
+
+    look(nasty, tmp_path, steps)
+
+
+def test_colours_follow_the_system_until_they_are_chosen(plain: Path, tmp_path: Path) -> None:
+    async def steps(page: Page) -> None:
+        paper = "getComputedStyle(document.body).backgroundColor"
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        await page.tab.call("Emulation.setEmulatedMedia", features=dark)
+        await page.go("", "document.querySelector('.board')")
+        assert await page.run(paper) == "rgb(21, 24, 28)"
+        await page.press("T")
+        assert await page.run(paper) == "rgb(255, 255, 255)"
+        await page.go("map", "document.querySelector('canvas')")
+        assert await page.run(paper) == "rgb(255, 255, 255)"
+
+    look(plain, tmp_path, steps)
