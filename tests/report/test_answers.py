@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from made_runs import Made, MadeProblem, agreeing, made_results, run_json, write_run
 
 from astra_async.errors import UsageError
 from astra_async.report import build_report
@@ -17,6 +16,7 @@ from astra_async.report.published import published
 from astra_async.running.reuse import note_of_reuse
 from astra_async.types import SampleKey
 from astra_async.types.records import read_key
+from made_runs import Made, MadeProblem, agreeing, made_results, run_json, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

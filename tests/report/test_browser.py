@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from browser import PROGRAM, Tab, open_tab
-from made_runs import Made, made_problems, write_run
 
 from astra_async.report import write_report
+from browser import PROGRAM, Tab, open_tab
+from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

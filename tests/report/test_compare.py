@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from made_runs import Made, agreeing, made_problems, made_results, run_json, write_run
 from scipy import stats
 
 from astra_async.errors import UsageError
 from astra_async.report import compare_runs
 from astra_async.report.compare import Side
+from made_runs import Made, agreeing, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

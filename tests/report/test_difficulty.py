@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 from astra_async.report import build_report
+from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

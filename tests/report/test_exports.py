@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from lxml import etree
-from made_runs import Made, made_problems, write_run
 
 import astra_async
+from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pandas as pd
 import pytest
-from made_runs import Made, made_problems, made_results, run_json, write_run
 
 from astra_async.report import build_report
 from astra_async.report.csvs import harmless, write_runs
 from astra_async.report.table import csv_header
 from astra_async.report.write import write_built
+from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
-from made_runs import Made, made_problems, write_run
 
 import astra_async
 from astra_async.errors import IncompleteRun, UsageError
 from astra_async.report import write_report
 from astra_async.types import SampleKey
+from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,11 +12,11 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
-from made_runs import Made, made_problems, run_json, write_run
 from scipy import stats
 from scipy.optimize import brentq
 
 from astra_async.report import build_report, write_report
+from made_runs import Made, made_problems, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

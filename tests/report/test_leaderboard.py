@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from made_runs import Made, MadeProblem, made_problems, run_json, write_run
 from rich.console import Console
 
 from astra_async.report import build_report, print_leaderboard
 from astra_async.report.table import NOTHING
+from made_runs import Made, MadeProblem, made_problems, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

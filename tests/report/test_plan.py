@@ -4,10 +4,10 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from made_runs import Made, MadeProblem, made_problems, made_results, write_run
 
 from astra_async.errors import UsageError
 from astra_async.report import plan_run
+from made_runs import Made, MadeProblem, made_problems, made_results, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lxml import etree
-from made_runs import Made, MadeProblem, made_problems, write_run
 from matplotlib.figure import Figure
 
 from astra_async.report import build_report
 from astra_async.report.plots import draw_all, inline
 from astra_async.report.plots.style import COLOURS, exact_ticks, shortened
+from made_runs import Made, MadeProblem, made_problems, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import pytest
-from made_runs import Made, made_problems, write_run
 from matplotlib import pyplot as plt
 
 import astra_async
+from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

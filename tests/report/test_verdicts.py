@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 import pytest
-from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 from astra_async.report import build_report, compare_runs
 from astra_async.report.pairwise import compare_values, judge
+from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

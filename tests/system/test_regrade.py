@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from whole_runs import Run, awaited
 
 from nasty_server import NastyServer, answers
 from small_problems import write_problems
+from whole_runs import Run, awaited
 
 BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "product-api"
 STATUS = "expect(response.body).to.deep.equal({ service: 'product-api', status: 'up' });"

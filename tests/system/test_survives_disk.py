@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from whole_runs import Run, awaited, finished, key
 
 from nasty_server import NastyServer, answers, says_nothing
 from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
+from whole_runs import Run, awaited, finished, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from whole_runs import Run, awaited, finished, key
 
 from astra_async.images.build_request import build_image
 from astra_async.testing.sandbox.engine import Engine
@@ -22,6 +21,7 @@ from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine, private_engine
 from slow_engine import SlowEngine
 from small_problems import solution, write_problems
+from whole_runs import Run, awaited, finished, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

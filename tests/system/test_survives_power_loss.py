@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from whole_runs import Beside, Run, key
 
 from nasty_server import NastyServer, answers
 from preloaded import compiled, needs_compiler
 from small_problems import write_problems
+from whole_runs import Beside, Run, key
 
 if TYPE_CHECKING:
     from pathlib import Path

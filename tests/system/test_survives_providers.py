@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from whole_runs import Run, awaited, finished
 
 from nasty_server import (
     NastyServer,
@@ -22,6 +21,7 @@ from nasty_server import (
     trickles,
 )
 from small_problems import write_problems
+from whole_runs import Run, awaited, finished
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from whole_runs import Beside, Run, awaited, finished
 
 from nasty_server import NastyServer, answers
 from s3_trouble import S3Trouble, cut, expired, trickled, whole
 from small_problems import write_problems
+from whole_runs import Beside, Run, awaited, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

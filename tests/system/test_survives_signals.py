@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from whole_runs import Beside, Run, awaited, finished
 
 from nasty_server import NastyServer, answers, falls_silent
 from slow_engine import SlowEngine
 from small_problems import write_problems
+from whole_runs import Beside, Run, awaited, finished
 
 if TYPE_CHECKING:
     from nasty_server import Behaviour

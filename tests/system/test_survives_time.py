@@ -12,11 +12,11 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from whole_runs import Run, awaited, finished
 
 from nasty_server import NastyServer, answers, falls_silent, refuses, resets
 from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
+from whole_runs import Run, awaited, finished
 
 if TYPE_CHECKING:
     from pathlib import Path
