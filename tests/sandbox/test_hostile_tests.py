@@ -80,6 +80,12 @@ CALLS = {  # numbers of x86-64
     "io_uring_setup": ("425 8 0", ENOSYS),
     "io_uring_enter": ("426 0 0 0 0 0", ENOSYS),
     "clone3": ("435 0 0", ENOSYS),
+    "cachestat": ("451 0 0 0 0", EPERM),
+    "fadvise64, not needed": ("221 99 0 0 4", "done"),  # it does nothing, not even look for the file
+    "fadvise64, will be needed": ("221 99 0 0 3", "9"),
+    "madvise, page out": ("28 0 0 21", "22"),
+    "madvise, cold": ("28 0 0 20", "22"),
+    "madvise, free": ("28 0 0 8", "done"),
 }
 
 
