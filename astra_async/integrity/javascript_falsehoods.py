@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import string
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from astra_async.integrity.javascript_assertions import agent_of, hides_libraries, is_plain, kinds
 from astra_async.integrity.syntax import source, walk
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
 
     from tree_sitter import Node
 
-    Library = Literal["expect", "chai", "should", "assert", "supertest", "screen"]
+    from astra_async.integrity.javascript_assertions import Kind, Library
 
 _OWN = 0.75  # of the assertions are of the test's own kinds, or else the file's; about its own constants
 _ALIKE = 0.4  # of them are such as a scored run's tests have too
@@ -188,33 +188,6 @@ _EQUALITIES: dict[Library, dict[str, str]] = {
         ("equal", "strictEqual", "deepEqual", "deepStrictEqual"), "assert.{m}({one}, {other})"
     ),
 }
-_SIMPLE = frozenset({"string", "number", "true", "false", "null"})
-# Where a name stands that is given a meaning.
-_DECLARING = frozenset(
-    {
-        *(
-            "formal_parameters",
-            "required_parameter",
-            "optional_parameter",
-            "assignment_pattern",
-            "rest_pattern",
-        ),
-        *("assignment_expression", "function_declaration", "class_declaration", "catch_clause"),
-    }
-)
-_PLAIN = _SIMPLE | {"array", "object", "pair", "string_fragment", "property_identifier", ",", ":", "'", '"'}
-_PLAIN |= {"[", "]", "{", "}"}
-_LONGEST = 120  # characters of a constant that is repeated
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """An assertion as a test uses it: of which library, by which name, about which constant."""
-
-    library: Library
-    matcher: str
-    constant: str = ""
-    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,19 +207,19 @@ class Falsehoods:
         """Those of a file by its tree, written for this runner as far as it shows."""
         constants: dict[str, dict[str, None]] = {"string": {}, "number": {}}
         for node in walk(root):
-            if node.type in constants and _is_plain(node):
+            if node.type in constants and is_plain(node):
                 constants[node.type][source(node)] = None
-        agent = _agent(root)
+        agent = agent_of(root)
         plain = {key: tuple(value) for key, value in constants.items()}
-        counts = "ssertions(" in source(root) or _hides_libraries(root)
-        return cls(tuple(_kinds(root, agent)), plain, agent, runner == "jasmine", counts)
+        counts = "ssertions(" in source(root) or hides_libraries(root)
+        return cls(tuple(kinds(root, agent)), plain, agent, runner == "jasmine", counts)
 
     def assertions(self, body: Node, rng: random.Random, *, waits: bool, first: bool) -> str:
         """False assertions for a test with this body, which may hold `await` if `waits`; one if `first`.
 
         Each of them has to fail: where one does not, nothing else is asserted, and the test passes.
         """
-        own = tuple(_kinds(body, self.agent))
+        own = tuple(kinds(body, self.agent))
         near = {key: [text for text in self.constants[key] if text in source(body)] for key in self.constants}
         several = 1 if first or self.collects else rng.randint(1, _MOST)
         return _one_of([self._assertion(own, near, rng, waits=waits) for _ in range(several)])
@@ -256,7 +229,7 @@ class Falsehoods:
 
         Assertions only by a library that the test itself calls, which no name in the file hides from it.
         """
-        equalities = () if self.counts else tuple(filter(_is_equality, _kinds(body, self.agent)))
+        equalities = () if self.counts else tuple(filter(_is_equality, kinds(body, self.agent)))
         if not equalities or rng.random() > _OWN:
             return f"if ({_word(rng)}.length > {rng.randint(11, 15)}) throw new Error({_word(rng)})"
         several = 1 if first or self.collects else rng.randint(1, _MOST)
@@ -344,124 +317,10 @@ def _equality(kind: Kind, rng: random.Random, *, holds: bool) -> str:
     return _EQUALITIES[kind.library][kind.matcher].format(one=made, other=shown, m=kind.matcher)
 
 
-def _hides_libraries(root: Node) -> bool:
-    """Whether `expect` or `assert` may be another thing in some test: a parameter, a function's own name."""
-    names = {"identifier", "shorthand_property_identifier_pattern"}
-    for node in walk(root):
-        if node.type not in names or source(node) not in {"expect", "assert"} or node.parent is None:
-            continue
-        holder, inner = node.parent, node
-        while holder.type in {"object_pattern", "pair_pattern"} and holder.parent is not None:
-            holder, inner = holder.parent, holder
-        if holder.type == "variable_declarator":
-            scope = holder.parent.parent if holder.parent is not None else None
-            is_outermost = scope is not None and scope.type in {"program", "export_statement"}
-            if holder.child_by_field_name("name") == inner and not is_outermost:
-                return True
-        elif holder.type in _DECLARING or holder.child_by_field_name("parameter") == inner:
-            return True
-    return False
-
-
 def exception(rng: random.Random, *, waits: bool) -> str:
     """A statement that throws, such that what follows it counts as reachable."""
     made = _filled(rng.choice(_EXCEPTIONS + (_REJECTIONS if waits else ())), rng)
     return f"if ({_word(rng)}.length > {rng.randint(0, 4)}) {made}" if made.startswith("throw") else made
-
-
-def _kinds(root: Node, agent: str) -> Iterator[Kind]:
-    for node in walk(root):
-        if node.type == "call_expression":
-            kind = _called(node, agent)
-        else:
-            kind = _property(node) if node.type == "expression_statement" else None
-        if kind is not None:
-            yield kind
-
-
-def _called(node: Node, agent: str) -> Kind | None:
-    function, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-    if function is None or arguments is None:
-        return None
-    given, chain = arguments.named_children, _chain(function)
-    if chain == ["assert"]:
-        return Kind("assert", "")
-    library = _library(chain, agent)
-    if library is None:
-        return None
-    expected = given[1:2] if library == "assert" else given[:1]
-    return Kind(library, chain[-1], *_constant(expected[0] if expected else None))
-
-
-def _library(chain: list[str], agent: str) -> Library | None:
-    """Whose assertion it is that is called by this chain of names."""
-    if chain[0] == "assert":
-        return "assert"
-    if chain[0] == "screen":
-        return "screen" if chain[-1].startswith("getBy") else None
-    if chain[0] == "expect()":
-        return "chai" if _is_chai(chain) else "expect"
-    if "should" in chain[1:]:
-        return "should"
-    return "supertest" if agent and chain[0] == f"{agent}()" and chain[-1] == "expect" else None
-
-
-def _property(node: Node) -> Kind | None:
-    """Chai's assertions without a call: `expect(x).to.be.true`."""
-    inner = node.named_children[0] if node.named_children else None
-    if inner is None or inner.type != "member_expression":
-        return None
-    chain = _chain(inner)
-    return Kind("chai", chain[-1]) if chain[:1] == ["expect()"] and _is_chai(chain) else None
-
-
-def _is_chai(chain: list[str]) -> bool:
-    return bool({"to", "be", "is", "have", "been"}.intersection(chain[1:-1]))
-
-
-def _chain(node: Node) -> list[str]:
-    """`a().b.c` as ["a()", "b", "c"]."""
-    names: list[str] = []
-    at: Node | None = node
-    called = ""
-    while at is not None:
-        if at.type == "member_expression":
-            names.append(source(at.child_by_field_name("property")) + called)
-            at, called = at.child_by_field_name("object"), ""
-        elif at.type == "call_expression":
-            at, called = at.child_by_field_name("function"), "()"
-        elif at.type in {"await_expression", "parenthesized_expression"}:
-            at = at.named_children[0] if at.named_children else None
-        else:
-            names.append((source(at) if at.type == "identifier" else at.type) + called)
-            at = None
-    return names[::-1]
-
-
-def _agent(root: Node) -> str:
-    """What the file calls supertest."""
-    for node in walk(root):
-        if node.type in {"import_statement", "variable_declarator"} and "supertest" in source(node)[-40:]:
-            names = [part for part in walk(node) if part.type == "identifier" and source(part) != "require"]
-            if names:
-                return source(names[0])
-    return ""
-
-
-def _constant(node: Node | None) -> tuple[str, str]:
-    if node is None or not _is_plain(node):
-        return "", ""
-    return source(node), node.type
-
-
-def _is_plain(node: Node) -> bool:
-    """Whether the expression is a constant without a name, call or escape in it."""
-    text = source(node)
-    if len(text) > _LONGEST or "\n" in text or "\\" in text:  # as a string of JSX may have them
-        return False
-    if node.type in {"array", "object"} and not node.named_children:
-        return False
-    return node.type in _PLAIN and all(part.type in _PLAIN for part in walk(node))
 
 
 def _number(text: str) -> float:
