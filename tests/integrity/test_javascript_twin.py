@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -13,34 +12,11 @@ from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.integrity.syntax import parse
 from astra_async.types import Problem, Project, ProjectFile
 
-SAMPLES = Path(__file__).parent / "samples"
-FILES = sorted(path for path in SAMPLES.rglob("every_form.*") if path.suffix in {".js", ".jsx"})
-MANNERS = [Manner(at_once, assertion) for at_once in (True, False) for assertion in (True, False)]
 AT_ONCE = Settled(Manner(at_once=True, assertion=False), 1)
 
 
 def parses(text: str) -> bool:
     return not parse(text.encode(), "tree_sitter_javascript").has_error
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
-def test_every_twin_of_every_form_is_javascript_and_no_two_are_alike(path: Path) -> None:
-    text = path.read_text()
-    twins = [rewrite(path.name, text, Settled(MANNERS[seed % 4], seed)).text for seed in range(24)]
-    assert all(parses(twin) for twin in twins)
-    assert len({text, *twins}) == 25
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
-def test_a_twin_is_the_file_with_text_put_into_it(path: Path) -> None:
-    for seed in range(8):
-        for made in (
-            rewrite(path.name, path.read_text(), random.Random(seed)).text,
-            blurred(path.name, path.read_text(), random.Random(seed)),
-        ):
-            rest = iter(made)
-            assert all(character in rest for character in path.read_text())  # in this order
-            assert parses(made)
 
 
 @pytest.mark.parametrize(
