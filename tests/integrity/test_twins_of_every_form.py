@@ -1,4 +1,4 @@
-"""What holds of the twins of every language that a grammar reads: they parse, differ, and leave nothing out."""
+"""What holds of the twins of all languages that a grammar reads: they parse, differ, and take nothing away."""
 
 from __future__ import annotations
 
