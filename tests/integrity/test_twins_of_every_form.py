@@ -1,4 +1,4 @@
-"""What holds of the twins of all languages that a grammar reads: they parse, differ, and take nothing away."""
+"""What holds of the twins of all languages read by a grammar: they parse, differ and take nothing away."""
 
 from __future__ import annotations
 
