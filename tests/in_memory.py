@@ -12,9 +12,10 @@ from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
 from astra_async.running.plan import Plan
-from astra_async.running.reuse import EarlierVerdicts
+from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Workshop
+from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
 from fakes import MemorySource, a_problem, a_project
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from astra_async.config import Feedback as FeedbackMode
     from astra_async.config import KeepOutput
     from astra_async.running.sample import ModelPool
-    from astra_async.types import Format, Sandbox
+    from astra_async.types import Format, Project, Sandbox
 
 
 async def run_in_memory(
@@ -41,16 +43,22 @@ async def run_in_memory(
     thorough: bool = False,
     keep_output: KeepOutput = "failed",
     retry_delays_s: tuple[float, ...] = (0.01,) * 6,
+    turns: int = 0,
+    feedback: FeedbackMode = "full",
+    project: Project | None = None,
     around: Callable[[str, Any], Any] = lambda _, room: room,
     on_open: Callable[[Runner], None] | None = None,
 ) -> Runner:
     """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
 
+    `project` is every problem's; what its `hidden` folder holds is hidden.
     `thorough` tries solutions by twins and grades identical ones once. `around` may put something around each
     room, by its name; `on_open` gets the runner before it begins.
     """
-    source = MemorySource({name: a_project() for name in problem_ids})
-    prepared, _ = await prepare_all([a_problem(name) for name in problem_ids], source, formats)
+    source = MemorySource({name: project or a_project() for name in problem_ids})
+    hidden = ("hidden/",) if project else ()
+    problems = [a_problem(name, hidden_paths=hidden) for name in problem_ids]
+    prepared, _ = await prepare_all(problems, source, formats)
     plan = Plan(
         models=tuple(pools),
         formats=formats,
@@ -66,8 +74,15 @@ async def run_in_memory(
         counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
         metrics.add(*counted, status=line["status"], failure=line["failure"])
 
+    recorded = Recorded(reuse_identical=False, trials=False, turns=turns > 0)
+
+    def take(line: Mapping[str, Any]) -> None:
+        count(line)
+        recorded.add(line)
+
     async with LenientParser() as lenient:
-        with closing(RunDirectory.open(path, count)) as directory:
+        opened = RunDirectory.open(path, take, turns=turns > 0, on_turn=recorded.add_turn)
+        with closing(opened) as directory:
             kept, sandbox = around("directory", directory), around("sandbox", sandbox)
             expectations = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
             trials = Trials(sandbox, expectations, Limits(), Docket(b"key"))
@@ -83,7 +98,11 @@ async def run_in_memory(
                 trials=around("trials", trials) if thorough else None,
                 earlier=around("earlier", EarlierVerdicts(kept, {})) if thorough else None,
             )
-            runner = Runner(plan, kept, metrics, asking=Asking(pools=pools), workshop=workshop)
+            further = TurnPlan(
+                most=turns, feedback=dict.fromkeys(problem_ids, feedback), ended=recorded.ended
+            )
+            asking = Asking(pools=pools)
+            runner = Runner(plan, kept, metrics, asking=asking, workshop=workshop, turns=further)
             if on_open:
                 on_open(runner)
             await runner.run()
