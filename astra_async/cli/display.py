@@ -125,6 +125,7 @@ def line(view: View) -> str:
             (
                 f"{view.final}/{view.planned} samples, {view.answered} answers",
                 scores,
+                _turns(view) if view.most_turns else "",
                 ", ".join(_counts(view)),
                 f"{duration(view.elapsed_s)} elapsed, {duration(view.left_s)} left",
                 view.note,
@@ -176,7 +177,15 @@ def _facts(view: View, *, live: bool) -> Iterator[str]:
         yield f"${view.cost_usd:.2f}"
     if view.graded and view.answered > view.final:
         yield f"{view.answered - view.final} answered and not graded"
+    if view.most_turns:
+        yield _turns(view)
     yield from _counts(view)
+
+
+def _turns(view: View) -> str:
+    under_way = f", {view.turns_under_way} under way" if view.turns_under_way else ""
+    missing = f", {view.turns_missing} missing" if view.turns_missing else ""
+    return f"{view.turns_final} further turns{under_way}{missing}"
 
 
 def _counts(view: View) -> Iterator[str]:

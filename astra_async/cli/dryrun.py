@@ -15,6 +15,7 @@ from astra_async.running.forecast import (
     ANSWER_CHARACTERS,
     Forecast,
     estimate,
+    estimate_turns,
     prompt_tokens,
 )
 from astra_async.running.plan import TYPICAL_LATENCY_S
@@ -42,6 +43,13 @@ def dry_run(config: RunConfig) -> int:
     found = [estimate(settings, prepared, config.formats, config.samples) for settings in config.models]
     for each in found:
         table.add_row(*_cells(each))
+    further = [
+        estimate_turns(settings, prepared, config.formats, config.samples, config.turns)
+        for settings in config.models
+        if config.turns
+    ]
+    for each in further:
+        table.add_row(f"{each.model}, turns at most", *_cells(each)[1:])
     console.print(table)
     console.print(
         f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
@@ -49,9 +57,14 @@ def dry_run(config: RunConfig) -> int:
         f" {ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
         f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
     )
+    if config.turns:
+        say(
+            f"Up to {config.turns} further turns of each sample: as many only if no answer passes all tests"
+            " before, each with all that was said until then and the longest feedback there can be."
+        )
     for sentence in (*_sizes(config, prepared), *_recorded(config, prepared)):
         say(sentence)
-    _say_budget(config, found)
+    _say_budget(config, [*found, *further])
     for error in failed.values():
         console.print(str(error), style="red")
     return 1 if failed else 0

@@ -24,10 +24,11 @@ from astra_async.running.directory import (
     now_utc,
     opened_run,
     owner_of,
+    turn_lines,
 )
 from astra_async.running.log import write_atomically
 from astra_async.running.wiring import data_config, recorded_call
-from astra_async.types import ModelSettings, SampleKey
+from astra_async.types import AnswerKey, ModelSettings
 
 if TYPE_CHECKING:
     from astra_async.config import RunConfig
@@ -146,21 +147,23 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
         or owner_of(path) is not None
     ):
         return False
-    final = {key for key, _ in final_lines(path)}
+    final = _verdicts(path).keys()
     return any(
         key not in final for key in answered(directory) if not config.only or key.problem_id in config.only
     )
 
 
-def _verdicts(directory: Path) -> dict[SampleKey, Verdict]:
+def _verdicts(directory: Path) -> dict[AnswerKey, Verdict]:
     return {
-        key: (record["passed"], record["total"], record["failure"]) for key, record in final_lines(directory)
+        key: (record["passed"], record["total"], record["failure"])
+        for lines in (final_lines(directory), turn_lines(directory))
+        for key, record in lines
     }
 
 
-def _changes(old: dict[SampleKey, Verdict], new: dict[SampleKey, Verdict]) -> list[str]:
+def _changes(old: dict[AnswerKey, Verdict], new: dict[AnswerKey, Verdict]) -> list[str]:
     shared = old.keys() & new.keys()
-    changed = sorted(key for key in shared if old[key] != new[key])
+    changed = sorted((key for key in shared if old[key] != new[key]), key=tuple)
     lines = [f"{key}: {_shown(old[key])} -> {_shown(new[key])}" for key in changed]
     fresh = len(new.keys() - old.keys())
     return [

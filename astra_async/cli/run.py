@@ -202,21 +202,22 @@ def _drain(call: Call, opened: OpenRun) -> None:
 
 
 def _say_what_is_missing(call: Call, runner: Runner) -> None:
-    told = _reasons(runner)
-    for reason, count in told[:_REASONS_SHOWN]:
-        call.say(f"{count} samples missing: {reason}")
-    if len(told) > _REASONS_SHOWN:
-        call.say(f"... and {len(told) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
+    for what, counted in (("samples", runner.tally.reasons), ("turns", runner.tally.turn_reasons)):
+        told = _reasons(counted)
+        for reason, count in told[:_REASONS_SHOWN]:
+            call.say(f"{count} {what} missing: {reason}")
+        if len(told) > _REASONS_SHOWN:
+            call.say(f"... and {len(told) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
 
 
-def _reasons(runner: Runner) -> list[tuple[str, int]]:
-    """Why samples are missing, most of them first; a cause that several problems share is told once."""
+def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
+    """Why something is missing, most of it first; a cause that several problems share is told once."""
     sharing: dict[str, list[Reason]] = {}
-    for reason in runner.tally.reasons:
+    for reason in counted:
         sharing.setdefault(reason.cause, []).append(reason)
     told = []
     for cause, reasons in sharing.items():
-        count = sum(runner.tally.reasons[reason] for reason in reasons)
+        count = sum(counted[reason] for reason in reasons)
         more = f"{reasons[0].where} and {len(reasons) - 1} more problems: {cause}"
         told.append((reasons[0].text if len(reasons) == 1 else more, count))
     return sorted(told, key=lambda reason: -reason[1])

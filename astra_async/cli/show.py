@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +41,11 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 @click.option("--format", "fmt", type=click.Choice(("xml", "json")), help="Answer format, if there are both.")
 @click.option(
     "--part",
-    type=click.Choice(("result", "output", "changes", "events", "answer", "prompt")),
+    type=click.Choice(("result", "output", "changes", "events", "answer", "feedback", "prompt")),
     multiple=True,
     help="Only this part; may be repeated.",
 )
+@click.option("--turn", type=click.IntRange(min=0), default=0, help="A further turn of it.", metavar="T")
 @json_option("Where all that is recorded of the sample goes, for programs")
 def show(  # noqa: PLR0913 - a flag each
     directory: Path,
@@ -54,27 +55,34 @@ def show(  # noqa: PLR0913 - a flag each
     *,
     fmt: str | None,
     part: tuple[str, ...],
+    turn: int,
     json_path: Path | None,
 ) -> None:
     """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
     formats = (fmt,) if fmt else ("xml", "json")
     keys = [SampleKey(model, name, problem, sample) for name in formats]  # type: ignore[arg-type]
-    answer, result = (_record(directory / f"{name}.jsonl", keys) for name in ("completions", "results"))
-    events = [event for event in _records(directory / "events.jsonl") if _names(event, keys)]
+    files = ("turns", "turn_results") if turn else ("completions", "results")
+    answer, result = (_record(directory / f"{name}.jsonl", keys, turn) for name in files)
+    events = [
+        event
+        for event in _records(directory / "events.jsonl")
+        if _names(event, keys) and (not turn or event.get("turn") == turn)
+    ]
     found = answer or result
     if found is None and not events:
         raise UsageError(
-            f"{directory} holds nothing of {keys[0]}; `astra report {directory}` lists what it has"
+            f"{directory} holds nothing of {keys[0].at(turn)}; `astra report {directory}` lists what it has"
         )
     prompt = stored_prompt(directory, found["prompt_sha256"]) if found else None
-    replay = _replay(answer, result, prompt)
+    replay = _replay([*_before(directory, found, turn), answer], result, prompt)
     if json_path:
         key = read_key(found or events[0])
         write_json(
             json_path,
             {
                 "schema": 1,
-                "key": {"model": key.model, "format": key.format, "problem_id": problem, "sample": sample},
+                "key": {"model": key.model, "format": key.format, "problem_id": problem, "sample": sample}
+                | ({"turn": turn} if turn else {}),
                 "result": result,
                 "answer": answer,
                 "prompt": prompt,
@@ -92,6 +100,7 @@ def show(  # noqa: PLR0913 - a flag each
         "changes": _changes(replay, result),
         "events": _events(events),
         "answer": _answer(answer),
+        "feedback": _feedback(answer),
         "prompt": _prompt(found, prompt),
     }
     for name, lines in texts.items():
@@ -101,11 +110,11 @@ def show(  # noqa: PLR0913 - a flag each
                 say(text)
 
 
-def _record(path: Path, keys: list[SampleKey]) -> Record | None:
-    """The sample's line that is believed; one that is not is told of."""
-    check = check_result if path.name == "results.jsonl" else check_answer
+def _record(path: Path, keys: list[SampleKey], turn: int = 0) -> Record | None:
+    """The sample's or turn's line that is believed; one that is not is told of."""
+    check = check_result if path.name.endswith("results.jsonl") else check_answer
     for record in _records(path):
-        if _names(record, keys):
+        if _names(record, keys) and record.get("turn", 0) == turn:
             try:
                 check(record)
             except Flaw as flaw:
@@ -113,6 +122,19 @@ def _record(path: Path, keys: list[SampleKey]) -> Record | None:
             else:
                 return record
     return None
+
+
+def _before(directory: Path, found: Record | None, turn: int) -> list[Record]:
+    """The earlier answers of a sample whose files stand under those of this turn."""
+    if not found or not turn:
+        return []
+    keys, earlier = [read_key(found)], []
+    for each in range(turn):
+        files = ("turns", "turn_results") if each else ("completions", "results")
+        answer, result = (_record(directory / f"{name}.jsonl", keys, each) for name in files)
+        if answer and result and result["status"] == "scored":
+            earlier.append(answer)
+    return earlier
 
 
 def _records(path: Path, about: str = "") -> Iterator[Record]:
@@ -202,16 +224,27 @@ def _badness(test: Mapping[str, str]) -> int:
     return _WORST_FIRST.index(outcome) if outcome in _WORST_FIRST else 0
 
 
-def _replay(answer: Record | None, result: Record | None, prompt: str | None) -> _Replay | None:
-    """The answer's files, and what was applied of them as unified diffs against what the prompt showed."""
-    if answer is None or (result and result["status"] == "no_solution"):
+def _replay(answers: list[Record | None], result: Record | None, prompt: str | None) -> _Replay | None:
+    """The files of the last answer over those of earlier ones, and what was applied of them.
+
+    As unified diffs against what the prompt showed.
+    """
+    if answers[-1] is None or (result and result["status"] == "no_solution"):
         return None
     from astra_async.answers import parse_solution
     from astra_async.view.replay import replayed
 
-    solution = parse_solution(answer["text"], answer["format"], answer["finish_reason"])
-    if not isinstance(solution, Solution):
+    read = [
+        parse_solution(answer["text"], answer["format"], answer["finish_reason"])
+        for answer in answers
+        if answer
+    ]
+    if not isinstance(read[-1], Solution):
         return None
+    files: dict[str, str] = {}
+    for each in read:
+        files |= each.files if isinstance(each, Solution) else {}
+    solution = replace(read[-1], files=files)
     return solution.files, replayed(solution, prompt, result or {})
 
 
@@ -239,6 +272,12 @@ def _answer(record: Record | None) -> Iterator[tuple[str, str]]:
     if record:
         usage = ", ".join(f"{name} {count}" for name, count in record["usage"].items() if count is not None)
         yield f"answer ({record['finish_reason']}, {record['latency_s']:.1f} s, {usage})", record["text"]
+
+
+def _feedback(record: Record | None) -> Iterator[tuple[str, str]]:
+    """What a further turn answers."""
+    if record and "feedback" in record:
+        yield f"feedback {record['feedback_sha256'][:12]}, which this turn answers", record["feedback"]
 
 
 def _prompt(record: Record | None, prompt: str | None) -> Iterator[tuple[str, str]]:

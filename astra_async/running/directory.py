@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.feedback import Feedback
     from astra_async.running.fingerprint import PartKind, Parts
-    from astra_async.types import AnswerKey, NamedOutcome, Prompt, Result
+    from astra_async.types import AnswerKey, NamedOutcome, Prompt, Result, TurnKey
 
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "turns.jsonl", "prompts", "labels.csv")
@@ -471,13 +471,23 @@ def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
             yield read_key(record), record
 
 
-def answered(directory: Path) -> Iterator[SampleKey]:
-    """The samples whose answers a run directory holds; it need not be open."""
-    for _, _, line in scan(directory / "completions.jsonl"):
+def turn_lines(directory: Path) -> Iterator[tuple[TurnKey, dict[str, Any]]]:
+    """The final lines of further turns that are believed."""
+    for _, _, line in scan(directory / "turn_results.jsonl"):
         with contextlib.suppress(Flaw):
             record = read_record(line)
-            check_answer(record)
-            yield read_key(record)
+            check_result(record)
+            yield read_turn_key(record), record
+
+
+def answered(directory: Path) -> Iterator[AnswerKey]:
+    """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
+    for name in ("completions.jsonl", "turns.jsonl"):
+        for _, _, line in scan(directory / name):
+            with contextlib.suppress(Flaw):
+                record = read_record(line)
+                check_answer(record)
+                yield read_key(record) if name == "completions.jsonl" else read_turn_key(record)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.running.plan import TYPICAL_LATENCY_S
@@ -56,6 +56,44 @@ def estimate(
             cached.add(cost_usd(settings, first), 1)
             cached.add(cost_usd(settings, again), samples - 1)
             calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
+    return Forecast(
+        model=settings.name,
+        calls=calls,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        cost_usd=plain.value,
+        cost_cached_usd=cached.value,
+        about_s=_about_s(settings, calls, inputs, outputs),
+    )
+
+
+def estimate_turns(
+    settings: ModelSettings,
+    prepared: Mapping[str, Prepared],
+    formats: tuple[Format, ...],
+    samples: int,
+    turns: int,
+) -> Forecast:
+    """What further turns would take at most: if no answer passed, and every feedback had its full length."""
+    from astra_async.asking.feedback import MAX_CHARACTERS
+    from astra_async.asking.providers.models import bytes_per_token, cost_usd
+
+    per_token = bytes_per_token(settings)
+    told = round(MAX_CHARACTERS / per_token)
+    calls, inputs, outputs = 0, 0, 0
+    plain, cached = _Sum(), _Sum()
+    for item in prepared.values():
+        out = round(_answer_bytes(item) / per_token)
+        for fmt in formats:
+            before = prompt_tokens(item.prompts[fmt], per_token)
+            for _ in range(turns):
+                tokens = before + out + told
+                alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
+                plain.add(cost_usd(settings, alone), samples)
+                read = replace(alone, cached_tokens=before, cache_write_tokens=tokens - before)
+                cached.add(cost_usd(settings, read), samples)
+                calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
+                before = tokens
     return Forecast(
         model=settings.name,
         calls=calls,

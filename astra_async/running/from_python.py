@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Finished:
     """How a run ended: `complete`, `incomplete` (samples are missing), `no_answers` (every model failed).
 
-    `missing` tells why samples are missing, most of them first: (reason, count).
+    `missing` tells why samples, and then why further turns are missing, most of them first: (reason, count).
     """
 
     directory: Path
@@ -52,7 +52,8 @@ async def run(
 
     Args:
         config: a RunConfig, or a TOML file; what it leaves out stands in `options`.
-        on_result: gets every final line as it is recorded; what it raises ends the run, resumable.
+        on_result: gets every final line as it is recorded, a further turn's as a `TurnResult`; what it raises
+            ends the run, resumable.
         say: gets the lines that the command would print.
         generate_only: record answers and test none.
         options: as the command's flags are called: problems, model, out, samples, budget_usd ... A flag that
@@ -79,7 +80,8 @@ async def run(
     )
     async with opening as opened:
         outcome = await _driven(opened)
-        reasons = opened.runner.tally.reasons.most_common()
+        tally = opened.runner.tally
+        reasons = [*tally.reasons.most_common(), *tally.turn_reasons.most_common()]
         missing = tuple((reason.text, count) for reason, count in reasons)
     return Finished(directory=config.out, outcome=outcome, missing=missing)
 

@@ -79,6 +79,7 @@ def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
         "ended": ended,
         "stopping": runner.stopping.is_set(),
         "samples": _samples(runner, graded=run.sandbox is not None),
+        **_turns(runner),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
         "containers": _containers(run.sandbox),
         "seconds_left": runner.seconds_left,
@@ -97,6 +98,22 @@ def _samples(runner: Runner, *, graded: bool) -> dict[str, int]:
         "grading": tally.grading,
         "waiting": max(0, tally.planned - begun),
         "missing": missing,
+    }
+
+
+def _turns(runner: Runner) -> dict[str, dict[str, int]]:
+    """Where further turns are; nothing in a run without them."""
+    if not runner.most_turns:
+        return {}
+    tally = runner.tally
+    return {
+        "turns": {
+            "answered": tally.turns_answered,
+            "final": tally.turns_final,
+            "asking": tally.turns_asking,
+            "grading": tally.turns_grading,
+            "missing": tally.turns_missing.total(),
+        }
     }
 
 

@@ -61,8 +61,7 @@ class Plan:
 class Tally:
     """Where the planned samples are; `missing` counts by kind, `reasons` by reason.
 
-    `answered` counts recorded answers, graded or not. `asking` and `grading` count what is under way, turns
-    too; of all else turns have counts of their own.
+    `answered` counts recorded answers, graded or not. Further turns have counts of their own.
     """
 
     planned: int
@@ -72,7 +71,8 @@ class Tally:
     grading: int = 0
     missing: Counter[Trouble] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
-    turns_under_way: int = 0
+    turns_asking: int = 0
+    turns_grading: int = 0
     turns_answered: int = 0
     turns_final: int = 0
     turns_missing: Counter[Trouble] = field(default_factory=Counter)

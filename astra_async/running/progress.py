@@ -57,6 +57,7 @@ class View:
     """Everything the display shows at one moment.
 
     `graded` is false where answers are only recorded; `last` is the last trouble, `note` what is going on.
+    Samples have up to `most_turns` further turns each, which have counts of their own.
     """
 
     models: tuple[ModelView, ...]
@@ -73,6 +74,10 @@ class View:
     left_s: float | None = None
     last: str = ""
     note: str = ""
+    most_turns: int = 0
+    turns_final: int = 0
+    turns_under_way: int = 0
+    turns_missing: int = 0
 
     @property
     def done(self) -> int:
@@ -102,13 +107,17 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         graded=sandbox is not None,
         missing={kind: count for kind, count in tally.missing.items() if count},
         containers=sandbox.running if sandbox else 0,
-        containers_waiting=max(0, tally.grading - sandbox.running) if sandbox else 0,
+        containers_waiting=max(0, tally.grading + tally.turns_grading - sandbox.running) if sandbox else 0,
         calls_per_minute=calls,
         tests_per_minute=tests if sandbox else None,
         elapsed_s=pace.elapsed_s,
         left_s=runner.seconds_left,
         last=_said(runner.directory.last_event),
         note="stopping" if stopping else "",
+        most_turns=runner.most_turns,
+        turns_final=tally.turns_final,
+        turns_under_way=tally.turns_asking + tally.turns_grading,
+        turns_missing=tally.turns_missing.total(),
     )
 
 
@@ -130,6 +139,8 @@ def view_of_directory(path: Path) -> View:
         final=final,
         graded=bool(times) or not answered,
         missing=_missing(events, answered),
+        most_turns=run.get("turns", 0),
+        turns_final=sum(1 for _ in scan(path / "turn_results.jsonl")),
         tests_per_minute=per_minute,
         elapsed_s=seconds,
         left_s=60 * (planned - final) / per_minute if per_minute else None,

@@ -119,6 +119,11 @@ class Runner:
             raise self._listener_error
         self._check_invariant()
 
+    @property
+    def most_turns(self) -> int:
+        """Further turns that a sample may have."""
+        return self._turns.most
+
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
@@ -401,9 +406,13 @@ class _Passage:
             raise Stopped
 
     def _count(self, by: int) -> None:
-        if self._key.turn:
-            self._runner.tally.turns_under_way += by
-        if self.is_answered:
-            self._runner.tally.grading += by
-        else:
-            self._runner.tally.asking += by
+        tally = self._runner.tally
+        match self.is_answered, bool(self._key.turn):
+            case True, False:
+                tally.grading += by
+            case False, False:
+                tally.asking += by
+            case True, True:
+                tally.turns_grading += by
+            case False, True:
+                tally.turns_asking += by

@@ -75,7 +75,8 @@ def test_a_sample_goes_on_until_its_tests_pass_or_its_turns_are_used(tmp_path: P
         ("p1", 2, 2): (4, None),
     }
     assert by_key(tmp_path / "turns.jsonl").keys() == results.keys()
-    assert (runner.tally.turns_final, runner.tally.turns_under_way) == (16, 0)
+    tally = runner.tally
+    assert (tally.turns_final, tally.turns_asking, tally.turns_grading) == (16, 0, 0)
 
 
 def test_the_first_answers_lie_in_their_files_as_without_turns(tmp_path: Path) -> None:
@@ -121,24 +122,23 @@ def test_files_that_a_turn_leaves_out_stay_and_an_unusable_answer_uses_its_turn(
         2: "",
         3: '<solution><file path="src/answer.txt">4</file></solution>',
     }
-    said: dict[int, str] = {}
+    asked: list[ModelRequest] = []
 
     def answer(request: ModelRequest) -> Completion:
-        said[request.key.turn] = request.messages[-1][1]
+        asked.append(request)
         given = completion(answers[request.key.turn])
         return given if given.text else replace(given, finish_reason="refusal")
 
-    asked: list[ModelRequest] = []
-    pool = ScriptedPool(lambda request: (asked.append(request), answer(request))[1])
-    brought_about(tmp_path, pool, turns=3, samples=1)
+    brought_about(tmp_path, ScriptedPool(answer), turns=3, samples=1)
     results = [by_key(tmp_path / "turn_results.jsonl")["p1", 0, turn] for turn in (1, 2, 3)]
     assert [(line["status"], line["passed"], line["files_changed"]) for line in results] == [
         ("scored", 1, 2),  # what the first answer gave is still there
         ("no_solution", 0, 0),
         ("scored", 4, 2),  # and so is what the second one gave, over an answer that gave nothing
     ]
-    assert "Your answer gives no files" in said[3]
-    assert "with them 1 of 4 tests passed" in said[3]
+    said = asked[-1].messages[-1][1]
+    assert "Your answer gives no files" in said
+    assert "with them 1 of 4 tests passed" in said
     assert ("assistant", NO_ANSWER) in asked[-1].messages
 
 
@@ -288,7 +288,8 @@ class NamingSandbox(CountingSandbox):
     async def run(self, job: Job) -> Execution:
         await super().run(job)
         cases = (
-            '<testcase name="test_zero" classname="tests.test_seen"><failure>assert 1 == 0</failure></testcase>'
+            '<testcase name="test_zero" classname="tests.test_seen">'
+            "<failure>assert 1 == 0</failure></testcase>"
             '<testcase name="test_the_quetzal_is_counted" classname="hidden.test_more">'
             "<failure>the ocelot was not counted</failure></testcase>"
         )
