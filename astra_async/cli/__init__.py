@@ -34,7 +34,7 @@ _COMMANDS = {
     "demo": ("demo", "demo"),
     "run": ("run", "run"),
     "status": ("status", "status"),
-    "view": ("view", "view"),
+    "view": ("viewer", "view"),
     "report": ("report", "report"),
     "compare": ("report", "compare"),
     "export": ("export", "export"),

@@ -17,7 +17,7 @@ from astra_async.cli.console import open_console, tell
 from astra_async.cli.display import Display
 from astra_async.cli.options import config_options, needs_cluster
 from astra_async.cli.signals import Stopper
-from astra_async.cli.view import viewer_beside
+from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.running.progress import view_of
