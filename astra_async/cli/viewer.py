@@ -19,11 +19,11 @@ from astra_async.cli.signals import Stopper
 from astra_async.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from astra_async.view.serving import Viewer
 
-_GRACE_S = 10.0  # that the viewer of a run stays after the run and its last page
+_GRACE_S = 5.0  # that the viewer of a run stays after the run and its last page
 _LONGEST_S = 1800.0  # that pages left open can keep it
 _NICENESS = 5  # the run comes first
 
@@ -32,36 +32,40 @@ _NICENESS = 5  # the run comes first
 @click.argument("directories", type=click.Path(path_type=Path, file_okay=False), nargs=-1, required=True)
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="[default: free, from 7575]")
 @click.option("--host", default="127.0.0.1", metavar="H", show_default=True, help="Others need a token.")
+@click.option("--token", "asks", is_flag=True, help="Ask for a token on this machine too.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @click.option("--with-run", is_flag=True, hidden=True, help="Of a run that holds standard input.")
-def view(directories: tuple[Path, ...], *, port: int | None, host: str, opens: bool, with_run: bool) -> None:
+def view(directories: tuple[Path, ...], *, host: str, port: int | None, asks: bool, **flags: bool) -> None:
     """Look into runs: how they stand, every sample, what happens just now. Reads only; Ctrl-C stops it."""
+    from astra_async.view.access import Access, is_loopback
+    from astra_async.view.serving import Viewer
+
     for directory in directories:
-        if not with_run and not (directory / "run.json").exists():
+        if not flags["with_run"] and not (directory / "run.json").exists():
             raise UsageError(
                 f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
             )
-    if with_run:
-        os.nice(_NICENESS)
-    asyncio.run(_serve(directories, host, port, opens=opens, with_run=with_run))
+    token = secrets.token_urlsafe(24) if asks or not is_loopback(host) else None
+    asyncio.run(_serve(Viewer(directories, Access(token)), host, port, **flags))
 
 
-async def _serve(
-    directories: Sequence[Path], host: str, port: int | None, *, opens: bool, with_run: bool
-) -> None:
-    from astra_async.view.access import Access, is_loopback
-    from astra_async.view.serving import Viewer, served
+async def _serve(viewer: Viewer, host: str, port: int | None, *, opens: bool, with_run: bool) -> None:
+    from astra_async.view.serving import served
 
-    token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    viewer, stopped = Viewer(directories, Access(token)), asyncio.Event()
+    stopped = asyncio.Event()
     async with served(viewer, host, port) as bound:
+        token = viewer.access.token
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound}/" + (f"?token={token}" if token else "")
         say(address if with_run else f"{address} (Ctrl-C stops)")
         if opens:
             click.launch(address)
         with Stopper(stopped.set).installed():
-            await (_run_is_over(viewer, stopped) if with_run else stopped.wait())
+            if with_run:
+                os.nice(_NICENESS)
+                await _run_is_over(viewer, stopped)
+            else:
+                await stopped.wait()
 
 
 async def _run_is_over(viewer: Viewer, stopped: asyncio.Event) -> None:

@@ -1,20 +1,25 @@
 """Who may ask: the checks before every answer, and the headers on every answer.
 
-Without a token only loopback is served, and only under a loopback name: a page of another site that lets its
-own name lead here (DNS rebinding) sends that name as Host. With a token the cookie decides, which browsers
-keep for one host and send to no request that another site began (SameSite=Strict).
+Without a token only loopback is served, only to this account, and only under a loopback name: a page of
+another site that lets its own name lead here (DNS rebinding) sends that name as Host. With a token the cookie
+decides, which browsers keep for one host and send to no request that another site began (SameSite=Strict).
 """
 
 from __future__ import annotations
 
 import hmac
+import os
+import sys
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,24 +40,38 @@ class Access:
     """The rules for one server.
 
     Args:
-        token: what opens the server from elsewhere; None: loopback only, without one.
+        token: what opens the server; None: loopback only, and only for this account.
     """
 
     def __init__(self, token: str | None) -> None:
-        self._token = token
+        self.token = token
+        self._accounts: WeakKeyDictionary[asyncio.BaseTransport, bool] = WeakKeyDictionary()
 
     def refusal(self, request: web.Request) -> str | None:
         """Why a request is not served, in one line; None if it is."""
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
-        if self._token is None and not is_loopback(_name(host)):
+        if self.token is None and not is_loopback(_name(host)):
             return f"the name {host!r} is not this machine's own; use 127.0.0.1 or localhost"
+        if self.token is None and not self._is_own_account(request):
+            return "another account of this machine asks; `astra view --token` lets it in"
         if origin is not None and origin != f"{request.scheme}://{host}":
             return f"a page of {origin} may not ask here"
         if request.headers.get("Sec-Fetch-Site", "none") == "cross-site" and request.path != "/":
             return "another site may not ask here"
-        if self._token is not None and not (self.is_introduced(request) or self._has_cookie(request)):
+        if self.token is not None and not (self.is_introduced(request) or self._has_cookie(request)):
             return "open the whole address that `astra view` printed, its token included"
         return None
+
+    def _is_own_account(self, request: web.Request) -> bool:
+        """Whether the other end of a connection belongs to this account or to root; asked once for each."""
+        transport = request.transport
+        if transport is None:
+            return False
+        if transport not in self._accounts:
+            account = account_of(transport.get_extra_info("peername"), transport.get_extra_info("sockname"))
+            # what no local socket answers for came through another network namespace: a container's port
+            self._accounts[transport] = account in (None, 0, os.geteuid())
+        return self._accounts[transport]
 
     def is_introduced(self, request: web.Request) -> bool:
         """Whether the token comes in the address."""
@@ -62,7 +81,7 @@ class Access:
         """The cookie for a page that came with the token, and the address without it."""
         response = web.Response(status=303, headers={"Location": request.path})
         response.set_cookie(
-            _cookie(request), self._token or "", httponly=True, samesite="Strict", path="/", max_age=None
+            _cookie(request), self.token or "", httponly=True, samesite="Strict", path="/", max_age=None
         )
         return response
 
@@ -70,7 +89,7 @@ class Access:
         return self._is_token(request.cookies.get(_cookie(request), ""))
 
     def _is_token(self, given: str) -> bool:
-        return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
+        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
@@ -78,6 +97,27 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.pop("Server", None)
+
+
+def account_of(peer: Any, own: Any) -> int | None:
+    """The user id that owns the socket at the other end of a local connection (/proc/net/tcp, proc(5))."""
+    ends = [f"{_kernel_form(name)}:{port:04X}" for name, port, *_ in (peer, own)]
+    try:
+        table = Path("/proc/net/tcp6" if ":" in peer[0] else "/proc/net/tcp").read_text(encoding="ascii")
+    except OSError:
+        return None
+    for line in table.splitlines()[1:]:
+        fields = line.split()
+        if fields[1:3] == ends:
+            return int(fields[7])
+    return None
+
+
+def _kernel_form(name: str) -> str:
+    """An address as the kernel prints it: words of four bytes, each in the machine's own order."""
+    packed = ip_address(name.partition("%")[0]).packed
+    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
+    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
 
 
 def is_loopback(name: str) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import os
 import shutil
 import struct
+import sys
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -403,6 +405,32 @@ def test_from_elsewhere_only_with_the_token(tmp_path: Path) -> None:
                     assert "Set-Cookie" not in answer.headers
                 async with session.get(f"{client.base}/api/run", headers={"Origin": "http://evil"}) as answer:
                     assert answer.status == 403
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as somebody else")
+def test_another_account_of_the_machine_is_refused_without_a_token(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", MADE)
+    script = (
+        "import encodings.idna, os, sys, urllib.request, urllib.error\n"
+        "os.setuid(65534)\n"
+        "try:\n"
+        "    print(urllib.request.urlopen(sys.argv[1]).status)\n"
+        "except urllib.error.HTTPError as error:\n"
+        "    print(error.code, error.read().decode())\n"
+    )
+
+    async def scenario() -> None:
+        for host, token in (("127.0.0.1", None), ("::1", None), ("127.0.0.1", "t")):
+            async with served(Viewer([directory], Access(token)), host, 0) as port:
+                address = f"http://{f'[{host}]' if ':' in host else host}:{port}/api/run?token={token}"
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-I", "-c", script, address, stdout=asyncio.subprocess.PIPE
+                )
+                said = (await process.communicate())[0].decode()
+                assert said.startswith("200" if token else "403"), said
+                assert token or "another account" in said
 
     asyncio.run(scenario())
 
