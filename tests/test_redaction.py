@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from astra_async.errors import ConfigError, TransientError
 from astra_async.redaction import (
+    _SHAPES,
     keep_secret,
     keep_secrets_in,
     keep_secrets_of,
@@ -181,3 +182,19 @@ def test_an_open_body_is_recorded_but_for_its_secrets() -> None:
     assert public["extra_body"]["api_key"].startswith("sha256:")
     assert public["extra_body"] | {"api_key": "x"} == body
     assert public_settings(public) == public
+
+
+PIECES = (
+    *("https://", "user:pw4@", "host/?", "sig=abc123", "&amp;token=", "X-Amz-Signature=", "credential: '"),
+    *("api_key=abcd1234", "access_token=", "AWSAccessKeyId=", "Authorization: ", "authorization=", "Bearer "),
+    *("bearer ", "basic ", "Basic dXNlcjpwYXNz", "sk-proj-", "AIzaSy", "github_pat_", "hf_", "**", " ", "\n"),
+    *("QwErTyUiOpAsDfGhJkLz0123", "words", "\u00e9"),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_no_shape_is_passed_over_for_want_of_what_it_must_hold(text: str) -> None:
+    expected = text
+    for shape, masked, _ in _SHAPES:
+        expected = shape.sub(masked, expected)
+    assert mask(text) == expected
