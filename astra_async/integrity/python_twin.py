@@ -7,6 +7,7 @@ what they hold. Functions inside of functions are nobody's tests.
 from __future__ import annotations
 
 import ast
+import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity import python_falsehoods
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from astra_async.integrity.rewriting import Choice, Titles
 
+# CPython 3.11 counts the depth of the tree that it makes for all threads together, and raises a SystemError
+# where two are at it and the collector of garbage, which any new object may start, runs Python code.
+_ONE_AT_A_TIME = threading.Lock()
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Decorators under which a failing test is no failure, or has another name.
 _REASONS = {
@@ -37,11 +41,10 @@ class _Test(NamedTuple):
     is_method: bool  # of a class that asserts by its own methods
 
 
-def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
+def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:  # noqa: ARG001 - one of Rewriters
     """The twin of a test module; see `rewriting.Rewriter`. Tests that are not to fail look as if."""
-    try:
-        tree = ast.parse(text, filename=path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(text)
+    if tree is None:
         return Rewritten(text=text, left_out={"the file": "cannot be parsed"})
     if "\r" in text.replace("\r\n", "\n"):
         return Rewritten(text=text, left_out={"the file": "has line ends of its own"})
@@ -59,6 +62,14 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
         ),
         left_out=left_out,
     )
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with _ONE_AT_A_TIME:
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def blurred(path: str, text: str, rng: random.Random) -> str:
@@ -93,9 +104,8 @@ def _written(text: str, tree: ast.Module, tests: list[tuple[_Test, bool]], rng: 
 
 def _is_same(tree: ast.Module, written: str, done: dict[int, bool]) -> bool:
     """Whether without what was inserted (at once, or behind the body) it is the same module."""
-    try:
-        other = ast.parse(written)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    other = _parsed(written)
+    if other is None:
         return False
     for number, test in enumerate(_tests(other.body, ())):
         if number in done:

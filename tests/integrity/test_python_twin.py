@@ -266,3 +266,24 @@ def test_assertions_are_of_the_kinds_and_with_constants_of_the_test_itself() -> 
     twins = [rewrite("t.py", text, Settled(manner, seed)).text for seed in range(50)]
     assert all(" == 404\n" in twin and "in ['shop']" in twin for twin in twins)
     assert any("assert 133 + 67 == 404\n" in twin for twin in twins)  # 200, a constant of the file
+
+
+# Whatever runs while garbage is collected lets another thread go on: as a weak reference's callback may.
+AT_ONCE = """
+import gc, random, time
+from concurrent.futures import ThreadPoolExecutor
+from astra_async.integrity.python_twin import rewrite
+
+many = range(50)
+text = "\\n".join(f"def test_{number}():\\n    assert [1, 2, {{3: 4}}] == {number}\\n" for number in many)
+gc.callbacks.append(lambda phase, info: time.sleep(0))
+gc.set_threshold(50)
+with ThreadPoolExecutor(4) as threads:
+    twins = list(threads.map(lambda seed: rewrite("test_a.py", text, random.Random(seed)), range(12)))
+assert {len(twin.certain) for twin in twins} == {50}
+"""
+
+
+def test_twins_are_made_side_by_side() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
