@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="NAME", help="What records call this machine [default: its host name].")
 @click.option("--host", metavar="ADDRESS", help="Own address, where it has several.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Own port [default: any].")
+@click.option(
+    "--contact-address", metavar="ADDRESS", help="Where others reach it (tcp://HOST:PORT), behind NAT."
+)
 @click.option("--tls-ca-file", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
 @click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), help="As of dask worker.")
@@ -35,6 +38,7 @@ def worker(
     name: str | None,
     host: str | None,
     port: int,
+    contact_address: str | None,
     **tls: str | None,
 ) -> int:
     """Join the Dask cluster of SCHEDULER (tcp://HOST:PORT) and run tests on this machine's Docker Engine.
@@ -57,7 +61,13 @@ def worker(
     }
     security = Security(**{key: value for key, value in given.items() if value})
     settings = WorkerSettings(
-        scheduler=scheduler, sandboxes=sandboxes, name=name, host=host, port=port, security=security
+        scheduler=scheduler,
+        sandboxes=sandboxes,
+        name=name,
+        host=host,
+        port=port,
+        contact=contact_address,
+        security=security,
     )
     return asyncio.run(_serve(settings))
 

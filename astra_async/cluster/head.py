@@ -24,7 +24,7 @@ from astra_async.errors import EngineUnavailable, ImageError, NodesLost
 from astra_async.testing.sandbox.engine_errors import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from astra_async.cluster.local import LocalCluster
     from astra_async.errors import AstraError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from astra_async.types import Execution, Job, Limits
 
 _LOOK_S = 1.0
+_END_S = 10.0
 _SETTLED_S = 60.0  # for members to be asked; images take as long as they take
 _PATIENCE_S = 120.0  # without any node, unless Dask's no-workers-timeout says otherwise
 _LOST_AT_MOST = 3  # nodes that one job may lose
@@ -72,7 +73,7 @@ class ClusterSandbox:
         self.waiting = 0
         self.on_slots: Callable[[int], None] = lambda _: None
         self._supply = Supply(say)
-        self._local: LocalCluster | None = None
+        self.local: LocalCluster | None = None
         self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
         self._alone_s = 0.0
         self._scheduler_says = ""
@@ -91,18 +92,21 @@ class ClusterSandbox:
         Raises:
             EngineUnavailable: no scheduler answers, or no worker of it can be used.
         """
-        local, address, security = None, cluster, Security()
+        local, address, security, wanted = None, cluster, Security(), 1
         if cluster.startswith("local:"):
             from astra_async.cluster.local import LocalCluster
 
-            local = await LocalCluster.start(int(cluster.partition(":")[2]), sandboxes)
+            wanted = int(cluster.partition(":")[2])
+            local = await LocalCluster.start(wanted, sandboxes)
             address, security = local.address, local.security
         sandbox = cls(address, run_id=run_id, memory_bytes=limits.memory_bytes, security=security, say=say)
-        sandbox._local = local
+        sandbox.local = local
         try:
             await sandbox._find_members()
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
-            await sandbox._until(lambda: any(node.state == "preparing" for node in sandbox.nodes.values()))
+            await sandbox._until(
+                lambda: sum(n.state == "preparing" for n in sandbox.nodes.values()) >= wanted
+            )
         except BaseException:
             await sandbox.close()
             raise
@@ -131,6 +135,16 @@ class ClusterSandbox:
         Raises EngineUnavailable when no node can have them.
         """
         images, failed = await self._supply.resolve(prepared, default)
+        await self.bring(set(images.values()))
+        for key, name in list(images.items()):
+            if not self._supply.known[name]:
+                failed[key] = ImageError(f"image {name}: no node has it or can pull it")
+                del images[key]
+        return images, failed
+
+    async def bring(self, images: Iterable[str]) -> None:
+        """See to it that every node that takes part has these images. Raises EngineUnavailable: none does."""
+        await self._supply.settle(images)
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLED_S):
                 while any(node.state == "connecting" for node in self.nodes.values()):
@@ -138,10 +152,6 @@ class ClusterSandbox:
         await self._until(lambda: self.slots > 0)
         while any(node.state == "preparing" for node in self.nodes.values()):
             await self._next_change()
-        lost = [name for name in set(images.values()) if not self._supply.known.get(name)]
-        if lost and not self.slots:
-            raise EngineUnavailable(self._nobody())
-        return images, failed
 
     async def image_id(self, image: str) -> str:
         """As `types.Sandbox`: the content that all nodes agree on."""
@@ -186,13 +196,17 @@ class ClusterSandbox:
         self._patience_s = 0.0
 
     async def close(self) -> None:
-        """End all connections, upon which each node removes what it made for this run."""
+        """End all connections; each node removes what it made for this run, and is waited for ten seconds."""
+        if "members" in self._tasks:
+            self._tasks["members"].cancel()
+        if ending := [self._tasks[node.address] for node in self.nodes.values() if node.end()]:
+            await asyncio.wait(ending, timeout=_END_S)
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._local is not None:
-            await self._local.stop()
+        if self.local is not None:
+            await self.local.stop()
 
     # --- what nodes ask of the head (`nodes.Surroundings`) -------------------------------------------
 
@@ -315,7 +329,7 @@ class ClusterSandbox:
                 raise EngineUnavailable(self._nobody())
             if not told and not self.nodes:
                 told = True
-                if self._local is None:
+                if self.local is None:
                     self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):

@@ -65,6 +65,11 @@ class LocalCluster:
             raise
         return cluster
 
+    @property
+    def scheduler_pid(self) -> int:
+        """The scheduler's process."""
+        return self._processes[0].pid
+
     async def stop(self) -> None:
         """End them and wait until they have tidied up."""
         for process in self._processes:

@@ -24,13 +24,17 @@ _AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a worker joins: `sandboxes` and `name` None for what the machine says; `port` 0 for any."""
+    """How a worker joins: `sandboxes` and `name` None for what the machine says; `port` 0 for any.
+
+    `contact` is the address at which others reach it, where that is not its own.
+    """
 
     scheduler: str
     sandboxes: int | None = None
     name: str | None = None
     host: str | None = None
     port: int = 0
+    contact: str | None = None
     security: Security | None = None
 
 
@@ -77,6 +81,7 @@ def _worker(settings: WorkerSettings, folder: str) -> Worker:
         name=settings.name,
         host=settings.host,
         port=settings.port,
+        contact_address=settings.contact,
         resources={RESOURCE: settings.sandboxes} if settings.sandboxes else None,
         memory_limit=0,  # containers have limits of their own
         local_directory=folder,

@@ -148,6 +148,14 @@ class Node:
         self._stream.send("images", wanted=dict(wanted), pulled=pulled)
         return await self._found
 
+    def end(self) -> bool:
+        """Tell it that the run is over; it hangs up when nothing of it is left there. False: it is away."""
+        self.is_member = False
+        if self._stream is None:
+            return False
+        self._stream.send("end")
+        return True
+
     async def serve(self) -> None:
         """Connect, and again after every loss, until it is no member and cannot be reached any more."""
         failures = 0
@@ -161,7 +169,7 @@ class Node:
                 failures = len(_AGAIN_S)
             except (TimeoutError, OSError, ValueError, KeyError, TypeError) as error:
                 self._become("lost", str(error) or type(error).__name__)
-                if self._was_ready:
+                if self._was_ready and self.is_member:
                     failures, self._was_ready = 0, False
                     self._head.say(
                         f"node {self.name} is lost ({self.why}); what it had under way goes elsewhere"

@@ -20,7 +20,7 @@ from astra_async.running.wiring import SET_PREFIX, resolve_images
 from astra_async.testing.sandbox.engine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from astra_async.cluster.nodes import Node
     from astra_async.errors import AstraError
@@ -45,8 +45,8 @@ class Supply:
     def __init__(self, say: Callable[[str], None]) -> None:
         self.known: dict[str, str] = {}
         self._say = say
-        self._named: frozenset[str] = frozenset()
-        self._resolved = asyncio.Event()
+        self._pulled: tuple[str, ...] = ()
+        self._settled = asyncio.Event()
         self._first = asyncio.Lock()
         self._transfers = asyncio.Semaphore(_AT_ONCE)
 
@@ -55,14 +55,23 @@ class Supply:
     ) -> tuple[dict[str, str], dict[str, AstraError]]:
         """The image of each problem, made on the head's engine where it is to be built."""
         named = {key: item.problem.image or default for key, item in prepared.items()}
-        self._named = frozenset(name for name in named.values() if name and not name.startswith(SET_PREFIX))
+        self._pulled = tuple({name for name in named.values() if name and not name.startswith(SET_PREFIX)})
         try:
             async with await Engine.open() as engine:
-                found = await self._resolve_here(engine, prepared, default)
+                return await resolve_images(engine, prepared, default, self._say)
         except EngineUnavailable:
-            found = self._resolve_without(named)
-        self._resolved.set()
-        return found
+            images = {key: name for key, name in named.items() if name in self._pulled}
+            without = {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
+            return images, without
+
+    async def settle(self, names: Iterable[str]) -> None:
+        """These are the run's images; their contents are those on the head's engine, where it has them."""
+        self.known = dict.fromkeys(names, "")
+        with contextlib.suppress(EngineUnavailable):
+            async with await Engine.open() as engine:
+                for name in self.known:
+                    self.known[name] = str((await engine.image(name) or {}).get("Id", ""))
+        self._settled.set()
 
     async def bring(self, node: Node, connection: Mapping[str, Any]) -> None:
         """See to it that the node has all images with the contents of all others.
@@ -71,46 +80,31 @@ class Supply:
             Refused: it has another content, or cannot get one.
             OSError: the node was lost.
         """
-        await self._resolved.wait()
+        await self._settled.wait()
         async with contextlib.AsyncExitStack() as stack:
             if not all(self.known.values()):
                 await stack.enter_async_context(self._first)  # the first node says what it is
-            found = dict(await node.images(self.known, tuple(self._named)))
-            absent = [name for name, image_id in self.known.items() if not found.get(name)]
+            found = dict(await node.images(self.known, self._pulled))
+            absent = [name for name, image_id in self.known.items() if image_id and not found.get(name)]
             if absent:
                 await self._send(node, absent, connection)
                 found |= await node.images({name: self.known[name] for name in absent}, ())
             self._compare(found)
 
     def _compare(self, found: Mapping[str, str]) -> None:
-        for name, image_id in found.items():
-            ours = self.known[name] or image_id
-            if not image_id:
+        for name, ours in self.known.items():
+            theirs = found.get(name, "")
+            if ours and not theirs:
                 raise Refused(f"it has no image {name}, and cannot get it")
-            if image_id != ours:
+            if ours and theirs != ours:
                 raise Refused(
-                    f"its image {name} is {image_id[:19]}, and that of the others {ours[:19]};"
+                    f"its image {name} is {theirs[:19]}, and that of the others {ours[:19]};"
                     f" `docker rmi {name}` there, and it gets the same"
                 )
         self.known |= found
 
-    async def _resolve_here(
-        self, engine: Engine, prepared: Mapping[str, Prepared], default: str
-    ) -> tuple[dict[str, str], dict[str, AstraError]]:
-        images, failed = await resolve_images(engine, prepared, default, self._say)
-        for name in dict.fromkeys(images.values()):
-            self.known[name] = str((await engine.image(name) or {})["Id"])
-        return images, failed
-
-    def _resolve_without(self, named: Mapping[str, str]) -> tuple[dict[str, str], dict[str, AstraError]]:
-        images = {key: name for key, name in named.items() if name in self._named}
-        self.known = dict.fromkeys(images.values(), "")
-        return images, {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
-
     async def _send(self, node: Node, names: list[str], connection: Mapping[str, Any]) -> None:
         """Stream images from the head's engine to the node; a piece is in memory at a time."""
-        if not all(self.known[name] for name in names):
-            raise Refused(f"it cannot pull {', '.join(names)}")
         async with self._transfers:
             try:
                 async with await Engine.open() as engine:

@@ -210,11 +210,12 @@ class _Session:
         self._places = places
         self._jobs: dict[int, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()
+        self._over = False
 
     async def serve(self) -> None:
         """Until the connection ends; then everything under way is broken off."""
         try:
-            while True:
+            while not self._over:
                 for message in await self._stream.receive():
                     self._take(message)
         finally:
@@ -235,6 +236,8 @@ class _Session:
             self._sandbox.expect(message["image"], Limits(**message["limits"]))
         elif message["op"] == "ping":
             self._stream.send("pong")
+        elif message["op"] == "end":
+            self._over = True
         elif message["op"] == "images":
             task = asyncio.create_task(self._find(message["wanted"], message["pulled"]))
             self._others.add(task)

@@ -8,8 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import RUN_LABEL
@@ -67,8 +68,10 @@ class SmallCluster:
         self._scheduler.kill()
         self._scheduler.wait()
 
-    def start_worker(self, name: str, engine: PrivateEngine, *, sandboxes: int = 2, at: str = "") -> None:
-        words = ("worker", at or self.address, "--sandboxes", str(sandboxes), "--name", name)
+    def start_worker(
+        self, name: str, engine: PrivateEngine, *more: str, sandboxes: int = 2, at: str = ""
+    ) -> None:
+        words = ("worker", at or self.address, "--sandboxes", str(sandboxes), "--name", name, *more)
         command = [sys.executable, "-m", "astra_async", *words]
         self.workers[name] = self._start(name, command, DOCKER_HOST=engine.host)
 
@@ -84,6 +87,67 @@ class SmallCluster:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **FAST, **environ},
             )
+
+
+class Cable:
+    """A TCP proxy that can be unplugged: `silent` keeps connections and carries nothing, `cut` ends them."""
+
+    def __init__(self, to_port: int) -> None:
+        self.port = free_port()
+        self._to_port = to_port
+        self._loop = asyncio.new_event_loop()
+        self._plugged = asyncio.Event()
+        self._plugged.set()
+        self._refuses = False
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._thread = threading.Thread(
+            target=self._loop.run_until_complete, args=(self._serve(),), daemon=True
+        )
+        self._thread.start()
+        awaited(lambda: answers_at(self.port), "the proxy")
+
+    def unplug(self, how: Literal["silent", "cut"]) -> None:
+        self._loop.call_soon_threadsafe(self._unplug, how)
+
+    def plug(self) -> None:
+        self._loop.call_soon_threadsafe(self._plug)
+
+    def _unplug(self, how: str) -> None:
+        self._plugged.clear()
+        if how == "cut":
+            self._refuses = True
+            for writer in self._writers:
+                writer.transport.abort()
+
+    def _plug(self) -> None:
+        self._refuses = False
+        self._plugged.set()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+        async with server:
+            await server.serve_forever()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._refuses:
+            writer.transport.abort()
+            return
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, far_writer}
+        await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
+        self._writers -= {writer, far_writer}
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while piece := await reader.read(64 * 1024):
+                await self._plugged.wait()
+                writer.write(piece)
+                await writer.drain()
+        writer.transport.abort()
 
 
 def free_port() -> int:
@@ -107,11 +171,12 @@ def a_run(
     engine: PrivateEngine,
     *,
     sleep_s: float = 0.0,
+    before: str = "",
     **fields: Any,
 ) -> Run:
-    """A run whose head builds its images on `engine`; a test takes `sleep_s`."""
+    """A run whose images are on `engine`; a test takes `sleep_s`, or what `before` makes of it."""
     folder.mkdir(exist_ok=True)
-    slow = f'read -r answer < src/answer.txt; [ "$answer" = 0 ] || sleep {sleep_s}'
+    slow = before or f'read -r answer < src/answer.txt; [ "$answer" = 0 ] || sleep {sleep_s}'
     known: dict[str, Any] = {"samples": SAMPLES, **fields}
     return Run(
         folder=folder,

@@ -5,27 +5,31 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from small_cluster import (
+    Cable,
     SmallCluster,
     a_run,
     await_tests,
     check_nothing_left,
     check_scores,
     containers,
+    free_port,
     passing,
     verdicts,
 )
 
-from nasty_server import NastyServer
+from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine
-from whole_runs import finished
+from small_problems import solution
+from whole_runs import awaited, finished
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nasty_server import Behaviour
     from private_engine import PrivateEngine
 
 pytestmark = [pytest.mark.docker, needs_own_engine]
@@ -115,6 +119,57 @@ def test_a_scheduler_restarted_in_mid_run_costs_no_result(tmp_path: Path, engine
         finished(process, 0)
         check_scores(run, server, graded_by={"one", "two"})
         check_nothing_left(engines)
+
+
+@pytest.mark.parametrize("how", ["silent", "cut"])
+def test_a_network_that_drops_for_ten_seconds_costs_no_result(
+    tmp_path: Path, engines: Engines, how: Literal["silent", "cut"]
+) -> None:
+    with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+        own_port = free_port()
+        cables = Cable(own_port), Cable(cluster.port)
+        cluster.start_worker("one", engines[0])
+        reached = ("--port", str(own_port), "--contact-address", f"tcp://127.0.0.1:{cables[0].port}")
+        cluster.start_worker("two", engines[1], *reached, at=f"tcp://127.0.0.1:{cables[1].port}")
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2, samples=24)
+        process = run.start()
+        await_tests(engines, 2)
+        for cable in cables:
+            cable.unplug(how)
+        time.sleep(10)
+        for cable in cables:
+            cable.plug()
+        said = finished(process, 0)
+        assert ("node two is lost" in said) == (how == "cut")
+        check_scores(run, server, graded_by={"one", "two"})
+        check_nothing_left(engines)
+
+
+def test_a_job_that_takes_its_workers_with_it_is_missing_and_no_score(
+    tmp_path: Path, engines: Engines
+) -> None:
+    def one_is_slow(sample: str, attempt: int) -> Behaviour:
+        return answers(solution(9)) if sample == "p/0" else passing(sample, attempt)
+
+    before = 'read -r answer < src/answer.txt; [ "$answer" != 9 ] || sleep 100'
+    with NastyServer(one_is_slow) as server, SmallCluster(tmp_path) as cluster:
+        for name, engine in zip(("one", "two"), engines, strict=True):
+            cluster.start_worker(name, engine)
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], before=before, samples=4)
+        process = run.start()
+        run.await_lines("results.jsonl", 3)
+        for _ in range(3):
+            awaited(lambda: any(containers(each, running_only=True) for each in engines), "its container")
+            place = next(n for n, each in enumerate(engines) if containers(each, running_only=True))
+            name = ("one", "two")[place]
+            cluster.workers[name].kill()
+            cluster.workers[name].wait()
+            check_nothing_left([engines[place]])
+            cluster.start_worker(name, engines[place])
+        said = finished(process, 1)
+        assert "were lost, one after the other, while they ran this job" in said
+        run.check_end(missing=1)
+        assert {line["sample"] for line in run.lines("results.jsonl")} == {1, 2, 3}
 
 
 def test_a_worker_that_joins_late_takes_its_share(tmp_path: Path, engines: Engines) -> None:
