@@ -50,6 +50,7 @@ def worker(
             f"{scheduler}: the address of a scheduler is expected, tcp://HOST:PORT or tls://HOST:PORT"
         )
     needs_cluster()
+    import uvloop
     from distributed.security import Security
 
     from astra_async.cluster.membership import WorkerSettings
@@ -69,7 +70,7 @@ def worker(
         contact=contact_address,
         security=security,
     )
-    return asyncio.run(_serve(settings))
+    return uvloop.run(_serve(settings))
 
 
 async def _serve(settings: WorkerSettings) -> int:

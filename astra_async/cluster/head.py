@@ -39,14 +39,14 @@ _LOST_AT_MOST = 3  # nodes that one job may lose
 _SUSPECT_AFTER = 2
 
 
-async def members(address: str, connection: Mapping[str, Any], *, timeout_s: float) -> frozenset[str]:
+async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
     """The addresses of a scheduler's workers. Raises EngineUnavailable when it does not answer."""
     try:
-        async with asyncio.timeout(timeout_s), rpc(address, connection_args=connection) as scheduler:
+        async with asyncio.timeout(timeout_s):
             return frozenset((await scheduler.identity())["workers"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise EngineUnavailable(
-            f"No Dask scheduler answers at {address} ({one_line(error) or type(error).__name__});"
+            f"No Dask scheduler answers at {scheduler.address} ({one_line(error) or type(error).__name__});"
             " start one with `dask scheduler`"
         ) from error
 
@@ -81,6 +81,7 @@ class ClusterSandbox:
         self._suspects = asyncio.Lock()
         self._changed = asyncio.Event()
         self._told_slots = 0
+        self._scheduler = rpc(address, connection_args=self.connection)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
@@ -205,6 +206,7 @@ class ClusterSandbox:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._scheduler.close_rpc()
         if self.local is not None:
             await self.local.stop()
 
@@ -289,7 +291,7 @@ class ClusterSandbox:
 
     async def _find_members(self) -> None:
         try:
-            found = await members(self.address, self.connection, timeout_s=self.silence_s)
+            found = await members(self._scheduler, timeout_s=self.silence_s)
         except EngineUnavailable as error:
             self._scheduler_says = str(error)
             raise
@@ -334,6 +336,9 @@ class ClusterSandbox:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self._next_change()
+
+    def _preparing(self) -> int:
+        return sum(node.state == "preparing" for node in self.nodes.values())
 
     async def _next_change(self) -> None:
         self._changed.clear()

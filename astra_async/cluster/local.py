@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import uvloop
 from distributed.security import Security
 
 from astra_async.errors import EngineUnavailable
@@ -157,4 +158,4 @@ async def _input_ends() -> None:
 
 if __name__ == "__main__":
     role, *rest = sys.argv[1:]
-    asyncio.run(_scheduler() if role == "scheduler" else _worker(rest[0], int(rest[1]), rest[2]))
+    uvloop.run(_scheduler() if role == "scheduler" else _worker(rest[0], int(rest[1]), rest[2]))

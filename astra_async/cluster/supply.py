@@ -61,7 +61,9 @@ class Supply:
                 return await resolve_images(engine, prepared, default, self._say)
         except EngineUnavailable:
             images = {key: name for key, name in named.items() if name in self._pulled}
-            without = {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
+            without: dict[str, AstraError] = {
+                key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images
+            }
             return images, without
 
     async def settle(self, names: Iterable[str]) -> None:

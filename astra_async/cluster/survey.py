@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from distributed.comm import connect
+from distributed.core import rpc
 from distributed.security import Security
 
 from astra_async.cluster.head import members
@@ -33,7 +34,8 @@ class Surveyed:
 async def survey(address: str) -> list[Surveyed]:
     """Ask every member of the cluster. Raises EngineUnavailable when no scheduler answers."""
     connection = Security().get_connection_args("client")
-    found = await members(address, connection, timeout_s=_ANSWER_S)
+    async with rpc(address, connection_args=connection) as scheduler:
+        found = await members(scheduler, timeout_s=_ANSWER_S)
     return list(await asyncio.gather(*(_one(each, connection) for each in sorted(found))))
 
 

@@ -4,8 +4,7 @@
 
 Tests are trivial (`true`), archives have 100 KB, all nodes are processes of this machine on the same engine.
 Makespan is from the first job to the last result; the rounds take turns, and the ratio is of medians. CPU is
-that of the head alone, for each job; memory is what head and scheduler hold at most above what they began with.
-The last rows run no container: jobs go to nodes that answer at once, which shows the head's own cost and bound.
+that of the head alone, for each job; memory is what head and scheduler hold afterwards above what they held.
 """
 
 from __future__ import annotations
@@ -68,10 +67,10 @@ async def main(jobs: int) -> None:
     for nodes, rounds in seen.items():
         wall_s = statistics.median(each.wall_s for each in rounds)
         cpu_ms = statistics.median(each.head_cpu_ms for each in rounds)
-        head, scheduler = memory[nodes]
+        head_mb, scheduler_mb = memory[nodes]
         print(
             f"| {nodes or 'direct'} | {SLOTS} | {wall_s:.1f} | {wall_s / direct_s:.2f} | {cpu_ms:.2f}"
-            f" | {head:+.0f} | {scheduler:+.0f} |"
+            f" | {head_mb:+.0f} | {scheduler_mb:+.0f} |"
         )
 
 
