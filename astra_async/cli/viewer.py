@@ -56,7 +56,7 @@ async def _serve(viewer: Viewer, host: str, port: int | None, *, opens: bool, wi
     async with served(viewer, host, port) as bound:
         token = viewer.access.token
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound}/" + (f"?token={token}" if token else "")
+        address = f"http://{shown}:{bound}/" + ("?token=" + token if token else "")
         say(address if with_run else f"{address} (Ctrl-C stops)")
         if opens:
             click.launch(address)
