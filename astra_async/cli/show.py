@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,11 +241,9 @@ def _replay(answers: list[Record | None], result: Record | None, prompt: str | N
     ]
     if not isinstance(read[-1], Solution):
         return None
-    files: dict[str, str] = {}
-    for each in read:
-        files |= each.files if isinstance(each, Solution) else {}
-    solution = replace(read[-1], files=files)
-    return solution.files, replayed(solution, prompt, result or {})
+    solutions = [each for each in read if isinstance(each, Solution)]
+    files = {path: text for each in solutions for path, text in each.files.items()}
+    return files, replayed(solutions, prompt, result or {})
 
 
 def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,10 @@ class ProblemInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k."""
+    """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k.
+
+    `turns` is how often a sample may go on after its first answer.
+    """
 
     run_id: str
     created_at: str
@@ -45,6 +48,7 @@ class RunSettings:
     models: Mapping[str, Mapping[str, Scalar]]
     formats: tuple[Format, ...]
     problems: Mapping[str, ProblemInfo]
+    turns: int = 0
     simulated: bool = False
     parent: str | None = None
     fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -78,6 +82,7 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
         models={str(model["name"]): _scalars(model) for model in record["models"]},
         formats=tuple(record["formats"]),
         problems={name: problem_info(name, problem) for name, problem in record["problems"].items()},
+        turns=int(record.get("turns", 0)),
         simulated=bool(record.get("simulated", False)),
         parent=None if parent is None else _parent(parent),
         fingerprints={

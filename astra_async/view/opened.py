@@ -13,7 +13,7 @@ from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
 from astra_async.redaction import mask, one_line
 from astra_async.running.directory import stored_prompt
-from astra_async.types import Unusable
+from astra_async.types import Solution, Unusable
 from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record
 from astra_async.view.replay import Replayed, replayed
 from astra_async.view.tails import read_at
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from astra_async.view.following import Logs
 
 Record = dict[str, Any]
+Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_EVENTS = 200
 _AT_ONCE = 2  # answers parsed and compared
@@ -53,8 +54,9 @@ class Samples:
             return None
         logs, lines = run.logs, lines_of_sample(run.logs, flat, turn)
         texts = await asyncio.to_thread(read_texts, run.directory, lines, turn)
-        found = await self._replayed((run.directory, run.plan, lines.answer, lines.result, turn), texts)
-        return as_response(texts, why_missing(logs, flat, lines)) | {
+        which = run.directory, run.plan, *(each.get(turn) for each in (lines.answers, lines.results))
+        found = await self._replayed(which, texts)
+        return as_response(texts, None if texts.result else why_missing(logs, flat, texts)) | {
             "diff": [asdict(each) for each in found.files],
             "diff_note": found.note,
             "diff_exact": not found.note,
@@ -72,68 +74,79 @@ class Samples:
         return found
 
     async def _replay(self, texts: Texts) -> Replayed:
-        answer, result = texts.answer, texts.result
-        if answer is None:
+        if texts.answer is None:
             return Replayed(files=(), note="no answer")
+        standing = []
+        for result, answer in texts.earlier:  # files of earlier turns stay, of those that could be used
+            if answer and result and result["status"] == "scored":
+                standing.append(await self._parsed(answer))
+        last = await self._parsed(texts.answer)
+        if isinstance(last, Unusable):
+            return Replayed(files=(), note=last.reason)
+        solutions = [each for each in (*standing, last) if isinstance(each, Solution)]
+        return await asyncio.to_thread(replayed, solutions, texts.prompt, texts.result or {})
+
+    async def _parsed(self, answer: Record) -> Solution | Unusable:
         arguments = answer["text"], answer["format"], answer["finish_reason"]
-        solution = await asyncio.to_thread(parse_strictly, *arguments)
-        if solution is None:
-            solution = await self._lenient.parse(*arguments)
-        if isinstance(solution, Unusable):
-            return Replayed(files=(), note=solution.reason)
-        return await asyncio.to_thread(replayed, solution, texts.prompt, result or {})
+        strict = await asyncio.to_thread(parse_strictly, *arguments)
+        return strict or await self._lenient.parse(*arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Where the lines of one sample stand, as (offset, length); None for one that there is not."""
+    """Where the lines of one sample stand, as (offset, length); None for one that there is not.
 
-    result: tuple[int, int] | None
-    answer: tuple[int, int] | None
-    outputs: Sequence[tuple[int, int]]
-    events: Sequence[tuple[int, int]]
-    turn_results: Sequence[tuple[int, tuple[int, int]]]
+    `results` and `answers` are of the first answer and of each later turn, by number.
+    """
+
+    results: Mapping[int, Place]
+    answers: Mapping[int, Place]
+    outputs: Sequence[Place]
+    events: Sequence[Place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What those lines hold."""
+    """What those lines hold, of one turn; `earlier` are results and answers of the turns before it."""
 
     result: Record | None
     answer: Record | None
+    earlier: Sequence[tuple[Record | None, Record | None]]
     output: Record | None
     prompt: str | None
     events: Sequence[Record]
     turns: Sequence[Record]
 
 
-def lines_of_sample(logs: Logs, flat: int, turn: int = 0) -> Lines:
-    """The places of a sample's lines, of its first answer or of a later turn."""
+def lines_of_sample(logs: Logs, flat: int, turn: int) -> Lines:
+    """The places of a sample's lines, with the outputs of one turn. The last line of a turn counts."""
     row = logs.columns.places.reshape(-1)[flat]
-    first = (int(row["offset"]), int(row["length"])) if row["present"] else None
-    later = [(number, (offset, length)) for number, offset, length in logs.turn_results.of(flat)]
+    first = {0: (int(row["offset"]), int(row["length"]))} if row["present"] else {}
     return Lines(
-        result=first if turn == 0 else _last(later, turn),
-        answer=_last(_turned(logs.answers.of(flat) if turn == 0 else logs.turns.of(flat)), turn),
+        results=first | _by_turn(logs.turn_results.of(flat)),
+        answers=_by_turn(logs.answers.of(flat)) | _by_turn(logs.turns.of(flat)),
         outputs=[(offset, length) for number, offset, length in logs.outputs.of(flat) if number == turn],
         events=[(offset, length) for _, offset, length in logs.events.of(flat)][-_MOST_EVENTS:],
-        turn_results=[(0, first), *later] if first else later,
     )
 
 
-def read_texts(directory: Path, lines: Lines, turn: int = 0) -> Texts:
+def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
     """Read them from disk; what is not believed counts as not there. Raises OSError."""
-    result = _record(directory / ("turn_results.jsonl" if turn else "results.jsonl"), lines.result)
-    answer = _record(directory / ("turns.jsonl" if turn else "completions.jsonl"), lines.answer)
+    results = {number: _result(directory, number, place) for number, place in lines.results.items()}
+    wanted = (number for number in lines.answers if number <= turn)
+    answers = {number: _answer(directory, number, lines.answers[number]) for number in wanted}
+    result, answer = results.get(turn), answers.get(turn)
     named = (answer or result or {}).get("prompt_sha256")
     is_hash = isinstance(named, str) and _HASH.fullmatch(named)
+    final = [(number, each) for number, each in sorted(results.items()) if each]
     return Texts(
-        result=_believed(result, check_result),
-        answer=_believed(answer, check_answer),
+        result=result,
+        answer=answer,
+        earlier=[(results.get(number), answers.get(number)) for number in range(turn)],
         output=_output(directory / "outputs.jsonl", lines.outputs, result),
         prompt=stored_prompt(directory, named) if is_hash and isinstance(named, str) else None,
         events=[each for place in lines.events if (each := _record(directory / "events.jsonl", place))],
-        turns=_turns(directory, lines),
+        turns=[{"turn": number, "passed": each["passed"], "total": each["total"]} for number, each in final],
     )
 
 
@@ -153,11 +166,9 @@ def as_response(texts: Texts, missing_why: str | None) -> Record:
     }
 
 
-def why_missing(logs: Logs, flat: int, lines: Lines) -> str | None:
-    """Why a sample has no final line, in words; None if it has one."""
-    if lines.result is not None:
-        return None
-    if lines.answer is not None:
+def why_missing(logs: Logs, flat: int, texts: Texts) -> str:
+    """Why a sample, or a turn of it, has no final line, in words."""
+    if texts.answer is not None:
         return "answered, and not graded yet"
     columns = logs.columns
     rest, sample = divmod(flat, columns.samples)
@@ -181,16 +192,21 @@ def event_in_words(event: Mapping[str, Any]) -> Record:
     }
 
 
-def _last(found: Sequence[tuple[int, tuple[int, int]]], turn: int) -> tuple[int, int] | None:
-    """The place of the last line of a turn: the one that counts."""
-    return next((place for number, place in reversed(found) if number == turn), None)
+def _by_turn(found: Sequence[tuple[int, int, int]]) -> dict[int, Place]:
+    return {turn: (offset, length) for turn, offset, length in found}
 
 
-def _turned(found: Sequence[tuple[int, int, int]]) -> list[tuple[int, tuple[int, int]]]:
-    return [(turn, (offset, length)) for turn, offset, length in found]
+def _result(directory: Path, turn: int, place: Place) -> Record | None:
+    name = "turn_results.jsonl" if turn else "results.jsonl"
+    return _believed(_record(directory / name, place), check_result)
 
 
-def _record(path: Path, place: tuple[int, int] | None) -> Record | None:
+def _answer(directory: Path, turn: int, place: Place) -> Record | None:
+    name = "turns.jsonl" if turn else "completions.jsonl"
+    return _believed(_record(directory / name, place), check_answer)
+
+
+def _record(path: Path, place: Place | None) -> Record | None:
     if place is not None:
         with suppress(FileNotFoundError, Flaw):  # cut or replaced since: the next look tells of it
             return read_record(read_at(path, *place))
@@ -205,20 +221,10 @@ def _believed(record: Record | None, check: Callable[[Mapping[str, Any]], None])
     return None
 
 
-def _output(path: Path, places: Sequence[tuple[int, int]], result: Record | None) -> Record | None:
+def _output(path: Path, places: Sequence[Place], result: Record | None) -> Record | None:
     """The output of the very grading that the result is of; others were broken off."""
     for place in reversed(places if result else ()):
         record = _record(path, place)
         if record is not None and is_output_of(record, result or {}):
             return record
     return None
-
-
-def _turns(directory: Path, lines: Lines) -> list[Record]:
-    """Tests passed after each turn, where there is more than one."""
-    turns = []
-    for number, place in lines.turn_results:
-        record = _record(directory / ("turn_results.jsonl" if number else "results.jsonl"), place)
-        if record is not None:
-            turns.append({"turn": number, "passed": record.get("passed"), "total": record.get("total")})
-    return turns if len(turns) > 1 else []

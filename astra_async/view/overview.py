@@ -62,7 +62,7 @@ def run_summary(board: Board) -> Record:
         "repairs": board.names("repairs"),
         "suspicions": board.names("suspicions"),
         "headline": headline(board),
-        "turns": 0,
+        "turns": max((run.logs.settings.turns for run in board.runs if run.logs), default=0),
         "warnings": [line for run in board.runs for line in run.warnings()],
     }
 

@@ -14,15 +14,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import shown_files
-from astra_async.overlay import integrate
+from astra_async.overlay import anchored, integrate
 from astra_async.overlay.policy import is_environment_file
 from astra_async.problems.patterns import PathPatterns
-from astra_async.types import Integrated, Project, ProjectFile
+from astra_async.types import Integrated, Project, ProjectFile, Solution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from astra_async.types import Solution
 
 MOST_LINES = 1_500  # of either side, after equal ends were put aside: difflib takes quadratic time
 _MOST_CHARACTERS = 400_000  # of one file's diff
@@ -50,14 +48,20 @@ class Replayed:
     note: str
 
 
-def replayed(solution: Solution, prompt: str | None, result: Mapping[str, Any]) -> Replayed:
-    """Lay the solution over the files that the prompt shows, as the result line says it was done."""
+def replayed(solutions: Sequence[Solution], prompt: str | None, result: Mapping[str, Any]) -> Replayed:
+    """Lay what an answer gives over the files that the prompt shows, as the result line says it was done.
+
+    The last solution is the answer's; files that it leaves out are as earlier turns gave them.
+    """
     files = {
         path: ProjectFile(path=path, content=text.encode())
         for path, text in shown_files(prompt or "").items()
     }
     project = Project(files=tuple(files.values()), sha256="")
-    integrated = integrate(project, solution, _RecordedPolicy(files, result))
+    given: dict[str, str] = {}
+    for solution in solutions:
+        given |= anchored(solution, project).files
+    integrated = integrate(project, Solution(files=given), _RecordedPolicy(files, result))
     if not isinstance(integrated, Integrated):
         return Replayed(files=(), note="nothing of the answer was applied")
     diffs = tuple(_difference(path, files.get(path), text, result) for path, text in integrated.files.items())

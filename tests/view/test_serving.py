@@ -140,6 +140,7 @@ def test_every_cell_is_what_its_line_says(tmp_path: Path) -> None:
                     zip(("model", "format", "problem_id", "sample"), ("alpha", "xml", "p01", 2), strict=True)
                 ),
                 "text": "x",
+                "finish_reason": "stop",
             }
         ),
         b"\n",
