@@ -1,8 +1,9 @@
 """Time and memory of a report over many result lines, each step in the order of a real report.
 
-Makes a run directory of models x problems x samples (32 x 65 x 481 is a million lines of about 1.3 kB,
-without output tails), loads it, works out every table and writes the CSV files. The page and the figures
-are timed apart, with `--page`: they depend on the number of problems and on the samples carried.
+Makes a run directory of models x problems x samples (32 x 65 x 481 is a million lines of about 2.3 kB, with
+messages of 250 characters and output tails of 500), loads it, works out every table and writes the CSV files.
+The page and the figures are timed apart, with `--page`: they depend on the number of problems and on the
+samples carried.
 
     scripts/bench/run reporting [--models 32] [--problems 65] [--samples 481] [--page] [--keep DIR]
 """
@@ -20,6 +21,13 @@ from pathlib import Path
 import orjson
 
 TESTS = [f"renders item {number} of the list when the filter is empty" for number in range(7)]
+MESSAGE = (
+    "AssertionError: expected [ Array(1) ] to deeply equal [ { id: 12 } ]\n- Expected\n+ Received\n  [\n"
+    '-   { "id": 12, "title": "Acme" }\n+   { "id": "12", "title": " Acme " }\n  ]\n src/App.test.jsx:86:23'
+)
+CHANGES = [
+    {"path": f"src/part{number}.jsx", "added": 40, "removed": 2, "kind": "changed"} for number in (1, 2)
+]
 WORDS = ("const", "let", "return", "items", "filter", "map", "state", "props", "useState", "onChange", "test")
 
 
@@ -116,7 +124,10 @@ def _line(rng: random.Random, strength: float, key: tuple[str, str, int]) -> dic
         "passed": passed,
         "total": len(TESTS),
         "score": passed / len(TESTS),
-        "tests": [{"name": name, "outcome": outcome} for name, outcome in zip(TESTS, outcomes, strict=True)],
+        "tests": [
+            {"name": name, "outcome": outcome} | ({} if outcome == "passed" else {"message": MESSAGE})
+            for name, outcome in zip(TESTS, outcomes, strict=True)
+        ],
         "extra_tests": [],
         "exit_code": int(passed < len(TESTS)),
         "timed_out": False,
@@ -132,13 +143,14 @@ def _line(rng: random.Random, strength: float, key: tuple[str, str, int]) -> dic
         "test_s": 2 + rng.random(),
         "input_characters": 22863,
         "output_characters": 2000 + rng.randrange(1500),
+        "changes": CHANGES,
         "files_changed": 2,
         "lines_written": 84,
         "prompt_sha256": hashlib.sha256(key[1].encode()).hexdigest(),
         "solution_sha256": hashlib.sha256(rng.randbytes(8)).hexdigest(),
         "image_id": "sha256:" + "1" * 64,
         "returned_model": key[0] + "-2026-01-01",
-        "output_tail": "",
+        "output_tail": "" if passed == len(TESTS) else (MESSAGE * 3)[-500:],
         "note": "",
         "started_at": "2026-11-20T10:00:00.000Z",
         "finished_at": "2026-11-20T10:00:30.000Z",
