@@ -15,8 +15,8 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 LAYERS = {
     "values": {"types", "errors", "redaction", "surrogates"},
     "pure": {
-        *("config", "metrics", "stats", "report", "overlay", "answers", "problems", "asking.prompt"),
-        *("asking.feedback", "asking.stable"),
+        *("config", "metrics", "stats", "report", "overlay", "answers", "problems"),
+        *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),
         *(
             "testing.reports",
             "testing.counting",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.labels import CLASSES, count_labels, read_labels
 from astra_async.report.load import FAILURES
 from astra_async.report.table import WHO, Column, Table
 
@@ -47,35 +46,6 @@ def automatic_kinds(entries: Sequence[Entry]) -> Table:
         ),
         rows=tuple(_row(entry, seen) for entry in entries),
         notes=("Each sample is counted once; only the first two kinds score above 0.",),
-    )
-
-
-def judged_classes(entries: Sequence[Entry]) -> Table:
-    """The paper's four classes from labels.csv; an entry without any label says so."""
-    rows: list[tuple[Cell, ...]] = []
-    for entry in entries:
-        counts = [
-            count_labels(read_labels(run.directory / "labels.csv")).get((entry.model, entry.format))
-            for run, _ in entry.parts
-        ]
-        known = [count for count in counts if count]
-        cells: list[Cell] = [sum(count[name] for count in known) if known else None for name in CLASSES]
-        failed = entry.summary.valid - int(entry.perfect.sum())
-        labelled: Cell = sum(count.total() for count in known) if known else "not labelled"
-        rows.append((entry.label, entry.format, failed, labelled, *cells))
-    return Table(
-        name="error_classes",
-        title="Classes of errors, judged by people",
-        columns=(
-            *WHO,
-            Column(name="failed", title="Not all passed", kind="count", help="samples"),
-            Column(name="labelled", title="Labelled", kind="count", help="samples"),
-            *(Column(name=name, title=title, kind="count") for name, title in CLASSES.items()),
-        ),
-        rows=tuple(rows),
-        notes=(
-            "The four classes of section 4.6 of the paper are judgements: they come from labels.csv only.",
-        ),
     )
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from astra_async.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 CLASSES: dict[str, str] = {
@@ -53,14 +52,6 @@ def relabelled(text: str, key: tuple[str, str, str, int], label: str | None) -> 
     writer.writeheader()
     writer.writerows([*kept, named | {"label": label}] if label else kept)
     return written.getvalue()
-
-
-def count_labels(labels: Mapping[tuple[str, str, str, int], str]) -> dict[tuple[str, str], Counter[str]]:
-    """How many samples of each (model, format) have each label."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for (model, answer_format, _, _), label in labels.items():
-        counts.setdefault((model, answer_format), Counter())[label] += 1
-    return counts
 
 
 def _labels(path: Path, text: str) -> Iterator[tuple[tuple[str, str, str, int], str]]:

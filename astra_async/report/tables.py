@@ -11,6 +11,7 @@ from astra_async.report.conclusions import conclusions
 from astra_async.report.curves import curves
 from astra_async.report.difficulty import difficulty, telling_tests
 from astra_async.report.entries import entries_of
+from astra_async.report.judgements import judge_tables, judged_classes
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table
 from astra_async.report.pairwise import judged_pairs, pairs_of
@@ -202,8 +203,8 @@ def _failures_section(entries: Sequence[Entry]) -> Section:
     return Section(
         name="failures",
         title="Failures",
-        text="What the program recorded, and apart from it what people judged.",
-        tables=(failures.automatic_kinds(entries), failures.judged_classes(entries)),
+        text="What the program recorded, and apart from it what people, or a judging model, said of it.",
+        tables=(failures.automatic_kinds(entries), judged_classes(entries), *judge_tables(entries)),
         plots=("failures",),
     )
 

@@ -316,27 +316,35 @@ class _Tests:
 async def _pools(
     config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
 ) -> dict[str, Pool]:
-    """One pool for each model; a model whose key is missing stops the program before any call."""
+    earlier_usd = sum(each.cost_usd for each in directory.earlier.values())
+    return await open_pools(config, stack, say, spent_usd=earlier_usd, on_event=_event_recorder(directory))
+
+
+async def open_pools(
+    config: RunConfig,
+    stack: AsyncExitStack,
+    say: Say,
+    *,
+    spent_usd: float,
+    on_event: Callable[[PoolEvent], None],
+) -> dict[str, Pool]:
+    """One pool for each model; a model whose key is missing stops the program before any call.
+
+    `spent_usd` is what earlier calls have taken of the budget.
+    """
     from astra_async.asking.providers import open_provider
     from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.models import cost_usd
     from astra_async.asking.throttle import Budget, Pool
 
     session = await stack.enter_async_context(open_session(os.environ))
-    budget = None
-    if config.budget_usd is not None:
-        earlier_usd = sum(each.cost_usd for each in directory.earlier.values())
-        budget = Budget(config.budget_usd, spent_usd=earlier_usd)
+    budget = Budget(config.budget_usd, spent_usd=spent_usd) if config.budget_usd is not None else None
     pools = {}
     for settings in config.models:
         provider = open_provider(settings, session=session)
         _close_later(stack, say, settings.name, provider.close)
         pools[settings.name] = Pool(
-            settings,
-            provider,
-            price=partial(cost_usd, settings),
-            budget=budget,
-            on_event=_event_recorder(directory),
+            settings, provider, price=partial(cost_usd, settings), budget=budget, on_event=on_event
         )
         _close_later(stack, say, settings.name, pools[settings.name].close)
     return pools

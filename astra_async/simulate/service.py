@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 from aiohttp import web
 
+from astra_async.asking.judge_prompt import is_judge_prompt
 from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
 from astra_async.simulate.faults import broken_at, fault_of
 from astra_async.simulate.limits import RateLimiter
@@ -20,6 +21,7 @@ from astra_async.simulate.model_answers import Solutions, draw_answer, limited, 
 from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
 from astra_async.simulate.promptcache import SMALLEST_TOKENS, PromptCache
+from astra_async.simulate.simulated_judge import draw_judgement
 from astra_async.simulate.timing import due_times, grouped
 from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Failure, Reply, Tokens, Wire
 
@@ -148,7 +150,11 @@ class Service:
     def _call(self, wire: Wire, ask: Ask, taken: Taken) -> _Call:
         profile = PROFILES[ask.model]
         solutions = self._answers(taken.name.problem_id)
-        answer = limited(draw_answer(profile, taken.name, solutions, ask.answers), ask.max_tokens)
+        if is_judge_prompt(ask.prompt):
+            answer = draw_judgement(profile, ask.prompt, solutions)
+        else:
+            answer = draw_answer(profile, taken.name, solutions, ask.answers)
+        answer = limited(answer, ask.max_tokens)
         size = self._settings.chunk_characters
         reply = Reply(
             id=digest(f"{taken.key}/{taken.attempt}"),

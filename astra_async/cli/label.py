@@ -1,0 +1,106 @@
+"""`astra label`: why failed samples failed, in the paper's four classes, by a judging model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from astra_async.cli import EXIT_INCOMPLETE
+from astra_async.cli.console import open_console, say, tell
+from astra_async.cli.options import config_options
+from astra_async.cli.signals import Stopper
+from astra_async.config import BUNDLED, load_config
+from astra_async.errors import UsageError
+from astra_async.types.records import read_run
+
+if TYPE_CHECKING:
+    from astra_async.config import RunConfig
+    from astra_async.running.judging import Tally
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option(
+    "--judge", metavar="SPEC", help="The model that judges: provider/model, or a name of [[models]]."
+)
+@click.option(
+    "--draw", type=click.IntRange(1), metavar="N", help="Name N samples by chance, to label by hand."
+)
+@config_options("base_url", "max_in_flight", "budget_usd")
+def label(
+    directory: Path, *, judge: str | None, draw: int | None, config_file: Path | None, **given: Any
+) -> int:
+    """Ask a model why failed samples failed; its labels stand beside those by hand, which it never changes.
+
+    The same command again goes on: every judgement is paid for once. The report compares judge and people.
+    """
+    if draw is not None:
+        return _draw(directory, draw)
+    if judge is None:
+        raise UsageError("no judge: add --judge PROVIDER/MODEL, or --draw N to label by hand")
+    fixed = {**given, "model": (judge,), "out": str(directory), "problems": BUNDLED}
+    config = load_config(fixed, config_file, environ=os.environ)
+    for warning in config.warnings:
+        tell(f"warning: {warning}")
+    return asyncio.run(_label(config))
+
+
+async def _label(config: RunConfig) -> int:
+    from astra_async.running.judging import open_judging
+
+    stopper = Stopper()
+    with stopper.installed():
+        async with open_judging(config, tell) as (judging, pool):
+            stopper.drains(pool.stop)
+            already = judging.tally.judged
+            tell(f"{judging.tally.planned} failed samples, {already} of them judged before")
+            await judging.run(pool, tell)
+    _tell(judging.tally, already)
+    _print_tables(config.out)
+    if stopper.received is not None:
+        return 128 + stopper.received
+    return 0 if judging.tally.judged == judging.tally.planned else EXIT_INCOMPLETE
+
+
+def _tell(tally: Tally, already: int) -> None:
+    cost = "" if tally.cost_usd is None else f", {tally.cost_usd:.4f} USD"
+    tell(f"{tally.judged - already} judged now{cost}; {tally.judged - tally.labelled} answers do not count")
+    for trouble, count in list(tally.troubles.items())[:5]:
+        tell(f"{count}: {trouble}")
+    if tally.judged < tally.planned:
+        tell(f"{tally.planned - tally.judged} samples are not judged yet; the same command goes on")
+
+
+def _print_tables(directory: Path) -> None:
+    from astra_async.report.entries import entries_of
+    from astra_async.report.judgements import judge_tables, judged_classes
+    from astra_async.report.load import load_run
+    from astra_async.report.text import render_terminal
+
+    entries = entries_of((load_run(directory),))
+    render_terminal([judged_classes(entries), *judge_tables(entries)], open_console())
+
+
+def _draw(directory: Path, count: int) -> int:
+    from astra_async.running.judging import drawn, failed_samples
+
+    run = read_run(directory / "run.json") if (directory / "run.json").exists() else None
+    if run is None:
+        raise UsageError(f"{directory} is no run directory: it has no run.json")
+    samples = failed_samples(directory)
+    say("model,format,problem_id,sample,label,source")
+    for each in drawn(samples, count, str(run["run_id"])):
+        model, fmt, problem_id, sample = each.key
+        say(f"{_cell(model)},{fmt},{_cell(problem_id)},{sample},,hand")
+    tell(
+        f"{min(count, len(samples))} of {len(samples)} failed samples; add classes, put them into labels.csv"
+    )
+    return 0
+
+
+def _cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if set(text) & set('",\n') else text

@@ -1,0 +1,311 @@
+"""Failed samples put into the paper's classes of errors by a judging model.
+
+Every judgement that was paid for is a line of judgements.jsonl before anything else happens; labels.csv is
+made from those lines, where people have said nothing. The same call again judges what has no line yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Evidence, judge_prompt, read_judgement
+from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
+from astra_async.report.judgements import FILE_NAME, JUDGE, judgements, read_judged, with_judgements
+from astra_async.running import wiring
+from astra_async.running.directory import now_utc, stored_prompt
+from astra_async.running.log import AppendLog, file_mode, scan, write_atomically
+from astra_async.running.opening import open_pools
+from astra_async.types import ModelRequest, SampleKey
+from astra_async.types.records import Flaw, check_result, is_output_of, read_key, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+    from pathlib import Path
+
+    from astra_async.asking.throttle import Pool, PoolEvent
+    from astra_async.config import RunConfig
+    from astra_async.types import Completion, ModelSettings
+
+Say = Callable[[str], None]
+Place = tuple[int, int]
+_MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
+_ROUNDING_USD = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A sample to judge, and where its lines are (offset, length)."""
+
+    key: SampleKey
+    result: Place
+    answer: Place | None
+    outputs: tuple[Place, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """`planned` failed samples, of which `judged` have a line; `labelled` of those got a class."""
+
+    planned: int
+    judged: int
+    labelled: int
+    troubles: dict[str, int] = field(default_factory=dict)
+    cost_usd: float | None = None
+
+
+def failed_samples(directory: Path) -> list[Failed]:
+    """The samples whose code failed tests, in the order of their keys.
+
+    Left out: answers without a solution, where there is no code to judge, and those that cheated.
+    """
+    results = {key: place for key, place, record in _lines(directory / "results.jsonl") if _is_judged(record)}
+    answers = {key: place for key, place, _ in _lines(directory / "completions.jsonl") if key in results}
+    outputs: dict[SampleKey, tuple[Place, ...]] = {}
+    for key, place, record in _lines(directory / "outputs.jsonl"):
+        if key in results and not record.get("turn"):
+            outputs[key] = (*outputs.get(key, ()), place)
+    return [
+        Failed(key=key, result=results[key], answer=answers.get(key), outputs=outputs.get(key, ()))
+        for key in sorted(results)
+    ]
+
+
+def drawn(samples: Sequence[Failed], count: int, seed: str) -> list[Failed]:
+    """A random draw to be labelled by hand; the same for the same run and count."""
+    generator = random.Random(seed)  # noqa: S311 - a draw, no secret
+    return sorted(generator.sample(list(samples), min(count, len(samples))), key=lambda each: each.key)
+
+
+class Judging:
+    """Asks a judge for all failed samples of a run directory that it has not judged yet."""
+
+    def __init__(
+        self, directory: Path, settings: ModelSettings, log: AppendLog, *, is_simulated: bool
+    ) -> None:
+        self.directory = directory
+        self.samples = failed_samples(directory)
+        self._settings = settings
+        self._log = log
+        self._is_simulated = is_simulated
+        known = {
+            _record_key(record): record["label"]
+            for record in judgements(directory)
+            if (record["judge"], record.get("prompt_version")) == (settings.name, JUDGE_PROMPT_VERSION)
+        }
+        keys = {each.key for each in self.samples}
+        done = {key: label for key, label in known.items() if key in keys}
+        self._waiting = iter([each for each in self.samples if each.key not in done])
+        labelled = sum(label is not None for label in done.values())
+        self.tally = Tally(planned=len(self.samples), judged=len(done), labelled=labelled)
+
+    async def run(self, pool: Pool, say: Say) -> None:
+        """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(min(self._settings.max_in_flight, len(self.samples))):
+                    tasks.create_task(self._work(pool, say))
+        except* StorageError as failed:  # one of them says it all
+            raise failed.exceptions[0] from failed
+
+    async def _work(self, pool: Pool, say: Say) -> None:
+        for sample in self._waiting:
+            evidence = await asyncio.to_thread(_evidence, self.directory, sample)
+            request = self._request(sample.key, judge_prompt(evidence))
+            try:
+                completion = await pool.call(request)
+            except PoolUnusable as error:
+                self._count(str(error))
+                return
+            except ProviderError as error:
+                self._count(str(error))
+                self._spent(error)
+                continue
+            self._record(sample.key, request, completion, evidence)
+            if self.tally.judged % 100 == 0:
+                say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples are judged")
+
+    def _request(self, key: SampleKey, prompt: str) -> ModelRequest:
+        sha256 = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
+        header = f"{sha256[:16]}/{key.format}/{key.problem_id}/{key.sample}" if self._is_simulated else None
+        return ModelRequest(key=key, prompt=prompt, prompt_sha256=sha256, sample_header=header)
+
+    def _record(
+        self, key: SampleKey, request: ModelRequest, completion: Completion, evidence: Evidence
+    ) -> None:
+        judgement = read_judgement(completion.text, evidence)
+        self._log.append(
+            {
+                "schema": 1,
+                **key._asdict(),
+                "judge": self._settings.name,
+                "prompt_version": JUDGE_PROMPT_VERSION,
+                **asdict(judgement),
+                "text": completion.text,
+                "finish_reason": completion.finish_reason,
+                "usage": asdict(completion.usage),
+                "cost_usd": completion.cost_usd,
+                "cost_estimated": completion.cost_estimated,
+                "attempts": completion.attempts,
+                "latency_s": completion.latency_s,
+                "returned_model": completion.returned_model,
+                "prompt_sha256": request.prompt_sha256,
+                "at": now_utc(),
+            }
+        )
+        self.tally.judged += 1
+        self.tally.labelled += judgement.label is not None
+
+    def _count(self, trouble: str) -> None:
+        self.tally.troubles[trouble] = self.tally.troubles.get(trouble, 0) + 1
+
+    def _spent(self, error: ProviderError) -> None:
+        if error.cost_usd:
+            self.note_spent(error.cost_usd)
+
+    def note_spent(self, cost_usd: float) -> None:
+        """What calls cost that ended without a judgement: the budget of the next call knows it."""
+        self._log.append(
+            {"schema": 1, "spent_by": self._settings.name, "cost_usd": cost_usd, "at": now_utc()}
+        )
+
+
+@asynccontextmanager
+async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judging, Pool]]:
+    """The judge of `config.models` before the run directory `config.out`; labels.csv is written on closing.
+
+    Raises UsageError (no run directory, settings, keys, another call at work there) or StorageError.
+    """
+    wiring.check_models(config)
+    with _owned(config.out):
+        log = await asyncio.to_thread(AppendLog.open, config.out / FILE_NAME)
+        try:
+            async with AsyncExitStack() as stack:
+                config = await stack.enter_async_context(wiring.simulated_models(config))
+                config = wiring.resolved_models(_short_answers(config))
+                name = config.models[0].name
+                is_simulated = name in wiring.simulated_names(config)
+                judging = Judging(config.out, config.models[0], log, is_simulated=is_simulated)
+                before_usd = _spent_usd(config.out)
+                pools = await open_pools(config, stack, say, spent_usd=before_usd, on_event=_teller(say))
+                try:
+                    yield judging, pools[name]
+                finally:
+                    _settle(judging, pools[name], before_usd)
+        finally:
+            log.close()
+            _write_labels(config.out, config.models[0].name)
+
+
+def _short_answers(config: RunConfig) -> RunConfig:
+    models = tuple(replace(each, max_tokens=each.max_tokens or _MAX_TOKENS) for each in config.models)
+    return replace(config, models=models)
+
+
+def _settle(judging: Judging, pool: Pool, before_usd: float) -> None:
+    """Cancelled calls may have cost something: what the pool has paid and no line holds is noted."""
+    spent_usd = pool.state.cost_usd
+    judging.tally.cost_usd = spent_usd
+    if spent_usd is not None:
+        more = spent_usd - (_spent_usd(judging.directory) - before_usd)
+        if more > _ROUNDING_USD:
+            judging.note_spent(more)
+
+
+def _spent_usd(directory: Path) -> float:
+    spent = 0.0
+    for _, _, line in scan(directory / FILE_NAME):
+        with suppress(Flaw):
+            cost = read_record(line).get("cost_usd")
+            spent += cost if isinstance(cost, int | float) else 0.0
+    return spent
+
+
+def _teller(say: Say) -> Callable[[PoolEvent], None]:
+    def tell(event: PoolEvent) -> None:
+        if event.kind in ("paused", "parked"):
+            say(f"{event.model}: {event.kind}, {event.detail}")
+
+    return tell
+
+
+def _write_labels(directory: Path, judge: str) -> None:
+    path = directory / "labels.csv"
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        text = ""
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: no UTF-8; its labels were left as they are") from error
+    mine = read_judged(directory).judges.get(judge, {})
+    judged = {key: label for key, label in mine.items() if label is not None}
+    if judged:
+        new = with_judgements(text, judged, JUDGE + judge)
+        write_atomically(path, new.encode(errors="replace"), mode=file_mode(directory))
+
+
+@contextmanager
+def _owned(directory: Path) -> Iterator[None]:
+    """One judging at a time in a directory; a run may go on in it."""
+    if not (directory / "run.json").exists():
+        raise UsageError(f"{directory} is no run directory: it has no run.json")
+    with (directory / ".judging.lock").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"another `astra label` is at work in {directory}; wait for it") from error
+        yield
+
+
+def _lines(path: Path) -> Iterator[tuple[SampleKey, Place, dict[str, Any]]]:
+    """The lines of a log that name a sample, with their places."""
+    for _, offset, line in scan(path):
+        with suppress(Flaw):
+            record = read_record(line)
+            yield read_key(record), (offset, len(line)), record
+
+
+def _is_judged(record: dict[str, Any]) -> bool:
+    try:
+        check_result(record)
+    except Flaw:
+        return False
+    return record["status"] == "scored" and record["failure"] not in (None, "tampered")
+
+
+def _record_key(record: dict[str, Any]) -> SampleKey:
+    return SampleKey(record["model"], record["format"], record["problem_id"], record["sample"])
+
+
+def _evidence(directory: Path, sample: Failed) -> Evidence:
+    """What is recorded of a sample; blocking."""
+    result = _read(directory / "results.jsonl", sample.result)
+    answer = _read(directory / "completions.jsonl", sample.answer) if sample.answer else {}
+    outputs = (_read(directory / "outputs.jsonl", place) for place in sample.outputs)
+    kept = next((each["output"] for each in outputs if is_output_of(each, result)), None)
+    return Evidence(
+        task=stored_prompt(directory, result.get("prompt_sha256") or "") or "(not recorded)",
+        answer=answer.get("text") or "(not recorded)",
+        tests="\n".join([f"outcome: {result['failure']}", *map(_test, result.get("tests", ()))]),
+        output=kept if kept is not None else result.get("output_tail") or "",
+    )
+
+
+def _test(test: dict[str, Any]) -> str:
+    message = f"\n    {test['message']}" if test.get("message") else ""
+    return f"{test['outcome']}: {test['name']}{message}"
+
+
+def _read(path: Path, place: Place) -> dict[str, Any]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_record(os.pread(descriptor, place[1], place[0]))
+    finally:
+        os.close(descriptor)
