@@ -127,7 +127,7 @@ def judged_classes(entries: Sequence[Entry]) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            "The four classes of section 4.6 of the paper, by hand (labels.csv) or by a model (judgements.jsonl).",
+            "The four classes of the paper, section 4.6: by hand (labels.csv), by a judge (judgements.jsonl)",
         ),
     )
 
