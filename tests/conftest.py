@@ -1,23 +1,65 @@
-"""How tests are shared among processes (pytest -n): what stands on the same containers stays together."""
+"""How tests are shared among processes (pytest -n): what stands on the same containers stays together, and
+what measures time has the machine to itself."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Iterator
+
+_ROOM, _DOOR = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"
+# Docker tests that take longest begin first, so that no process is left alone with one at the end.
+_FIRST = ("test_bundled_scores", "test_remote_engine", "test_stack_images", "test_bundled_stacks")
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Docker tests of a file form a group; those that grade answers one for each framework."""
     for item in items:
         if item.get_closest_marker("docker") and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    stem = Path(item.path).stem
+    return _FIRST.index(stem) if stem in _FIRST else len(_FIRST)
 
 
 def _group(item: pytest.Item) -> str:
     case = getattr(item, "callspec", None) and item.callspec.params.get("case")  # type: ignore[attr-defined]
     return str(getattr(case, "framework", Path(item.path).stem))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """While a test marked `alone` runs, the other processes wait."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    with _turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@contextlib.contextmanager
+def _turn(*, alone: bool) -> Iterator[None]:
+    """A place beside others, or the only one: whoever wants that keeps the door until the others have ended.
+
+    The locks are on files that are there, so that nothing is left behind, and go with the process that held
+    them. They are given back by name: a child that was forked meanwhile has the same files open.
+    """
+    with _DOOR.open() as door, _ROOM.open() as room:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        if not alone:
+            fcntl.flock(door, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(room, fcntl.LOCK_UN)
+            fcntl.flock(door, fcntl.LOCK_UN)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 
+pytestmark = pytest.mark.alone
+
+
 async def waited(work: Coroutine[object, object, object], *, silence_s: float, whole_s: float) -> Patience:
     patience = Patience(silence_s=silence_s, whole_s=whole_s)
     with pytest.raises(TimeoutError):

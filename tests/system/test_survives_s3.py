@@ -103,7 +103,10 @@ def test_an_object_that_changed_is_refused_with_the_difference_and_nothing_is_as
         run.samples = 4
         said = run.finish(code=2)
         assert "problem q has results with other settings (project_sha256: " in said
-        assert said.count("\n") == 1
+        errors = [
+            line for line in said.splitlines() if not line.endswith("problems are ready")
+        ]  # if it took long
+        assert len(errors) == 1
         assert server.asked.total() == 4
         shutil.rmtree(tmp_path / "q")
         shutil.unpack_archive(tmp_path / "p-zipped.zip", tmp_path / "q")  # both were the same

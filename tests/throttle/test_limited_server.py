@@ -14,6 +14,8 @@ from astra_async.asking.throttle import Pool
 from astra_async.errors import PoolUnusable, ProviderError, RateLimited, TransientError
 from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, RateWindow, Usage
 
+pytestmark = pytest.mark.alone
+
 OK, TOO_MANY, UNAUTHORIZED = 200, 429, 401
 
 
