@@ -283,7 +283,14 @@ def _longest_part(name: str, text: str) -> int:
     """How much of a test's name, from its end, stands in a text: its title, or that with its groups."""
     name = _PARAMETERS.sub("", name)
     starts = [0, *(found.end() for found in _BREAKS.finditer(name))]
-    return next((len(name) - start for start in starts if name[start:] and name[start:] in text), 0)
+    return next((len(name) - start for start in starts if _stands_in(name[start:], text)), 0)
+
+
+def _stands_in(title: str, text: str) -> bool:
+    """Whether a title stands in a text, as words of its own."""
+    if not title or title not in text:
+        return False
+    return re.search(rf"(?<!\w){re.escape(title)}(?!\w)", text) is not None
 
 
 def _titles(names: Iterable[str]) -> set[str]:

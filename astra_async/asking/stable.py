@@ -61,7 +61,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\blocalhost:\d{1,5}\b", "localhost:<port>"),
         (r"\[::1?\](?::\d{1,5})?", "<address>"),
         (r"(?i)\b(port[ :=#]{1,3})\d{1,5}\b", r"\1<port>"),
-        (r"(?i)\b(pid[ :=#]{1,3}|process[ :=#]{1,3}|\(node:)\d{1,8}\b", r"\1<pid>"),
+        (r"(?i)\b(pid[ :=#]{1,3}|process[ :=#]{1,3})\d{1,8}\b", r"\1<pid>"),
+        (r"\((node|ruby|python):\d{1,8}\)", r"(\1:<pid>)"),
         (r"==\d{1,8}==", "==<pid>=="),
         # Names that are drawn.
         (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "<id>"),

@@ -135,8 +135,13 @@ class Runner:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until all that can still be had is there, at the pace so far; None before anything was finished."""
+        """Until all that can still be had is there, at the pace so far; None before anything was finished.
+
+        None, too, where only turns are left: nobody knows how many there will be.
+        """
         tally, graded = self.tally, self._workshop is not None
+        if tally.final == tally.planned and tally.turns_asking + tally.turns_grading:
+            return None
         obtainable = tally.planned - tally.missing.total()
         return self.pace.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
 
