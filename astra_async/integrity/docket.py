@@ -90,9 +90,9 @@ class Docket:
         self, solved: Solved, model: str, decision: Decision, *, scored_s: float = 0.0, trial_s: float = 0.0
     ) -> Decision:
         """Remember a decision; a trial that was held says how long it and the scored run took."""
-        self._known[solved] = decision
+        self._known[solved] = decision  # for good: an equal solution is not tried again
         if decision.evidence:
-            self._proven.add(model)
+            self._proven.add(model)  # for the rest of the run: all that it answers is tried
         if decision.state == "tried":
             self._tried_s += scored_s
             self._trials_s += trial_s

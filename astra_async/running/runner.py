@@ -217,6 +217,7 @@ class Runner:
                 return
             if not passage.is_answered:
                 self.expect(key.problem_id)
+            # A key ends as a final line, as missing, or, in a run that is stopped, as neither: never as both.
             result = await run_sample(key, self.plan.prepared[key.problem_id], self._rooms, passage)
             if result is not None:
                 self._count(result)

@@ -102,7 +102,7 @@ class Gate:
     def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
         """Take a slot and the reservations; the request is sent now."""
         self._sends += 1
-        self.in_flight += 1
+        self.in_flight += 1  # admitted, and neither ended nor taken back: each attempt leaves it exactly once
         attempt = Attempt(listener, request, self._sends, self._epoch, now, self.in_flight)
         self._ceiling.sent(attempt)
         self._silent.append(attempt)
@@ -126,7 +126,7 @@ class Gate:
         """
         if not self._paused or self._pause.until > now:
             return
-        self._paused = False
+        self._paused = False  # once for a pause: what its signal taught is acted on here and nowhere else
         self._emit("resumed", None, self._pause.reason)
         if self._excused:
             # Nothing is cut and no pace learned: the ceiling has been lowered where the signal came.

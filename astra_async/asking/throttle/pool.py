@@ -213,6 +213,7 @@ class Pool:
         """Admit whoever may go, and come back when the next may."""
         if self._closed or not self._waiting:
             return
+        # While anybody waits, a timer is set or something is under way whose end runs this again (rule 15).
         now = self._clock()
         self._gate.resume(now)
         self._put_back(self._warmth.overdue(now))
@@ -242,6 +243,7 @@ class Pool:
         return math.inf
 
     def _grant(self, ticket: Ticket, attempt: Attempt, worst_usd: float, *, leads: bool) -> None:
+        # A ticket stands in the line, behind a leader, or has its attempt: never in two of these at once.
         self._ledger.reserve(attempt, worst_usd)
         if leads:
             attempt.leads = attempt.led = True

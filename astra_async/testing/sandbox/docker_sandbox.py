@@ -246,7 +246,7 @@ class DockerSandbox:
     def _take(self, kind: _Kind) -> _Made | None:
         for each in self._ahead:
             if each.kind == kind:
-                self._ahead.remove(each)
+                self._ahead.remove(each)  # from here its taker removes it; what is in the list, the sandbox
                 return each.made
         return None
 
