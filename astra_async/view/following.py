@@ -9,7 +9,6 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import AstraError, ConflictError, UsageError
@@ -18,6 +17,7 @@ from astra_async.report.events import Events
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.packing import Columns
 from astra_async.report.settings import read_settings
+from astra_async.running.directory import owner_of
 from astra_async.running.log import file_mode, write_atomically
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_head, read_key, read_record
@@ -25,6 +25,7 @@ from astra_async.view.tails import LineIndex, Regrown, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from astra_async.report.settings import RunSettings
     from astra_async.view.tails import Line
@@ -38,6 +39,7 @@ _STALE_S = 10.0  # a live.json that is older is nobody's
 _EVENTS_KEPT = 100
 _CONFLICTS_TOLD = 20
 _HAPPENED_KEPT = 5
+_TOLD_S = 120.0  # that what happened is told
 _SLICE_S = 0.02  # the event loop is held no longer than that
 
 
@@ -162,7 +164,7 @@ class Following:
         self.trouble = ""
         self.loaded = False
         self.state: State = "unknown"
-        self._happened: deque[str] = deque(maxlen=_HAPPENED_KEPT)
+        self._happened: deque[tuple[float, str]] = deque(maxlen=_HAPPENED_KEPT)
         self._run_stamp: Stamp | None = None
         self.labels: dict[SampleKey, str] = {}
         self._labels_trouble = ""
@@ -177,6 +179,8 @@ class Following:
             more = self._read_on()
         except (AstraError, OSError) as error:
             trouble = self._told(error)
+        except Exception as error:  # noqa: BLE001 - a boundary: whatever a directory holds, the pages stay
+            trouble = one_line(f"{self.directory}: unexpected {type(error).__name__}: {error}")
         self._look_at_live()
         self._look_at_labels()
         self._settle(trouble, self._state())
@@ -193,7 +197,8 @@ class Following:
 
     def warnings(self) -> list[str]:
         """One line for everything that is ignored or cannot be read."""
-        told = [*filter(None, [self.trouble, self._labels_trouble]), *self._happened]
+        told = [each for each in (self.trouble, self._labels_trouble) if each]
+        told += [text for at, text in self._happened if at > time.monotonic() - _TOLD_S]
         if self.logs is not None:
             conflicts = self.logs.conflicts
             told += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_TOLD]]
@@ -201,6 +206,9 @@ class Following:
                 more = len(conflicts) - _CONFLICTS_TOLD
                 told.append(f"{more} more lines contradict others and are not counted")
         return [mask(each) for each in told]
+
+    def _note(self, text: str) -> None:
+        self._happened.append((time.monotonic(), text))
 
     def _look_at_run(self) -> None:
         stamp = _stamp(self.directory / "run.json")
@@ -210,7 +218,7 @@ class Following:
         self._run_stamp = stamp
         if self.logs is None or _plan(settings) != _plan(self.logs.settings):
             if self.logs is not None:
-                self._happened.append(f"{self.directory}: the plan has changed, and all is read again")
+                self._note(f"{self.directory}: the plan has changed, and all was read again")
             self._begin(settings)
         elif settings != self.logs.settings:
             self.logs.settings = settings
@@ -231,7 +239,7 @@ class Following:
         try:
             changed = self.logs.read_on(time.monotonic() + _SLICE_S)
         except Regrown:
-            self._happened.append(f"{self.directory}: its logs were cut or replaced, and were read again")
+            self._note(f"{self.directory}: its logs were cut or replaced, and were read again")
             self._begin(read_settings(self.directory))
             return True
         if changed or not self.loaded:
@@ -290,13 +298,9 @@ class Following:
 
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:
-    """Whether a process works in a run directory: from live.json, else from who holds its lock.
-
-    The lock is looked up in /proc/locks and never taken, not for an instant: a run that begins just then
-    would be refused.
-    """
+    """Whether a process works in a run directory: from live.json, else from who holds its lock."""
     said = _said_running(live) if live else None
-    return said if said is not None else _is_locked(directory / ".lock")
+    return said if said is not None else owner_of(directory) is not None
 
 
 def _said_running(live: Mapping[str, Any]) -> bool | None:
@@ -322,23 +326,6 @@ def _is_alive(pid: object) -> bool:
     except (OSError, OverflowError):
         return False
     return True
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether somebody on this machine holds the lock (proc_locks(5)); not known elsewhere."""
-    try:
-        found, owner = path.stat(), path.read_bytes()[:32].decode(errors="replace").strip()
-        locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return False
-    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}"
-    for line in locks.splitlines():
-        _, kind, *_, pid, place, _, _ = line.split()  # `1: FLOCK ADVISORY WRITE 812 08:01:131 0 EOF`
-        at, _, inode = place.rpartition(":")
-        # some file systems show another device to stat(2): then the process must be the one in the file
-        if kind == "FLOCK" and inode == str(found.st_ino) and (at == device or pid == owner):
-            return True
-    return False
 
 
 def _plan(settings: RunSettings) -> tuple[Any, ...]:

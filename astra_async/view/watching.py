@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from astra_async.redaction import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
@@ -105,7 +107,11 @@ class Watch:
             started = time.monotonic()
             if not self._looking:
                 await self._look(_INTERVAL_S)
-                self._tell()
+                try:
+                    self._tell()
+                except Exception as error:  # noqa: BLE001 - a boundary: the next look may be told again
+                    text = one_line(f"what changed cannot be told: {type(error).__name__}: {error}")
+                    self._send(_event("gone", {"text": text}))
             await asyncio.sleep(max(0.0, started + _INTERVAL_S - time.monotonic()))
 
     async def _look(self, within_s: float) -> bool:

@@ -211,6 +211,9 @@ def test_a_growing_run_is_told_cell_by_cell_and_a_torn_line_is_waited_for(tmp_pa
             found = await changed(stream)
             assert [byte for _, byte in found] == [cell_of(results[7])]
         assert (await client.loaded())["warnings"] == []
+        async with asyncio.timeout(10):
+            while client.viewer.watch.is_watched:  # noqa: ASYNC110 - a connection that has gone
+                await asyncio.sleep(0.05)
 
     look(scenario, directory)
 
@@ -327,7 +330,9 @@ def test_what_is_hostile_in_any_field_is_data(tmp_path: Path) -> None:
         orjson.dumps({"at": EVIL, "kind": EVIL, "detail": EVIL * 99}),
         b"\n[]\nx\n",
     )
-    (directory / "live.json").write_bytes(b'{"at": {}, "pid": "x", "models": []}')
+    (directory / "live.json").write_bytes(
+        b'{"at": {}, "pid": "x", "models": [], "seconds_left": [], "ended": 0}'
+    )
     (directory / "labels.csv").write_bytes(b"\xff\xfe no table")
 
     async def scenario(client: Client) -> None:
