@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations, Expected
-    from astra_async.types import Failure, Limits, Sandbox, Solution, Verdict
+    from astra_async.types import Failure, Limits, NamedOutcome, Sandbox, Solution, Verdict
 
 T = TypeVar("T")
 UNTOUCHED = "untouched"
@@ -46,7 +46,8 @@ class Repetitions:
     """A candidate's repetitions: tests passed in each, seconds of each, tests whose outcome changed.
 
     `failures` says how each ended. `unreported` are expected tests of which no repetition told anything;
-    `unexpected` are tests that ran and are not expected.
+    `unexpected` are tests that ran and are not expected. `failed` are the first one's expected tests that did
+    not pass, with what the report says of them.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Repetitions:
     flaky: tuple[str, ...] = ()
     unreported: tuple[str, ...] = ()
     unexpected: tuple[str, ...] = ()
+    failed: tuple[NamedOutcome, ...] = ()
     dropped: tuple[str, ...] = ()
     expected_passed: int | None = None
 
@@ -194,6 +196,7 @@ class Validator:
             flaky=_flaky(verdicts),
             unreported=_unreported(verdicts),
             unexpected=_unexpected(verdicts),
+            failed=tuple(test for test in verdicts[0].tests if test.outcome != "passed"),
             dropped=dropped,
             expected_passed=candidate.expected_passed,
         )

@@ -6,8 +6,10 @@ Three repetitions are for `scripts/long`.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,3 +41,17 @@ def test_every_known_answer_earns_its_known_score(tmp_path: Path) -> None:
         assert scores["reference"] == [answers.total]
         assert max(scores["untouched"]) <= answers.total / 5
         assert {each.name: [each.expected_passed] for each in answers.faulty}.items() <= scores.items()
+        for trial in record["trials"]:
+            check_messages(f"{problem_id} {trial['name']}", trial["failed"])
+
+
+def check_messages(where: str, failed: list[dict[str, str]]) -> None:
+    """Every runner's failed tests say why, in text that no terminal obeys."""
+    for test in failed:
+        message = test["message"]
+        if test["outcome"] in ("failed", "error"):
+            assert message, f"{where}: {test['name']} says nothing"
+        assert len(message) <= 500
+        assert not re.search(r"\[\d{1,2}m", message), f"{where}: a colour is left in {message!r}"
+        others = {each for each in message if unicodedata.category(each) in ("Cc", "Cs")} - {"\n", "\t"}
+        assert not others, f"{where}: {message!r}"

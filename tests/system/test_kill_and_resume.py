@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from astra_async.types.records import is_output_of
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,7 +27,7 @@ COMMAND = (
     *("--only", "product-api", "--format", "both", "--samples", "4", "--seed", "7"),
 )
 PLANNED = 2 * 2 * 4
-DETERMINED = ("status", "failure", "passed", "total", "score", "tests", "repairs", "solution_sha256")
+DETERMINED = ("status", "failure", "passed", "total", "score", "repairs", "solution_sha256", "changes")
 
 
 def start(out: Path) -> subprocess.Popen[bytes]:
@@ -46,6 +48,29 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def key(line: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in ("model", "format", "problem_id", "sample"))
+
+
+def determined(line: dict[str, Any]) -> list[Any]:
+    """What no interruption may change; a message may hold an address or a time."""
+    outcomes = [(test["name"], test["outcome"]) for test in line["tests"]]
+    return [outcomes, *(line[name] for name in DETERMINED)]
+
+
+def check_evidence(out: Path, results: list[dict[str, Any]]) -> None:
+    """Each failed sample has its messages and one output of its own, whatever was killed in between."""
+    outputs = lines(out / "outputs.jsonl")
+    for line in results:
+        kept = [output for output in outputs if is_output_of(output, line)]
+        was_tested = line["status"] == "scored" and line["failure"] is not None
+        assert len(kept) == int(was_tested)
+        assert all(
+            test.get("message")
+            for test in line["tests"]
+            if was_tested and test["outcome"] in ("failed", "error")
+        )
+    live = orjson.loads((out / "live.json").read_bytes())
+    assert (live["ended"], live["samples"]["final"], live["samples"]["planned"]) == (True, PLANNED, PLANNED)
+    assert not list(out.glob(".*.tmp"))
 
 
 def containers_of(out: Path) -> list[str]:
@@ -83,9 +108,8 @@ def test_sigkill_at_ten_random_moments_loses_and_changes_nothing(uninterrupted: 
     assert len(lines(out / "completions.jsonl")) == PLANNED
     whole_run = {key(line): line for line in lines(uninterrupted / "results.jsonl")}
     for line in results:
-        assert {name: line[name] for name in DETERMINED} == {
-            name: whole_run[key(line)][name] for name in DETERMINED
-        }
+        assert determined(line) == determined(whole_run[key(line)])
+    check_evidence(out, results)
     for table in ("problems.csv", "report/problems.csv"):
         assert (out / table).read_bytes() == (uninterrupted / table).read_bytes()
     assert containers_of(out) == []
