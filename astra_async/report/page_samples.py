@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 BUDGET_BYTES = 20_000_000  # of base64 text in the page
 _GUESSED_RATIO = 4  # raw text to base64 of its gzip, to choose before anything is read
-_RECORD_CHARACTERS = 2_000  # of a result besides its answer
 _CHUNK_CHARACTERS = 1_000_000
 _FIELDS = (
     *("status", "failure", "passed", "total", "tests", "extra_tests", "exit_code", "timed_out", "repairs"),
     *(
         "dropped",
+        "changes",
         "suspicions",
         "trial",
         "finish_reason",
@@ -76,7 +76,7 @@ class _Pick:
     sample: int
     part: int
     row: int
-    characters: int
+    characters: int  # of its answer and its final line
 
 
 def embed(entries: Sequence[Entry], budget_bytes: int = BUDGET_BYTES) -> Embedded:
@@ -103,7 +103,7 @@ def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     perfect, entry, problem, sample, _, _, characters = columns
     order = np.lexsort((problem, entry, sample, perfect))
-    sizes = np.cumsum(characters[order] + _RECORD_CHARACTERS)
+    sizes = np.cumsum(characters[order])
     fitting = order[: int(np.searchsorted(sizes, budget_bytes * _GUESSED_RATIO, side="right"))]
     kept = (column[fitting].tolist() for column in columns)
     return sorted(_Pick(*values) for values in zip(*kept, strict=True))
@@ -122,7 +122,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.int64], ...]]:
                 rows["sample"],
                 np.full(len(rows), part),
                 np.arange(len(rows)),
-                rows["output_characters"],
+                rows["output_characters"].astype(np.int64) + rows["length"],
             )
             yield tuple(column.astype(np.int64) for column in columns)
 
@@ -137,7 +137,7 @@ def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
                 yield piece
                 piece, size = [], 0
             piece.append(pick)
-            size += pick.characters + _RECORD_CHARACTERS
+            size += pick.characters
         yield piece
 
 

@@ -40,6 +40,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [orjson.loads(line) for line in results.read_bytes().splitlines()]
     for line in lines:
         line["output_tail"] = line["output_tail"] and ESCAPES
+        line["changes"] = [{"path": "src/<b>\u202exsj.a", "kind": "changed", "added": 7, "removed": 2}]
+        for test in line["tests"]:
+            if test["outcome"] != "passed":
+                test["message"] = "expected <b>1</b> to equal 2\n    at t.js:1:1"
     results.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return write_report([directory], directory / "report").index
 
@@ -120,7 +124,7 @@ def test_nothing_is_wider_than_a_narrow_window(index: Path, tmp_path: Path) -> N
     browse(index, tmp_path / "profile", steps)
 
 
-def test_a_programs_output_has_its_colours_and_nothing_else_that_a_terminal_obeys(
+def test_a_sample_shows_its_messages_changes_and_output_in_colours_and_obeys_none(
     index: Path, tmp_path: Path
 ) -> None:
     async def steps(tab: Tab) -> None:
@@ -139,7 +143,11 @@ def test_a_programs_output_has_its_colours_and_nothing_else_that_a_terminal_obey
             ["paper", "", "", "rgb(1, 2, 3)"],
             ["<U+202E>txt.exe", "ink-2", "", ""],
         ]
-        assert await tab.run("document.querySelectorAll('#sample img').length") == 0
+        assert await tab.run("document.querySelectorAll('#sample img, #sample b').length") == 0
+        message = await tab.run("document.querySelector('#sample .outcomes .message').textContent")
+        assert message == "expected <b>1</b> to equal 2\n    at t.js:1:1"
+        changed = await tab.run("document.querySelector('#sample .changed').textContent")
+        assert changed == "src/<b><U+202E>xsj.a (changed): 7 lines added, 2 removed"
 
     browse(index, tmp_path, steps)
 

@@ -64,3 +64,7 @@ export function outcomes(tests) {
 /** The changes of an answer that were not applied, each with its reason. */
 export const dropped = (changes) => holding("ul", "dropped", changes.map(({ path, reason }) =>
   holding("li", null, element("bdi", escaped(path), "path"), `: ${plain(reason)}`)));
+
+/** The files that were applied and differ from the untouched project, each with its lines. */
+export const changed = (changes) => holding("ul", "changed", changes.map(({ path, kind, added, removed }) =>
+  holding("li", null, element("bdi", escaped(path), "path"), ` (${plain(kind)}): ${added} lines added, ${removed} removed`)));
