@@ -105,9 +105,7 @@ class ClusterSandbox:
         try:
             await sandbox._find_members()
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
-            await sandbox._until(
-                lambda: sum(n.state == "preparing" for n in sandbox.nodes.values()) >= wanted
-            )
+            await sandbox._until(lambda: sandbox._preparing() >= wanted)
         except BaseException:
             await sandbox.close()
             raise

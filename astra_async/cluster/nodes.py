@@ -7,7 +7,7 @@ import itertools
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from distributed.comm import connect
+from distributed.comm import CommClosedError, connect
 
 from astra_async.cluster.messages import (
     TESTS,
@@ -19,6 +19,7 @@ from astra_async.cluster.messages import (
     to_execution,
     unpack,
 )
+from astra_async.testing.sandbox.engine_errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,7 +169,8 @@ class Node:
                 self._become("refused", str(error))
                 failures = len(_AGAIN_S)
             except (TimeoutError, OSError, ValueError, KeyError, TypeError) as error:
-                self._become("lost", str(error) or type(error).__name__)
+                broke = isinstance(error, CommClosedError)
+                self._become("lost", "the connection broke" if broke else one_line(error) or "no answer")
                 if self._was_ready and self.is_member:
                     failures, self._was_ready = 0, False
                     self._head.say(

@@ -100,6 +100,56 @@ def handling(entries: Sequence[Entry]) -> Table:
     )
 
 
+def nodes(runs: Sequence[Run]) -> Table:
+    """Verdicts, durations and time-outs by the machine of a cluster that ran the tests; empty without one."""
+    columns: dict[str, list[NDArray[np.float64]]] = {}
+    for run in runs:
+        for problem in range(len(run.problems)):
+            rows = run.problem_rows(problem)
+            rows = rows[(rows["node"] != 0) & (rows["reused"] == 0)]
+            usual_s = float(np.median(rows["test_s"])) if len(rows) else 0.0
+            for number in np.unique(rows["node"]).tolist():
+                mine = rows[rows["node"] == number]
+                pace = mine["test_s"] / usual_s if usual_s else np.ones(len(mine))
+                score = mine["passed"] / mine["total"]
+                measured = np.stack([score, mine["timed_out"].astype(float), mine["test_s"], pace])
+                columns.setdefault(run.texts[number], []).append(measured)
+    return Table(
+        name="nodes",
+        title="Nodes of the cluster",
+        columns=(
+            Column(name="node", title="Node"),
+            Column(name="graded", title="Graded", kind="count"),
+            Column(name="perfect", title="All passed", kind="count"),
+            Column(name="mean_score", title="Mean score %", kind="percent"),
+            Column(name="timeouts", title="Time-outs", kind="count"),
+            Column(name="test_s", title="Test s", kind="seconds", help="median"),
+            Column(name="test_p95_s", title="95 % below s", kind="seconds"),
+            Column(
+                name="pace",
+                title="Pace",
+                kind="number",
+                help="median of seconds by the usual of the problem",
+            ),
+        ),
+        rows=tuple(_node_row(name, np.concatenate(parts, axis=1)) for name, parts in sorted(columns.items())),
+    )
+
+
+def _node_row(name: str, measured: NDArray[np.float64]) -> tuple[Cell, ...]:
+    score, timed_out, test_s, pace = measured
+    return (
+        name,
+        len(score),
+        int(np.count_nonzero(score == 1.0)),
+        float(score.mean()),
+        int(timed_out.sum()),
+        float(np.median(test_s)),
+        float(np.percentile(test_s, 95)),
+        float(np.median(pace)),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeats:
     """Equal solutions of one problem graded more than once in the same image.

@@ -64,10 +64,11 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("lines_written", "I"),
     ("extra_tests", "I"),
     ("dropped", "I"),
-    ("repairs", "I"),  # these five are numbers of texts in `Columns.texts`
+    ("repairs", "I"),  # these six are numbers of texts in `Columns.texts`
     ("suspicions", "I"),
     ("prompt", "I"),
     ("image", "I"),
+    ("node", "I"),
     ("returned_model", "I"),
     ("solution", "Q"),  # leading 60 bits of solution_sha256; 0 without a solution
     ("outcomes", "q"),  # hash of the outcomes in their order, to see equal answers judged differently
@@ -234,6 +235,7 @@ class Columns:
             text(";".join(suspicions)) if (suspicions := get("suspicions")) else 0,
             text(get("prompt_sha256") or ""),
             text(get("image_id") or ""),
+            text(get("node") or ""),
             text(get("returned_model") or ""),
             int(solution[:15], 16) if solution else 0,
             hash(tuple([test["outcome"] for test in get("tests") or ()])),

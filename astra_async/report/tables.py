@@ -240,6 +240,7 @@ def _harness_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
             harness.flakiness(runs),
             harness.handling(entries),
             trials(runs, entries),
+            harness.nodes(runs),
             harness.event_counts(events),
         ),
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 from small_cluster import IMAGE
 
-from astra_async.testing.sandbox.engine import Engine
 from private_engine import private_engine
 
 if TYPE_CHECKING:
@@ -25,13 +23,3 @@ def engines() -> Iterator[tuple[PrivateEngine, PrivateEngine]]:
     with ExitStack() as stack:
         first, second = (stack.enter_context(private_engine(name, _PROGRAMS)) for name in (IMAGE, "other:1"))
         yield first, second
-
-
-def forget_image(engine: PrivateEngine) -> None:
-    """The engine has no image of the tests any more."""
-
-    async def remove() -> None:
-        async with await Engine.open(engine.host) as opened:
-            await opened.remove_image(IMAGE)
-
-    asyncio.run(remove())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import RUN_LABEL
 from small_problems import TESTS, solution, write_problems
-from whole_runs import Run, awaited, finished
+from whole_runs import Run, awaited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,8 +75,12 @@ class SmallCluster:
         command = [sys.executable, "-m", "astra_async", *words]
         self.workers[name] = self._start(name, command, DOCKER_HOST=engine.host)
 
-    def said(self, name: str) -> str:
-        return (self._folder / f"{name}.log").read_text()
+    def start_dask_worker(self, name: str, engine: PrivateEngine, *, sandboxes: int = 2) -> None:
+        """As docs/cluster.md says for those who start workers by Dask's own ways."""
+        words = ("worker", self.address, "--name", name, "--nthreads", "1", "--memory-limit", "0")
+        ours = ("--preload", "astra_async.cluster.worker", "--resources", f"sandboxes={sandboxes}")
+        command = [sys.executable, "-m", "dask", *words, "--no-dashboard", *ours]
+        self.workers[name] = self._start(name, command, DOCKER_HOST=engine.host)
 
     def _start(self, name: str, command: Sequence[str], **environ: str) -> subprocess.Popen[bytes]:
         with (self._folder / f"{name}.log").open("ab") as log:
@@ -228,12 +232,30 @@ def check_nothing_left(engines: Sequence[PrivateEngine]) -> None:
         awaited(lambda engine=engine: not containers(engine), "no container to be left")  # type: ignore[misc]
 
 
+def give_another_image(engine: PrivateEngine) -> None:
+    """The engine has something else under the name of the tests' image."""
+    forget_image(engine)
+
+    async def tag() -> None:
+        async with await Engine.open(engine.host) as opened:
+            await opened.tag("other:1", IMAGE)
+
+    asyncio.run(tag())
+
+
+def forget_image(engine: PrivateEngine) -> None:
+    """The engine has no image of the tests any more."""
+
+    async def remove() -> None:
+        async with await Engine.open(engine.host) as opened:
+            await opened.remove_image(IMAGE)
+
+    asyncio.run(remove())
+
+
 def verdicts(run: Run) -> list[Mapping[str, Any]]:
     """What a verdict is made of, in the order of the samples."""
     lines = sorted(
         run.lines("results.jsonl"), key=lambda line: (line["model"], line["problem_id"], line["sample"])
     )
     return [{name: line[name] for name in _VERDICT} for line in lines]
-
-
-__all__ = ["finished"]

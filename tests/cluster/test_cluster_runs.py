@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 from small_cluster import (
+    IMAGE,
     Cable,
     SmallCluster,
     a_run,
@@ -16,7 +22,9 @@ from small_cluster import (
     check_nothing_left,
     check_scores,
     containers,
+    forget_image,
     free_port,
+    give_another_image,
     passing,
     verdicts,
 )
@@ -27,8 +35,6 @@ from small_problems import solution
 from whole_runs import awaited, finished
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nasty_server import Behaviour
     from private_engine import PrivateEngine
 
@@ -203,3 +209,80 @@ def test_without_any_worker_the_answers_are_kept_and_the_same_command_resumes(
         run.finish()
         check_scores(run, server, graded_by={"one", "again"})
         check_nothing_left(engines)
+
+
+def test_workers_of_dasks_own_command_do_as_well_and_doctor_shows_each_node(
+    tmp_path: Path, engines: Engines
+) -> None:
+    with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+        cluster.start_dask_worker("one", engines[0])
+        cluster.start_worker("two", engines[1], sandboxes=3)
+        for name, slots in (("one", 2), ("two", 3)):
+            awaited(lambda name=name: f"node {name}" in doctor(cluster.address)[1], name)  # type: ignore[misc]
+            code, said = doctor(cluster.address)
+            (line,) = (line for line in said.splitlines() if f"node {name} " in line)
+            assert line.split()[0] == "ok"
+            assert f"{slots} sandboxes" in line
+            assert version("astra_async") in line
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], samples=8)
+        run.finish()
+        check_scores(run, server, graded_by={"one", "two"})
+        engines[1].stop()
+        code, said = doctor(cluster.address)
+        assert code == 1
+        assert "No Docker Engine answers" in said
+        engines[1].start()
+        engines[1].await_answer()
+    check_nothing_left(engines)
+
+
+def test_a_node_with_another_image_of_that_name_is_refused_before_the_first_test(
+    tmp_path: Path, engines: Engines
+) -> None:
+    give_another_image(engines[1])
+    try:
+        with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+            cluster.start_worker("one", engines[0])
+            cluster.start_worker("two", engines[1])
+            awaited(lambda: doctor(cluster.address)[1].count(" ok ") == 2, "both nodes")
+            run = a_run(tmp_path / "run", server, cluster.address, engines[0], samples=4)
+            said = run.finish()
+            assert "worker two (" in said
+            assert f"is refused: its image {IMAGE} is sha256:" in said
+            check_scores(run, server, graded_by={"one"})
+    finally:
+        forget_image(engines[1])
+
+
+def test_local_workers_end_with_the_run_however_it_ends(tmp_path: Path, engines: Engines) -> None:
+    with NastyServer(passing) as server:
+        run = a_run(tmp_path / "run", server, "local:2", engines[0], sleep_s=1)
+        process = run.start()
+        awaited(lambda: len(local_processes(process.pid)) == 3, "a scheduler and two workers")
+        await_tests(engines[:1], 1)
+        children = local_processes(process.pid)
+        process.kill()
+        process.communicate()
+        awaited(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "their end")
+        check_nothing_left(engines)
+        run.finish()
+        check_scores(run, server, graded_by={"local-1", "local-2"})
+        check_nothing_left(engines)
+
+
+def doctor(address: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "astra_async", "doctor", "--cluster", address]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def local_processes(parent: int) -> list[int]:
+    """The children of a process that are a local cluster's."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            command = (path.parent / "cmdline").read_bytes()
+            is_child = int(path.read_text().rpartition(")")[2].split()[1]) == parent
+            if is_child and b"astra_async.cluster.local" in command:
+                found.append(int(path.parent.name))
+    return found

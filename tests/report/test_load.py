@@ -50,7 +50,7 @@ def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
     after = load_run(directory)
     assert after.metrics.summaries() == before.metrics.summaries()
     assert after.outcomes == before.outcomes
-    texts = ("repairs", "suspicions", "prompt", "image", "returned_model")
+    texts = ("repairs", "suspicions", "prompt", "image", "node", "returned_model")
     for name in before.rows.dtype.names or ():
         if name in texts:
             first, second = ([run.texts[n] for n in run.rows[name]] for run in (before, after))
