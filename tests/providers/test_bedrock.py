@@ -144,6 +144,7 @@ def test_a_broken_frame_is_transient() -> None:
         played(BedrockServer([EVENTS[0], b"\x00" * 64]))
 
 
+@pytest.mark.alone
 def test_silence_in_mid_stream_ends_an_attempt_that_is_paid_for() -> None:
     with pytest.raises(TruncatedStream, match="no byte"):
         played(BedrockServer(EVENTS[:4], end="stall"), timeout_s=0.3)

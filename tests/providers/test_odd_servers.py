@@ -115,6 +115,7 @@ def conversed(*frames: bytes, end: str = "clean", watch: Watch | None = None, **
 # --- a finished answer is kept, whatever follows it (P10) ----------------------------------------------
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("end", ["cut", "stall"])
 def test_bedrock_cut_after_its_stop_keeps_the_answer(end: str) -> None:
     completion = conversed(*BEDROCK_TEXT[:2], end=end, timeout_s=0.3)
