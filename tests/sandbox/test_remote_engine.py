@@ -64,19 +64,19 @@ async def over_tcp() -> AsyncIterator[str]:
 
 def job(image: str, command: str) -> Job:
     files = tar({"a": b"a"})
-    limits = Limits(timeout_s=300.0, memory_bytes=128 * 2**20)
+    limits = Limits(timeout_s=600.0, memory_bytes=128 * 2**20)
     return Job(image=image, archive=files, command=command, result_files=("unit.xml",), limits=limits)
 
 
 async def many_at_once(address: str, image: str, at_once: int) -> None:
     """So many containers whose tests all run at the same moment, each to its own report."""
     command = (
-        "for i in {1..600}; do [ -e go ] && break; read -r -t 0.5 <> <(:); done; echo $HOSTNAME > unit.xml"
+        "for i in {1..1200}; do [ -e go ] && break; read -r -t 0.5 <> <(:); done; echo $HOSTNAME > unit.xml"
     )
     async with await DockerSandbox.open(run_id="remote", slots=at_once, docker_host=address) as sandbox:
         jobs = [asyncio.create_task(sandbox.run(job(image, command))) for _ in range(at_once)]
         released: set[str] = set()
-        async with asyncio.timeout(280):
+        async with asyncio.timeout(580):
             while len(released) < at_once:
                 for ended in (each for each in jobs if each.done()):
                     ended.result()  # trouble of one is told at once
