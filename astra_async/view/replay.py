@@ -22,8 +22,10 @@ from astra_async.types import Integrated, Project, ProjectFile, Solution
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-MOST_LINES = 1_500  # of either side, after equal ends were put aside: difflib takes quadratic time
+MOST_LINES = 1_500  # of both sides, after equal ends were put aside: difflib takes quadratic time
+_MOST_PAIRS = 20 * MOST_LINES**2  # of lines compared, in all files of an answer
 _MOST_CHARACTERS = 400_000  # of one file's diff
+_MOST_CHARACTERS_IN_ALL = 4_000_000
 _MOST_LINE_CHARACTERS = 5_000
 _CONTEXT = 3
 _RECORDED_PATH = 300  # characters that the record keeps of a path
@@ -64,8 +66,13 @@ def replayed(solutions: Sequence[Solution], prompt: str | None, result: Mapping[
     integrated = integrate(project, Solution(files=given), _RecordedPolicy(files, result))
     if not isinstance(integrated, Integrated):
         return Replayed(files=(), note="nothing of the answer was applied")
-    diffs = tuple(_difference(path, files.get(path), text, result) for path, text in integrated.files.items())
-    return Replayed(files=diffs, note=_doubt(integrated, prompt, result))
+    kinds = {each["path"]: str(each.get("kind")) for each in result.get("changes") or ()}
+    room = _Room()
+    diffs = []
+    for path, text in integrated.files.items():
+        kind = kinds.get(path) or ("changed" if path in files else "new")
+        diffs.append(_difference((path, kind), files.get(path), text, room))
+    return Replayed(files=tuple(diffs), note=_doubt(integrated, prompt, result))
 
 
 @dataclass(slots=True)
@@ -100,11 +107,18 @@ def _doubt(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]
     return "not exactly what was tested: the files' hash is not the recorded one"
 
 
-def _difference(path: str, before: ProjectFile | None, after: bytes, result: Mapping[str, Any]) -> FileDiff:
-    recorded = {each["path"]: each.get("kind") for each in result.get("changes") or ()}
-    kind = recorded.get(path) or ("changed" if before is not None else "new")
+@dataclass(slots=True)
+class _Room:
+    """What the files of one answer may still take together, so that many of them cost no more than one."""
+
+    pairs: int = _MOST_PAIRS
+    characters: int = _MOST_CHARACTERS_IN_ALL
+
+
+def _difference(named: tuple[str, str], before: ProjectFile | None, after: bytes, room: _Room) -> FileDiff:
+    path, kind = named
     old, new = (_lines(each) for each in (before.content if before else b"", after))
-    unified, cut = _unified(old, new)
+    unified, cut = _unified(old, new, room)
     is_unseen = kind == "changed" and before is None  # left out of the prompt: what it was is not known
     return FileDiff(path=path, kind=kind, unified=unified, cut=cut or is_unseen)
 
@@ -118,19 +132,24 @@ def _short(line: str) -> str:
     return line if len(line) <= _MOST_LINE_CHARACTERS else f"{line[:_MOST_LINE_CHARACTERS]}\u2026"
 
 
-def _unified(old: Sequence[str], new: Sequence[str]) -> tuple[str, bool]:
+def _unified(old: Sequence[str], new: Sequence[str], room: _Room) -> tuple[str, bool]:
     """A unified diff without its two lines of names, and whether it was cut."""
     head = _equal_ends(zip(old, new, strict=False))
     tail = _equal_ends(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
     first, last = max(0, head - _CONTEXT), max(0, tail - _CONTEXT)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    if max(len(old), len(new)) > MOST_LINES:
-        whole = [f"@@ -{first + 1},{len(old)} +{first + 1},{len(new)} @@"]
-        whole += [f"-{line}" for line in old[:MOST_LINES]] + [f"+{line}" for line in new[:MOST_LINES]]
-        return "\n".join(whole)[:_MOST_CHARACTERS], True
-    lines = list(difflib.unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
-    text = "\n".join(_moved(line, first) for line in lines)
-    return text[:_MOST_CHARACTERS], len(text) > _MOST_CHARACTERS
+    pairs = len(old) * len(new)
+    is_compared = pairs <= min(MOST_LINES**2, room.pairs)
+    if is_compared:
+        room.pairs -= pairs
+        lines = list(difflib.unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
+        text = "\n".join(_moved(line, first) for line in lines)
+    else:
+        heading = f"@@ -{first + 1},{len(old)} +{first + 1},{len(new)} @@"
+        text = "\n".join([heading, *(f"-{line}" for line in old), *(f"+{line}" for line in new)])
+    most = min(_MOST_CHARACTERS, room.characters)
+    room.characters -= min(most, len(text))
+    return text[:most], not is_compared or len(text) > most
 
 
 def _equal_ends(pairs: Iterable[tuple[str, str]]) -> int:

@@ -235,13 +235,16 @@ def test_the_worst_files_cost_little() -> None:
     before = "".join(f"{number % 11}\n" for number in range(MOST_LINES))
     after = "".join(f"{number % 13}\n" for number in range(MOST_LINES))
     huge = "".join(f"{number}\n" for number in range(100_000)) + "z" * 1_000_000
+    many = {f"many/{number}.txt": huge[:300_000] for number in range(15)}
     prompt = build_prompt(
         Problem(id="p", statement="s", project="p"),
         Project(files=(ProjectFile(path="a.txt", content=before.encode()),), sha256=""),
         "xml",
     ).text
     began = time.process_time()
-    found = replayed([Solution(files={"a.txt": after, "b.txt": huge})], prompt, {})
+    found = replayed([Solution(files={"a.txt": after, "b.txt": huge, **many})], prompt, {})
     assert time.process_time() - began < 5
-    assert {file.path: file.cut for file in found.files} == {"a.txt": False, "b.txt": True}
+    cut = {file.path: file.cut for file in found.files}
+    assert (cut["a.txt"], cut["b.txt"], cut["many/0.txt"], cut["many/14.txt"]) == (False, True, False, True)
+    assert sum(len(file.unified) for file in found.files) <= 4_000_000
     assert max(len(file.unified) for file in found.files) <= 400_000
