@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import orjson
@@ -21,7 +21,7 @@ from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_r
 from astra_async.report.table import csv_header, csv_row
 from astra_async.running.directory import completion_from, stored_prompt
 from astra_async.running.log import decode
-from astra_async.types import SampleKey
+from astra_async.types import Outcome, SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,7 +176,10 @@ class Loaded:
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """A row for each expected test of each sample: `test` is its name, `outcome` what became of it."""
+        """A row for each expected test of each sample: `test` is its name, `outcome` what became of it.
+
+        `message` is what the report says of one that did not pass; None where nothing is recorded.
+        """
         return self._with_directory([_tests_of(run) for run in self._runs])
 
     def answer(
@@ -296,7 +299,8 @@ def _samples_of(run: Run) -> pd.DataFrame:
 
 def _tests_of(run: Run) -> pd.DataFrame:
     pd = _pandas()
-    kept: dict[str, list[Any]] = {name: [] for name in ("pair", "problem", "sample", "test", "outcome")}
+    names = ("pair", "problem", "sample", "test", "outcome", "message")
+    kept: dict[str, list[Any]] = {name: [] for name in names}
     with (run.directory / "results.jsonl").open("rb") as stream:
         for row in run.rows:
             stream.seek(int(row["offset"]))
@@ -305,6 +309,7 @@ def _tests_of(run: Run) -> pd.DataFrame:
                 kept[name] += [int(row[name])] * len(tests)
             kept["test"] += [test["name"] for test in tests]
             kept["outcome"] += [test["outcome"] for test in tests]
+            kept["message"] += [test.get("message") or None for test in tests]
     models, formats = zip(*run.pairs, strict=True)
     return pd.DataFrame(
         {
@@ -313,7 +318,8 @@ def _tests_of(run: Run) -> pd.DataFrame:
             "problem_id": _category(np.array(kept["problem"], dtype=np.int64), run.problems),
             "sample": np.array(kept["sample"], dtype=np.int64),
             "test": pd.Categorical(kept["test"]),
-            "outcome": pd.Categorical(kept["outcome"], categories=["passed", "failed", "skipped", "missing"]),
+            "outcome": pd.Categorical(kept["outcome"], categories=get_args(Outcome)),
+            "message": pd.Series(kept["message"], dtype=object),
         }
     )
 

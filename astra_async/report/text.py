@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from astra_async.report.table import Column, Table
 
 
+# Colours, control characters, and what turns the direction of text round.
+_OBEYED = re.compile(
+    "\x1b\\[[0-9;:]*m|[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _MOST_ROWS = 40
 _TEXT_FOLDS = 14
 _GAP = 2  # columns between two cells
@@ -36,8 +41,8 @@ def markdown(table: Table) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is; line breaks would end a table's row."""
-    flat = " ".join(text.split())
+    """Text that Markdown shows as it is, and no terminal obeys; line breaks would end a table's row."""
+    flat = _OBEYED.sub("", " ".join(text.split()))
     return "".join(f"\\{character}" if character in r"\`*_{}[]<>|#~" else character for character in flat)
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pandas as pd
 import pytest
 
@@ -16,7 +17,7 @@ import astra_async
 from astra_async.errors import IncompleteRun, UsageError
 from astra_async.report import write_report
 from astra_async.types import SampleKey
-from made_runs import Made, made_problems, write_run
+from made_runs import Made, agreeing, made_problems, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,6 +134,18 @@ def test_tests_are_those_of_each_sample(run: Loaded) -> None:
     wanted = run.samples.set_index(KEY)["passed"]
     assert len(passed) > 80  # a sample without a solution may list no tests
     assert all(wanted[key] == count for key, count in passed.items())
+
+
+def test_messages_and_every_outcome_are_in_the_frame_of_tests(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", Made(problems=made_problems(2), samples=1))
+    lines = [orjson.loads(line) for line in (path / "results.jsonl").read_bytes().splitlines()]
+    lines[0] = agreeing(lines[0], 1)
+    lines[0]["tests"][1] |= {"outcome": "error", "message": "no such table"}
+    (path / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    tests = astra_async.load(path).tests
+    assert not tests["outcome"].isna().any()
+    assert list(tests[tests["outcome"] == "error"]["message"]) == ["no such table"]
+    assert tests[tests["outcome"] == "passed"]["message"].isna().all()
 
 
 def test_answers_and_prompts_are_read_when_they_are_asked_for(run: Loaded) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from astra_async.report.csvs import write_table
 from astra_async.report.table import NOTHING, Cell, Column, Kind, Table, csv_header, csv_row, shown
-from astra_async.report.text import markdown, render_terminal
+from astra_async.report.text import escaped, markdown, render_terminal
 
 HOSTILE = "[red]a|b`<script>[/red]\n# c"
 
@@ -129,3 +129,8 @@ def test_an_empty_table_is_left_out_and_a_long_one_is_cut_with_a_note() -> None:
     assert "m39" in text
     assert "m40" not in text
     assert "The first 40 of 100 rows" in text
+
+
+def test_markdown_holds_nothing_that_a_terminal_obeys() -> None:
+    hostile = "\x1b[31mred\x1b[0m \x1b]0;owned\x07\x1b[2J\x9b1m\u202egnp.exe\ud800 | a\nb"
+    assert escaped(hostile) == "red \\]0;owned\\[2J1mgnp.exe \\| a b"
