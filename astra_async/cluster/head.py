@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import dask
@@ -25,13 +25,15 @@ from astra_async.testing.sandbox.engine_errors import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from astra_async.cluster.local import LocalCluster
     from astra_async.errors import AstraError
     from astra_async.problems.prepare import Prepared
-    from astra_async.types import Execution, Job, Limits
+    from astra_async.types import Execution, Job, Limits, Sandbox
 
 _LOOK_S = 1.0
+_CONNECT_S = 10.0
 _END_S = 10.0
 _SETTLED_S = 60.0  # for members to be asked; images take as long as they take
 _PATIENCE_S = 120.0  # without any node, unless Dask's no-workers-timeout says otherwise
@@ -72,6 +74,7 @@ class ClusterSandbox:
         self.nodes: dict[str, Node] = {}
         self.waiting = 0
         self.on_slots: Callable[[int], None] = lambda _: None
+        self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = self._alone_on_a_node
         self._supply = Supply(say)
         self.local: LocalCluster | None = None
         self._patience_s = float(_configured("scheduler.no-workers-timeout", _PATIENCE_S))
@@ -79,9 +82,10 @@ class ClusterSandbox:
         self._scheduler_says = ""
         self._queue: deque[asyncio.Future[Node]] = deque()
         self._suspects = asyncio.Lock()
+        self._one_alone = asyncio.Lock()
         self._changed = asyncio.Event()
         self._told_slots = 0
-        self._scheduler = rpc(address, connection_args=self.connection)
+        self._scheduler = rpc(address, timeout=_CONNECT_S, connection_args=self.connection)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
@@ -184,11 +188,30 @@ class ClusterSandbox:
                     return done
                 finally:
                     node.taken -= 1
+                    self._changed.set()
                     self._hand_out()
         raise NodesLost(
             f"nodes {', '.join(lost)} were lost, one after the other, while they ran this job;"
             " it is not tried again in this call"
         )
+
+    @asynccontextmanager
+    async def _alone_on_a_node(self) -> AsyncIterator[Sandbox]:
+        """The node with least to do, once it has nothing; the others go on."""
+        async with self._one_alone:
+            ready = [each for each in self.nodes.values() if each.state == "ready"]
+            if not ready:
+                yield self
+                return
+            node = min(ready, key=lambda each: each.taken)
+            node.reserved = True
+            try:
+                while node.taken:
+                    await self._next_change()
+                yield _OneNode(self, node)
+            finally:
+                node.reserved = False
+                self._hand_out()
 
     def stop_waiting(self) -> None:
         """As `types.RunSandbox`."""
@@ -341,6 +364,26 @@ class ClusterSandbox:
     async def _next_change(self) -> None:
         self._changed.clear()
         await self._changed.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _OneNode:
+    """A Sandbox on a node that is reserved; if that is lost, anywhere."""
+
+    head: ClusterSandbox
+    node: Node
+
+    async def image_id(self, image: str) -> str:
+        return await self.head.image_id(image)
+
+    def expect(self, image: str, limits: Limits) -> None:
+        """Nothing is made beside a run that is alone."""
+
+    async def run(self, job: Job) -> Execution:
+        try:
+            return await self.node.run(from_job(replace(job, image=await self.image_id(job.image))))
+        except NodeGone:
+            return await self.head.run(job)
 
 
 def _place(node: Node) -> str:

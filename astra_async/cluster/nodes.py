@@ -76,6 +76,7 @@ class Node:
         state: `ready` while jobs may be sent.
         why: what keeps it from being ready, in words.
         troubles: jobs in a row that ended with trouble of the sandbox.
+        reserved: one run has it to itself.
         taken: places that were given to jobs, also to one that has not been sent yet.
         expected: jobs that were announced and have not come.
     """
@@ -91,6 +92,7 @@ class Node:
         self.is_member = True
         self.expected = 0
         self.taken = 0
+        self.reserved = False
         self._head = head
         self._stream: Stream | None = None
         self._numbers = itertools.count()
@@ -108,7 +110,7 @@ class Node:
     @property
     def free(self) -> int:
         """How many more jobs it may get now."""
-        if self.state != "ready" or self._rested_at > asyncio.get_running_loop().time():
+        if self.state != "ready" or self.reserved or self._rested_at > asyncio.get_running_loop().time():
             return 0
         return self.slots - self.taken
 

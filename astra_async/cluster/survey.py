@@ -34,7 +34,7 @@ class Surveyed:
 async def survey(address: str) -> list[Surveyed]:
     """Ask every member of the cluster. Raises EngineUnavailable when no scheduler answers."""
     connection = Security().get_connection_args("client")
-    async with rpc(address, connection_args=connection) as scheduler:
+    async with rpc(address, timeout=_ANSWER_S, connection_args=connection) as scheduler:
         found = await members(scheduler, timeout_s=_ANSWER_S)
     return list(await asyncio.gather(*(_one(each, connection) for each in sorted(found))))
 

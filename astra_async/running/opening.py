@@ -378,7 +378,7 @@ def _workshop(
     images: Mapping[str, str],
     lenient: LenientParser,
 ) -> Workshop:
-    turns = Turns(sandbox)
+    turns = Turns(sandbox, alone=sandbox.alone)
     cache = wiring.cache_root() / "expected"
     installed = InstalledModules(cache, turns, config.limits)
     learned = Expectations(directory.path / "expected.json", cache, turns, config.limits, installed=installed)

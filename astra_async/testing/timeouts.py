@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from astra_async.types import Execution, Job, Limits, Sandbox
 
@@ -27,10 +28,16 @@ _SHORT_S, _MIDDLE_S = 30.0, 150.0  # runs up to which the averages over 10 and 6
 
 
 class Turns:
-    """A Sandbox in which a run can be given the machine: nothing of this process runs beside it."""
+    """A Sandbox in which a run can be given the machine: nothing of this process runs beside it.
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    Where there are several machines, `alone` gives one of them.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, *, alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = None
+    ) -> None:
         self._sandbox = sandbox
+        self._own = alone
         self._running = 0
         self._open = asyncio.Event()
         self._open.set()
@@ -60,6 +67,10 @@ class Turns:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Sandbox]:
         """The sandbox itself once all runs under way have ended; new ones wait until this is left."""
+        if self._own is not None:
+            async with self._own() as machine:
+                yield machine
+            return
         async with self._one:
             self._open.clear()
             try:

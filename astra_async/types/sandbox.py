@@ -11,6 +11,7 @@ from astra_async.types.declarations import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +98,11 @@ class RunSandbox(Sandbox, Protocol):
     """The sandbox of a whole run: what shows it, stops it and closes it needs to know this much.
 
     `slots` containers at once, and `on_slots` hears when that changes; `waiting` and `running` count jobs.
+    `alone` gives one of several machines with nothing else of the run on it; None where there is but one.
     """
 
     waiting: int
+    alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None
     on_slots: Callable[[int], None]
 
     @property

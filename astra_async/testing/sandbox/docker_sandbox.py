@@ -24,6 +24,7 @@ from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
+    from contextlib import AbstractAsyncContextManager
 
     from astra_async.testing.sandbox.bounded_layers import BoundedLayer
     from astra_async.types import Execution
@@ -81,6 +82,7 @@ class DockerSandbox:
         self.waiting = 0
         self.running = 0
         self.on_slots: Callable[[int], None] = lambda _: None  # never called: they are what they are
+        self.alone: Callable[[], AbstractAsyncContextManager[Sandbox]] | None = None
         self._run_id = run_id
         self._patience_s = patience_s
         self._clock = clock
