@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from astra_async.testing.sandbox.bounded_layers import BoundedLayer
-    from astra_async.types import Execution
+    from astra_async.types import Execution, Sandbox
 
 _T = TypeVar("_T")
 _IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
