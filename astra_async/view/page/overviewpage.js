@@ -127,10 +127,10 @@ function leaderboard(history) {
 
 // --- pools, errors, failures, events ----------------------------------------------------------------------
 
-function waitsFor({ paused_s: pausedS, paused_why: why, failed, waiting }) {
+function waitsFor({ paused_s: pausedS, paused_why: why, failed, waiting, waits_for: said }) {
   if (failed) return element("span", `ended: ${plain(failed)}`, "bad-text");
   if (pausedS > 0) return element("span", `paused ${duration(pausedS)}${why ? `: ${plain(why)}` : ""}`, "warn-text");
-  return element("span", waiting ? "its turn" : "nothing", "muted");
+  return element("span", said ? plain(said) : waiting ? "its turn" : "nothing", "muted");
 }
 
 function pools() {
