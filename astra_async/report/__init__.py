@@ -45,13 +45,6 @@ def build_report(directories: Sequence[Path]) -> Report:
     return tables.build_report(directories)
 
 
-def write_report(directories: Sequence[Path], out: Path) -> ReportPaths:
-    """Build the report of one or several run directories and write all its files into `out`."""
-    from astra_async.report import write
-
-    return write.write_built(build_report(directories), out)
-
-
 def print_leaderboard(report: Report, console: Console) -> None:
     """Print the conclusions and the leaderboard: the end of a run, and `astra report` in short."""
     from astra_async.report.text import render_terminal

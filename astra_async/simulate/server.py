@@ -14,9 +14,9 @@ from astra_async.simulate.profiles import PROFILES
 from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.service import Counters, Service
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
+from astra_async.simulate.wires.claude_messages import Messages
 from astra_async.simulate.wires.converse_stream import Converse
 from astra_async.simulate.wires.generate_content import GenerateContent
-from astra_async.simulate.wires.messages import Messages
 from astra_async.simulate.wires.responses import Responses
 from astra_async.types.simulation import SimulationSettings
 

@@ -66,17 +66,13 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
     )
 
 
-def sign_flip(a: ArrayLike, b: ArrayLike, seed: int = 0) -> float | None:
-    """Two-sided p of the sign-flip permutation test of mean(d) = 0 (Fisher 1935); None for n < 1.
+def sign_flips(pairs: Sequence[tuple[ArrayLike, ArrayLike]], seed: int = 0) -> list[float | None]:
+    """Two-sided p of each pair's sign-flip permutation test of mean(d) = 0 (Fisher 1935); None for n < 1.
 
     Exact (all 2^n patterns) up to 16 non-zero differences; else 20,000 random patterns from a fixed
-    seed, p = (1 + as extreme) / (1 + patterns), Phipson and Smyth (2010).
+    seed, p = (1 + as extreme) / (1 + patterns), Phipson and Smyth (2010). Pairs with the same number of
+    problems share their random patterns.
     """
-    return sign_flips([(a, b)], seed)[0]
-
-
-def sign_flips(pairs: Sequence[tuple[ArrayLike, ArrayLike]], seed: int = 0) -> list[float | None]:
-    """`sign_flip` of each pair; those with the same number of problems share their random patterns."""
     differences = [_differences(a, b) for a, b in pairs]
     found = [_all_flips(d) if len(d) and np.count_nonzero(d) <= _EXACT_FLIPS else None for d in differences]
     sampled = [place for place, p in enumerate(found) if p is None and len(differences[place])]

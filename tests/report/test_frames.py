@@ -15,7 +15,8 @@ import pytest
 
 import astra_async
 from astra_async.errors import IncompleteRun, UsageError
-from astra_async.report import write_report
+from astra_async.report import build_report
+from astra_async.report.write import write_built
 from astra_async.types import SampleKey
 from made_runs import Made, agreeing, made_problems, write_run
 
@@ -31,7 +32,7 @@ KEY = ["model", "format", "problem_id", "sample"]
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_run(tmp_path_factory.mktemp("frames") / "run", MADE)
-    write_report([path], path / "report")
+    write_built(build_report([path]), path / "report")
     return path
 
 

@@ -15,7 +15,8 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from astra_async.report import build_report, write_report
+from astra_async.report import build_report
+from astra_async.report.write import write_built
 from made_runs import Made, made_problems, run_json, write_run
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(directory: Path) -> Path:
-    write_report([directory], directory / "report")
+    write_built(build_report([directory]), directory / "report")
     return directory / "report"
 
 

@@ -16,7 +16,7 @@ from astra_async.stats.intervals import (
     run_only_interval,
     total_interval,
 )
-from astra_async.stats.paired import equivalence, paired_t, sign_flip, verdict, wilcoxon
+from astra_async.stats.paired import equivalence, paired_t, sign_flips, verdict, wilcoxon
 from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.power import minimum_detectable_effect, power_paired
 from astra_async.stats.several import benjamini_hochberg, holm
@@ -43,7 +43,7 @@ def test_the_paired_t_test_of_the_sleep_data() -> None:
 
 
 def test_the_sign_flip_test_of_the_sleep_data_is_exact() -> None:
-    assert sign_flip(SLEEP_1, SLEEP_2) == 4 / 1024
+    assert sign_flips([(SLEEP_1, SLEEP_2)]) == [4 / 1024]
 
 
 def test_wilcoxon_of_the_sleep_data_in_three_variants() -> None:
