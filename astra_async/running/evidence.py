@@ -10,12 +10,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.redaction import mask
+from astra_async.testing.reports.report_text import MAX_MESSAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from astra_async.testing.examination import Examined
     from astra_async.types import NamedOutcome
 
 MAX_OUTPUT_BYTES = 64 * 1024
+MAX_MESSAGES = 100_000  # characters of one sample's messages together
 _MARGIN = 4096  # characters masked beyond the cut, so that no half of a key is left there
 _LONG = 8_000  # characters to mask, beyond which it leaves the event loop: about 1 ms
 
@@ -41,13 +45,19 @@ async def evidence_of(examined: Examined, *, with_output: bool) -> Evidence:
 def _evidence(examined: Examined, output: str) -> Evidence:
     output_bytes = examined.tested.execution.output_bytes
     return Evidence(
-        tests=tuple(
-            replace(test, message=mask(test.message)) if test.message else test
-            for test in examined.verdict.tests
-        ),
+        tests=tuple(_fit_for_a_record(examined.verdict.tests)),
         output=head_and_tail(output, output_bytes),
         output_bytes=output_bytes,
     )
+
+
+def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
+    """With messages masked, as long as there is room for them: a project may have thousands of tests."""
+    room = MAX_MESSAGES
+    for test in tests:
+        message = mask(test.message)[: min(room, MAX_MESSAGE)] if test.message and room > 0 else ""
+        room -= len(message)
+        yield test if message == test.message else replace(test, message=message)
 
 
 def head_and_tail(output: str, output_bytes: int) -> str:
@@ -55,8 +65,10 @@ def head_and_tail(output: str, output_bytes: int) -> str:
 
     `output_bytes` counts what the program printed, of which `output` may be head and tail already.
     """
-    if len(output) <= MAX_OUTPUT_BYTES and len(output.encode(errors="replace")) <= MAX_OUTPUT_BYTES:
-        return mask(output)
+    if len(output) <= MAX_OUTPUT_BYTES:
+        masked = mask(output)
+        if len(masked.encode(errors="replace")) <= MAX_OUTPUT_BYTES:
+            return masked
     half = (MAX_OUTPUT_BYTES - len(_left_out(2**63))) // 2
     head = mask(output[: half + _MARGIN]).encode(errors="replace")[:half].decode(errors="ignore")
     tail = mask(output[-half - _MARGIN :]).encode(errors="replace")[-half:].decode(errors="ignore")

@@ -15,18 +15,21 @@ import pytest
 
 from astra_async.redaction import MASK, keep_secret
 from astra_async.running.directory import RunDirectory
-from astra_async.running.evidence import MAX_OUTPUT_BYTES, head_and_tail
+from astra_async.running.evidence import MAX_OUTPUT_BYTES, evidence_of, head_and_tail
+from astra_async.testing.examination import Examined
+from astra_async.testing.verdict import Tested
+from astra_async.types import Execution, NamedOutcome, TestReport, Verdict
 from astra_async.types.records import is_output_of
 from fakes import TESTS, CountingSandbox, ScriptedPool, completion, xml_answer
 from in_memory import run_in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from astra_async.config import KeepOutput
     from astra_async.running.runner import Runner
-    from astra_async.types import Execution, Job
+    from astra_async.types import Job
 
 SAMPLES = 10
 PRINTED = "\x1b[31mran\x1b[0m " + "x" * 3000
@@ -189,3 +192,34 @@ def test_keys_are_masked_also_where_the_middle_is_cut_out() -> None:
         kept = head_and_tail("x" * 10**6 + f" {secret} " + "y" * (half - shift), 10**6)
         assert secret[-12:] not in kept
     assert head_and_tail(f"key={secret}", 30) == f"key={MASK}"
+
+
+def test_masking_that_lengthens_a_text_passes_no_limit() -> None:
+    kept = head_and_tail("http://a@ " * (MAX_OUTPUT_BYTES // 10), MAX_OUTPUT_BYTES)
+    assert len(kept) <= MAX_OUTPUT_BYTES
+    assert "a@" not in kept
+
+
+def examined(tests: Sequence[NamedOutcome], output: str = "") -> Examined:
+    execution = Execution(exit_code=1, duration_s=1.0, output=output, output_bytes=len(output))
+    verdict = Verdict(passed=0, total=len(tests), tests=tuple(tests))
+    tested = Tested(execution=execution, report=TestReport())
+    return Examined(tested=tested, verdict=verdict, failure="tests_failed")
+
+
+def test_messages_are_masked_and_kept_as_long_as_there_is_room() -> None:
+    keep_secret("another-secret-of-this-test")
+    told = ("key another-secret-of-this-test " + "x" * 600)[:500]
+    tests = [NamedOutcome(name=f"t{number}", outcome="failed", message=told) for number in range(1000)]
+    kept = asyncio.run(evidence_of(examined(tests), with_output=True)).tests
+    assert [test.name for test in kept] == [test.name for test in tests]
+    assert "another-secret" not in "".join(test.message for test in kept)
+    assert kept[0].message.startswith("key *** xxx")
+    assert 99_000 < sum(len(test.message) for test in kept) <= 100_000
+    assert kept[-1].message == ""
+
+
+def test_without_its_output_only_messages_are_kept() -> None:
+    tests = [NamedOutcome(name="t", outcome="failed", message="why")]
+    kept = asyncio.run(evidence_of(examined(tests, "printed"), with_output=False))
+    assert (kept.output, kept.tests) == ("", tuple(tests))
