@@ -31,6 +31,7 @@ class NastyServer(ThreadedServer):
 
     Attributes:
         asked: requests by sample.
+        bodies: what each request held, as it came.
         answered: whole answers delivered, by sample.
     """
 
@@ -38,6 +39,7 @@ class NastyServer(ThreadedServer):
         super().__init__()
         self.script = script
         self.asked: Counter[str] = Counter()
+        self.bodies: list[bytes] = []
         self.answered: Counter[str] = Counter()
         self.base_url = ""
         self.port = 0
@@ -53,9 +55,10 @@ class NastyServer(ThreadedServer):
             while not writer.is_closing():
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if line)
-                await reader.readexactly(int(headers["content-length"]))
+                body = await reader.readexactly(int(headers["content-length"]))
                 sample = headers.get("x-astra-sample", "//p/0").split("/", 2)[2]
                 self.asked[sample] += 1
+                self.bodies.append(body)
                 connection = Connection(reader, writer)
                 await self.script(sample, self.asked[sample])(connection)
                 self.answered[sample] += connection.answered

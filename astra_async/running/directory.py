@@ -69,7 +69,7 @@ from astra_async.types.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from astra_async.asking.feedback import Feedback
@@ -238,13 +238,21 @@ class RunDirectory:
         line = encode(result_fields(result))
         self.graded[result.key] = self._results_of(result.key).append_line(line)
 
-    def record_output(self, result: Result, output: str, output_bytes: int) -> None:
+    def record_output(
+        self,
+        result: Result,
+        output: str,
+        output_bytes: int,
+        *,
+        stderr_lines: Sequence[tuple[int, int]] = (),
+    ) -> None:
         """Append what a sample's tests printed; `result` is its final line, which is recorded after this.
 
         What cannot be written is given up: one event says so for all that this process loses.
         """
         record = {"schema": SCHEMA, **_key_fields(result.key)}
         record |= {"output": output, "output_bytes": output_bytes, "finished_at": result.finished_at}
+        record |= {"stderr_lines": stderr_lines} if stderr_lines else {}
         try:
             place = self._outputs.append_line(encode(record))
             if self._outputs_at is not None:
@@ -258,11 +266,16 @@ class RunDirectory:
         """A sample's final line."""
         return self._results_of(key).read_at(*self.graded[key])
 
-    def output(self, result: Mapping[str, Any], key: AnswerKey) -> str:
-        """What the tests of this final line printed; only the end where no output was kept of them."""
+    def output(self, result: Mapping[str, Any], key: AnswerKey) -> tuple[str, Sequence[Sequence[int]]]:
+        """What the tests of this final line printed, and which of its lines came by standard error.
+
+        Only the end, without these, where no output was kept of them.
+        """
         place = (self._outputs_at or {}).get(key)
         record = self._outputs.read_at(*place) if place else {}
-        return str(record["output"] if is_output_of(record, result) else result.get("output_tail", ""))
+        if is_output_of(record, result):
+            return record["output"], record.get("stderr_lines") or ()
+        return str(result.get("output_tail", "")), ()
 
     def _answers_of(self, key: AnswerKey) -> AppendLog:
         return self._turns[0] if key.turn else self._completions

@@ -6,6 +6,7 @@ Both come out of a container: they are cut to a length and masked like other for
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from astra_async.redaction import mask
 from astra_async.testing.reports.report_text import MAX_MESSAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from astra_async.testing.examination import Examined
     from astra_async.types import NamedOutcome
@@ -26,11 +27,15 @@ _LONG = 8_000  # characters to mask, beyond which it leaves the event loop: abou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The expected tests with their messages; head and tail of the output, and the bytes of all of it."""
+    """The expected tests with their messages; head and tail of the output, and the bytes of all of it.
+
+    `stderr_lines` are ranges of lines (first, behind the last) of the output that came by standard error.
+    """
 
     tests: tuple[NamedOutcome, ...]
     output: str = ""
     output_bytes: int = 0
+    stderr_lines: tuple[tuple[int, int], ...] = ()
 
 
 async def evidence_of(examined: Examined, *, with_output: bool) -> Evidence:
@@ -43,12 +48,39 @@ async def evidence_of(examined: Examined, *, with_output: bool) -> Evidence:
 
 
 def _evidence(examined: Examined, output: str) -> Evidence:
-    output_bytes = examined.tested.execution.output_bytes
+    execution = examined.tested.execution
+    kept = head_and_tail(output, execution.output_bytes)
+    is_whole = len(output.encode(errors="replace")) <= MAX_OUTPUT_BYTES
     return Evidence(
         tests=tuple(_fit_for_a_record(examined.verdict.tests)),
-        output=head_and_tail(output, output_bytes),
-        output_bytes=output_bytes,
+        output=kept,
+        output_bytes=execution.output_bytes,
+        stderr_lines=stderr_lines(kept, mask(execution.stdout)) if is_whole else (),
     )
+
+
+def stderr_lines(output: str, stdout: str) -> tuple[tuple[int, int], ...]:
+    """Which lines of an output are none of standard output's, as ranges; none where that cannot be told.
+
+    Both streams come as the machine had time for them: only apart are they the same in every run.
+    """
+    left = deque(stdout.split("\n"))
+    ranges: list[tuple[int, int]] = []
+    for number, line in enumerate(output.split("\n")):
+        if left and line == left[0]:
+            left.popleft()
+        elif ranges and ranges[-1][1] == number:
+            ranges[-1] = (ranges[-1][0], number + 1)
+        else:
+            ranges.append((number, number + 1))
+    return () if any(left) else tuple(ranges)
+
+
+def by_stream(output: str, ranges: Iterable[Sequence[int]]) -> str:
+    """An output with the lines of standard error behind all others, blank ones among them left out."""
+    lines, late = output.split("\n"), {at for first, end in ranges for at in range(first, end)}
+    told = [line for at, line in enumerate(lines) if at not in late]
+    return "\n".join([*told, *(lines[at] for at in sorted(late) if at < len(lines) and lines[at].strip())])
 
 
 def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:

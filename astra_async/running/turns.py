@@ -18,6 +18,7 @@ from astra_async.answers.lenient import read_answer
 from astra_async.asking.feedback import Secrets, Standing, build_feedback, conversation_sha256, said
 from astra_async.integrity.docket import Solved
 from astra_async.overlay import anchored
+from astra_async.running.evidence import by_stream
 from astra_async.types import Exchange, Solution
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ async def _feedback(
     """What is said to a graded answer. Raises SandboxError, ExpectationError."""
     result = directory.result(last)
     secrets = await _secrets(result, prepared, workshop)
-    output = directory.output(result, last) if mode == "full" else ""
+    output = by_stream(*directory.output(result, last)) if mode == "full" else ""
     return await asyncio.to_thread(
         build_feedback, result, output, secrets, mode=mode, standing=_standing(last, directory)
     )

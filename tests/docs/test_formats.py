@@ -107,7 +107,7 @@ def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
         **of_nothing,
     )
     with closing(RunDirectory.open(tmp_path)) as directory:
-        directory.record_output(result, "text", 4)
+        directory.record_output(result, "text", 4, stderr_lines=[(0, 1)])
     assert first_cells("outputs.jsonl") == orjson.loads((tmp_path / "outputs.jsonl").read_bytes()).keys()
 
 

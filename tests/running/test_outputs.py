@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from astra_async.redaction import MASK, keep_secret
 from astra_async.running.directory import RunDirectory
-from astra_async.running.evidence import MAX_OUTPUT_BYTES, evidence_of, head_and_tail
+from astra_async.running.evidence import (
+    MAX_OUTPUT_BYTES,
+    by_stream,
+    evidence_of,
+    head_and_tail,
+    stderr_lines,
+)
 from astra_async.testing.examination import Examined
 from astra_async.testing.verdict import Tested
 from astra_async.types import Execution, NamedOutcome, TestReport, Verdict
@@ -223,3 +231,25 @@ def test_without_its_output_only_messages_are_kept() -> None:
     tests = [NamedOutcome(name="t", outcome="failed", message="why")]
     kept = asyncio.run(evidence_of(examined(tests, "printed"), with_output=False))
     assert (kept.output, kept.tests) == ("", tuple(tests))
+
+
+@given(
+    st.lists(st.sampled_from(["out 1", "out 2", ""]), max_size=8),
+    st.lists(st.sampled_from(["error 1", "error 2", ""]), max_size=8),
+    st.data(),
+)
+def test_two_streams_are_told_apart_however_they_were_mixed(
+    out: list[str], error: list[str], data: st.DataObject
+) -> None:
+    def mixed() -> str:
+        streams = [list(out), list(error)]
+        lines = []
+        while any(streams):
+            both = [stream for stream in streams if stream]
+            lines.append(data.draw(st.sampled_from(both)).pop(0))
+        return "".join(f"{line}\n" for line in lines)
+
+    stdout = "".join(f"{line}\n" for line in out)
+    once, again = (by_stream(text, stderr_lines(text, stdout)) for text in (mixed(), mixed()))
+    assert once == again
+    assert once == "\n".join([*stdout.split("\n"), *(line for line in error if line)])
