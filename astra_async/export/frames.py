@@ -20,11 +20,12 @@ from astra_async.report import compare_runs
 from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_run
 from astra_async.report.table import csv_header, csv_row
 from astra_async.running.directory import completion_from, stored_prompt
-from astra_async.running.log import decode
+from astra_async.running.log import decode, scan
 from astra_async.types import Outcome, SampleKey
+from astra_async.types.records import Flaw, check_result, read_key, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
@@ -42,6 +43,11 @@ _COUNTS = (
 _NUMBERS = (
     *("exit_code", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd"),
     *("ttft_s", "latency_s", "test_s", "trial_s"),
+)
+_KEY = ("model", "format", "problem_id", "sample")
+_OF_A_TURN = (
+    *("status", "failure", "passed", "total", "score"),
+    *("input_tokens", "output_tokens", "cost_usd", "latency_s"),
 )
 _FLAGS = ("timed_out", "reused", "cost_estimated")
 _TEXTS = {"repairs": "repairs", "suspicions": "suspicions", "prompt_sha256": "prompt", "image_id": "image"}
@@ -175,6 +181,15 @@ class Loaded:
         return self._with_directory(frames)
 
     @cached_property
+    def turns(self) -> pd.DataFrame:
+        """A row for each recorded turn of each sample, the first answer being turn 0; see docs/turns.md.
+
+        A turn with `status` `no_solution` was used and changed no file: what the sample is worth after it is
+        the score of its last `scored` turn. Samples that are missing have no row.
+        """
+        return self._with_directory([_turns_of(run) for run in self._runs])
+
+    @cached_property
     def tests(self) -> pd.DataFrame:
         """A row for each expected test of each sample: `test` is its name, `outcome` what became of it.
 
@@ -295,6 +310,43 @@ def _samples_of(run: Run) -> pd.DataFrame:
     for name, field in {**_TEXTS, "returned_model": "returned_model"}.items():
         columns[name] = _category(_padded(rows[field].astype(np.int64), absent, -1), run.texts)
     return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+
+
+def _turns_of(run: Run) -> pd.DataFrame:
+    pd = _pandas()
+    samples = _samples_of(run)
+    first = samples[samples["status"].notna()][[*_KEY, *_OF_A_TURN]].assign(turn=0)
+    records = list(_turn_records(run))
+    further = pd.DataFrame(
+        {name: [record.get(name) for record in records] for name in (*_KEY, "turn", *_OF_A_TURN)}
+    )
+    for name in _OF_A_TURN:
+        if name in ("input_tokens", "output_tokens"):
+            further[name] = [(record.get("usage") or {}).get(name) for record in records]
+        further[name] = further[name].astype(object if name in ("status", "failure") else "float64")
+        first[name] = first[name].astype(further[name].dtype)
+    for name in ("model", "format", "problem_id"):
+        first[name] = first[name].astype(object)
+    both = pd.concat([first, further], ignore_index=True) if records else first
+    names = {"passed": "Int64", "total": "Int64", "sample": "int64", "turn": "int64"}
+    categories = dict.fromkeys(("model", "format", "problem_id", "status", "failure"), "category")
+    both = both.astype({**names, **categories})[[*_KEY, "turn", *_OF_A_TURN]]
+    return both.sort_values([*_KEY, "turn"], ignore_index=True)
+
+
+def _turn_records(run: Run) -> Iterator[dict[str, Any]]:
+    """The believed lines of turn_results.jsonl, the first of each key."""
+    seen = set()
+    for _, _, line in scan(run.directory / "turn_results.jsonl"):
+        try:
+            record = read_record(line)
+            key = (*read_key(record)[:4], record.get("turn"))
+            check_result(record)
+        except Flaw:
+            continue
+        if type(key[4]) is int and key not in seen:
+            seen.add(key)
+            yield record
 
 
 def _tests_of(run: Run) -> pd.DataFrame:
