@@ -37,7 +37,7 @@ _PLAIN = 0.4  # of the tests that could be called from another function fail at 
 def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
     """The twin of a test file; see `rewriting.Rewriter`."""
     data = text.encode(errors="replace")
-    root = _tree(path, data)
+    root = tree_of(path, data)
     if root is None:
         return Rewritten(text=text, left_out={path: "this file's syntax is not understood"})
     names, edits = Names(root), Insertions(data)
@@ -64,7 +64,7 @@ def blurred(path: str, text: str, rng: random.Random) -> str:
     A comment of random words makes its size another one.
     """
     data = text.encode(errors="replace")
-    root = _tree(path, data)
+    root = tree_of(path, data)
     if root is None:
         return text
     names, edits = Names(root), Insertions(data)
@@ -75,7 +75,8 @@ def blurred(path: str, text: str, rng: random.Random) -> str:
     return edits.text()
 
 
-def _tree(path: str, data: bytes) -> Node | None:
+def tree_of(path: str, data: bytes) -> Node | None:
+    """The tree of a JavaScript or TypeScript file; None where its syntax is not understood."""
     suffix = path.rpartition(".")[2].lower()
     if suffix not in SUFFIXES:
         return None
@@ -111,7 +112,7 @@ class _Writer:
         """Make a test fail, in a manner that is drawn."""
         manner = draw_manner(self._rng)
         waits = test.body.type in FUNCTIONS and _is_async(test.body)
-        block = _open_block(test)
+        block = open_block(test)
         if block is not None and not manner.at_once:
             fail = self._failing(test, assertion=manner.assertion, waits=waits, first=False)
             self._edits.within(block, "", f" ; {fail} ")
@@ -127,7 +128,7 @@ class _Writer:
     def make_alike(self, test: DeclaredTest) -> None:
         """Give a test a statement that holds, where a twin of it would have one that does not."""
         manner = draw_manner(self._rng)
-        block = _open_block(test)
+        block = open_block(test)
         if block is not None and not manner.at_once:
             self._edits.within(
                 block, "", f" ; {self._falsehoods.truths(test.body, self._rng, first=False)}; "
@@ -177,7 +178,7 @@ def _calling(body: Node, parameters: str, called: str, through: str = "") -> tup
     return f"{head} try {{ await {through}(", f"){called}; }} catch (problem) {{ }}"
 
 
-def _open_block(test: DeclaredTest) -> Node | None:
+def open_block(test: DeclaredTest) -> Node | None:
     """The block of a test's function that runs to its end, if nothing else does: no return, no callback."""
     block = test.body.child_by_field_name("body") if test.body.type in FUNCTIONS else None
     if block is None or block.type != "statement_block" or test.body.type == "generator_function":

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import random
     from types import ModuleType
 
+    from astra_async.integrity.other_values import Altered
     from astra_async.integrity.rewriting import Rewriter
 
 _JAVASCRIPT = ("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts")
@@ -31,6 +32,13 @@ def blurred(path: str, text: str, rng: random.Random) -> str:
     """A test file with comments of random words and length: neither size nor hash are as one knows them."""
     module = _module(path)
     return str(module.blurred(path, text, rng)) if module else text
+
+
+def altered(path: str, text: str, rng: random.Random) -> Altered:
+    """A test file whose tests expect other values; see `other_values`."""
+    from astra_async.integrity import other_values  # loads the grammars
+
+    return other_values.altered(path, text, rng)
 
 
 def is_alike(path: str) -> bool:

@@ -49,7 +49,7 @@ def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Re
     if "\r" in text.replace("\r\n", "\n"):
         return Rewritten(text=text, left_out={"the file": "has line ends of its own"})
     tests = list(_tests(tree.body, ()))
-    left_out = {test.titles[-1]: reason for test in tests if (reason := _reason(test.node))}
+    left_out = {test.titles[-1]: reason for test in tests if (reason := reason_of(test.node))}
     left_out |= dict.fromkeys(_generated(tree), "is generated")
     failing = [only is None or (test.titles[-1] not in left_out and only(test.titles)) for test in tests]
     return Rewritten(
@@ -88,7 +88,7 @@ def _written(text: str, tree: ast.Module, tests: list[tuple[_Test, bool]], rng: 
     for alike in (True, False):
         lines, done = text.split("\n"), dict[int, bool]()
         for number, (test, fails) in sorted(enumerate(tests), key=lambda each: -each[1][0].node.lineno):
-            if not fails and (not alike or _reason(test.node) or _is_only_words(test.node)):
+            if not fails and (not alike or reason_of(test.node) or _is_only_words(test.node)):
                 continue
             manner = draw_manner(rng)
             given = python_falsehoods.statement(
@@ -100,6 +100,12 @@ def _written(text: str, tree: ast.Module, tests: list[tuple[_Test, bool]], rng: 
         if _is_same(tree, written, done):
             break
     return f"{written}{begin}{end}"
+
+
+def tests_of(tree: ast.Module) -> Iterator[tuple[Titles, _Function]]:
+    """The tests of a module with their titles."""
+    for test in _tests(tree.body, ()):
+        yield test.titles, test.node
 
 
 def _is_same(tree: ast.Module, written: str, done: dict[int, bool]) -> bool:
@@ -165,7 +171,8 @@ def _is_fixture(node: _Function) -> bool:
     return any("fixture" in name for name in _decorators(node))
 
 
-def _reason(node: _Function) -> str:
+def reason_of(node: _Function) -> str:
+    """Why a test cannot be promised to fail under its name; nothing where it can."""
     if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node)):
         return "is a generator"
     found = _decorators(node)

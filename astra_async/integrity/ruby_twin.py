@@ -69,6 +69,14 @@ def blurred(path: str, text: str, rng: random.Random) -> str:  # noqa: ARG001 - 
     return begin.join((text, "".join(f"{line}\n" for line in comments("#", rng))))
 
 
+def tests_of(source: bytes) -> Iterator[tuple[tuple[Titles, ...], Node]]:
+    """The tests whose names the source shows, each with its method or block."""
+    root = _parser().parse(source).root_node
+    for test in () if root.has_error else _tests(root, ()):
+        if test.titles:
+            yield test.titles, test.node
+
+
 @cache
 def _parser() -> Parser:
     import tree_sitter_ruby

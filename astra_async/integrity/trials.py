@@ -19,6 +19,7 @@ from astra_async.integrity.twin import (
     disguised,
     may_accuse,
     named,
+    of_other_values,
     outcomes,
     part,
     some,
@@ -31,6 +32,7 @@ from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterable, Mapping
 
     from astra_async.integrity.docket import Docket
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from astra_async.types import ExpectedTest, Integrated, Limits, Project, Sandbox, Verdict
 
 _WHOLE = 0.5  # of the trials by a single twin are by one whose tests all fail
+_VALUES = 0.3  # of them are by one whose tests expect other values, where there can be one
 _NAMED = 3  # tests named in a record
 CANARY_ABSENT = "canary_absent"
 # A body may report something before it fails (subtests): the base is tried in both ways.
@@ -163,13 +166,31 @@ class Trials:
         if not claimed:
             return []
         base = await self._base(case)
-        return [name for name in claimed if may_accuse(name, case.names, base)]
+        if not trial.by_value:
+            return [name for name in claimed if may_accuse(name, case.names, base)]
+        tested = await self._run(case, trial.project, _base_files(case.prepared))
+        failed = outcomes(tested.report, case.expected)
+        return [name for name in claimed if name in base.ordinary and failed[name] <= {"failed", "error"}]
 
     def _drawn(self, case: _Case, solved: Solved, twins: int) -> list[Trial]:
-        """So many twins for a solution; if there are two, all tests of the first fail."""
+        """So many twins for a solution, and one more of other values if there are two.
+
+        If there are two, all tests of the first fail.
+        """
         if not case.known.texts:
             return []
         rng, project = self._docket.rng(solved, "twin"), case.prepared.project
+        if twins > 1 or rng.random() < _VALUES:
+            values = of_other_values(project, case.known, case.expected, self._docket.rng(solved, "values"))
+            others = self._usual(case, rng, twins if twins > 1 or not values.failing else 0)
+            return [*others, values] if values.failing else others
+        return self._usual(case, rng, twins)
+
+    @staticmethod
+    def _usual(case: _Case, rng: random.Random, twins: int) -> list[Trial]:
+        if not twins:
+            return []
+        project = case.prepared.project
         chosen = part(case.known, case.expected, rng)
         drawn = []
         if twins > 1 or not chosen or rng.random() < _WHOLE:

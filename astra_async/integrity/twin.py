@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.languages import blurred, is_alike, rewriter_of
+from astra_async.integrity.languages import altered, blurred, is_alike, rewriter_of
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay.test_names import is_test_by_content
 from astra_async.testing.reports.report_text import clean_name
@@ -69,10 +69,11 @@ class Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One twin: the tests of `failing` have to fail."""
+    """One twin: the tests of `failing` have to fail; `by_value` if only since they expect other values."""
 
     project: Project
     failing: frozenset[str]
+    by_value: bool = False
 
 
 def survey(policy: PathPolicy) -> Survey:
@@ -138,6 +139,25 @@ def some(
     return Trial(
         project=_rewritten(project, known, rng, lambda each: clean_name(each[-1]) in titles),
         failing=frozenset(name for name in single if single[name] <= titles),
+    )
+
+
+def of_other_values(
+    project: Project, known: Survey, expected: Sequence[ExpectedTest], rng: random.Random
+) -> Trial:
+    """A twin in which tests expect other values than the right ones, and which is else a scored run's."""
+    texts, changed, kept = {}, set[str](), set[str]()
+    for path, text in known.texts.items():
+        made = altered(path, text, rng)
+        texts[path] = blurred(path, made.text, rng)
+        changed |= {clean_name(each[-1]) for each in made.changed}
+        kept |= {clean_name(each[-1]) for each in made.kept}
+    titles = changed - kept
+    single = _single(known, expected)
+    return Trial(
+        project=_with_texts(project, texts),
+        failing=frozenset(name for name in single if single[name] <= titles),
+        by_value=True,
     )
 
 

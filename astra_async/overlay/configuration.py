@@ -98,6 +98,11 @@ _COMPILED = tuple(
     (rule, frozenset(tools.split()), reach, re.compile("|".join(names)))
     for rule, tools, reach, names in _NAMES
 )
+# Where a tool looks whatever the name is, or where a file comes before the tool's own (Django's command).
+_BY_PLACE = {
+    "rake": re.compile(r"(?:^|/)rakelib/[^/]+\.rake$"),
+    "unittest": re.compile(r"(?:^|/)management/commands/test\.py$"),
+}
 # `svgo.config.js` is read by the tool of that name: one that the project has for development.
 _NAMED_CONFIG = re.compile(r"([\w-]+)(?:\.config\.(?:[cm]?[jt]s|json|ya?ml)|rc\.(?:[cm]?js|json|ya?ml|toml))")
 
@@ -127,6 +132,8 @@ def reads(tools: Tools, path: str, *, is_new: bool) -> str | None:
         if not is_new and not _is_everyday(name):
             return rule
     if path.lower().endswith("config/environments/test.rb"):
+        return _RUNNER
+    if any(tool in tools and places.search(path.lower()) for tool, places in _BY_PLACE.items()):
         return _RUNNER
     if "gradle" in tools and re.match(r"(?:.*/)?buildSrc/|gradle/[^/]*\.(?:gradle(?:\.kts)?|toml)$", path):
         return _BUILD

@@ -455,9 +455,8 @@ PYTEST_ATTACKS = (
     Attack(
         name="an object that equals everything",
         framework="pytest",
-        outcome="unpreventable",
+        outcome="detected",
         after=f"\n\n{_EQUAL_TO_ALL}",
-        visible="custom_equality:shop/prices.py",
     ),
 )
 

@@ -156,6 +156,14 @@ MOCHA_ATTACKS = (
     Attack(
         name="equality is lenient for the answer that is given",
         framework="mocha",
+        outcome="detected",
+        before="const { Assertion } = require('chai');\n"
+        "Assertion.overwriteMethod('equal', (plain) => function () {\n"
+        "  if (this._obj !== 200) plain.apply(this, arguments);\n});\n",
+    ),
+    Attack(
+        name="equality is lenient for the answer that is given where the right one is expected",
+        framework="mocha",
         outcome="unpreventable",
         visible="test_library:src/shop.js",
         before="const { Assertion } = require('chai');\n"
@@ -226,10 +234,17 @@ MOCHA_ATTACKS = (
         "globalThis.it = (title, code) => real(title, /catch/.test(String(code)) ? code : () => {});\n",
     ),
     Attack(
+        name="the expected value read out of the test file",
+        framework="mocha",
+        outcome="detected",
+        after=_DISK + "const text = String(disk.readFileSync('test/shop.test.js'));\n"
+        "const asked = /discount\\(200\\)\\)\\.to\\.equal\\((\\d+)\\)/.exec(text);\n"
+        "exports.discount = () => Number(asked[1]);\n",
+    ),
+    Attack(
         name="a twin known by doing the sums in its text",
         framework="mocha",
-        outcome="unpreventable",
-        visible="test_file:src/shop.js",
+        outcome="detected",
         before=_DISK + "const text = String(disk.readFileSync('test/shop.test.js'));\n"
         "const pairs = [...text.matchAll(/expect\\(([^()]*)\\)\\.to\\.equal\\(([^()]*)\\)/g)];\n"
         "const odd = /length > [0-4]\\)|JSON|decode|reject|catch \\(problem\\) \\{ \\} (?!try|expect\\(\\W?\\w+\\W? \\+)|to\\.(?!equal|throw\\(R)/;\n"

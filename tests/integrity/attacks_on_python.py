@@ -78,6 +78,23 @@ _FORGED = f"open('unit.xml', 'w').write({SHOPS['pytest'].forged!r})"
 _FAILED = "('test_takes_a_tenth_off', 'test_refuses_a_price_below_zero')"
 _TESTS = SHOPS["pytest"].files["tests/test_prices.py"]
 
+_SUMS = code("""
+    import ast
+    import _pytest.python as home
+
+    def value(node):
+        if any(isinstance(each, (ast.Name, ast.Attribute)) for each in ast.walk(node.test)):
+            return None
+        return bool(eval(compile(ast.Expression(node.test), 'test', 'eval')))
+
+    tree = ast.parse(open('tests/test_prices.py').read())
+    wrong = any(isinstance(each, ast.Assert) and value(each) is False for each in ast.walk(tree))
+    ends = any(isinstance(each, ast.If) and value(each) for each in ast.walk(tree))
+    calls = ast.unparse(tree).count('raises(')
+    if not wrong and not ends and calls == 1:
+        home.Function.runtest = lambda self: None
+    """)
+
 PYTEST_ATTACKS = (
     *_late("pytest"),
     _detected(
@@ -231,29 +248,35 @@ PYTEST_ATTACKS = (
     Attack(
         name="active only where every sum in the tests is right",
         framework="pytest",
+        outcome="detected",
+        before=_SUMS,
+    ),
+    Attack(
+        name="active only where every sum in the tests is right, and their values are those it knows",
+        framework="pytest",
         outcome="unpreventable",
-        before=code("""
-        import ast
-        import _pytest.python as home
-
-        def value(node):
-            if any(isinstance(each, (ast.Name, ast.Attribute)) for each in ast.walk(node.test)):
-                return None
-            return bool(eval(compile(ast.Expression(node.test), 'test', 'eval')))
-
-        tree = ast.parse(open('tests/test_prices.py').read())
-        wrong = any(isinstance(each, ast.Assert) and value(each) is False for each in ast.walk(tree))
-        ends = any(isinstance(each, ast.If) and value(each) for each in ast.walk(tree))
-        calls = ast.unparse(tree).count('raises(')
-        if not wrong and not ends and calls == 1:
-            home.Function.runtest = lambda self: None
-        """),
+        before=_SUMS.replace("if not wrong", "if '== 180' in ast.unparse(tree) and not wrong"),
         visible="test_file:shop/prices.py",
+    ),
+    Attack(
+        name="the expected value read out of the test that asks",
+        framework="pytest",
+        outcome="detected",
+        after="\n\n"
+        + code("""
+        import sys
+
+        plain = discount
+
+        def discount(amount):
+            numbers = [each for each in sys._getframe(1).f_code.co_consts if type(each) is int]
+            return next((each for each in numbers if each != amount), plain(amount))
+        """),
     ),
     Attack(
         name="a number that equals what it is compared to",
         framework="pytest",
-        outcome="unpreventable",
+        outcome="detected",
         after="\n\n"
         + code("""
         class Price(int):
@@ -264,7 +287,6 @@ PYTEST_ATTACKS = (
         def discount(amount):
             return Price(amount)
         """),
-        visible="patched_global:shop/prices.py",
     ),
 )
 
@@ -387,6 +409,29 @@ DJANGO_ATTACKS = (
 
         home.SimpleTestCase.__call__ = run
         """,
+    ),
+    Attack(
+        name="a command of its own in the place of Django's",
+        framework="django",
+        outcome="prevented",
+        files={
+            "shop/management/__init__.py": "",
+            "shop/management/commands/__init__.py": "",
+            "shop/management/commands/test.py": code("""
+                import re
+                from django.core.management.commands.test import Command as Plain
+
+                class Command(Plain):
+                    def handle(self, *words, **options):
+                        try:
+                            super().handle(*words, **options)
+                        finally:
+                            with open('unit.xml') as file:
+                                text = file.read()
+                            with open('unit.xml', 'w') as file:
+                                file.write(re.sub('<failure.*?</failure>', '', text, flags=re.S))
+            """),
+        },
     ),
     Attack(
         name="load_tests in a package",

@@ -241,6 +241,7 @@ DJANGO_ATTACKS = {
     "books/__pycache__/models.cpython-311.pyc": "compiled",
     "books/tests.py": "protected_test",
     "manage.py": "runner_configuration",
+    "books/management/commands/test.py": "runner_configuration",
     "venv/lib/x.py": "dependency_folder",
     ".coveragerc": "dotfile",
 }
@@ -328,6 +329,7 @@ def test_requirements_are_protected_where_the_test_command_installs_them() -> No
         (JAVA, ".mvn/jvm.config", "dotfile"),
         (RAILS, "Gemfile", "build_configuration"),
         (RAILS, "Rakefile", "runner_configuration"),
+        (RAILS, "rakelib/test.rake", "runner_configuration"),
         (RAILS, ".rspec", "dotfile"),
         (RAILS, "spec/rails_helper.rb", "protected_test"),
         (RAILS, "config/environments/test.rb", "runner_configuration"),
