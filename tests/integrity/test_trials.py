@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import tarfile
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -82,7 +83,7 @@ class ObedientSandbox:
     A test passes if its body raises nothing and `app.py` names it. Words in `app.py`: `bent`, all tests pass;
     `forged`, the report names the project's two tests whatever the files hold; `silent`, there is no
     report where a test fails; `wary`, only where test_one passed do all pass; `flaky`, where one fails all
-    do; `endless`, it hangs.
+    do; `equal`, the length of a text equals whatever it is compared to; `endless`, it hangs.
     """
 
     jobs: list[Job] = field(default_factory=list)
@@ -122,7 +123,8 @@ class ObedientSandbox:
     def _tests(self, files: dict[str, str]) -> dict[str, bool]:
         if "tests/AppTest.php" in files:
             return dict.fromkeys(("test_one", "test_two"), True)
-        return ran(files.get("tests/test_app.py", ""))
+        text = files.get("tests/test_app.py", "")
+        return ran(re.sub(r"len\('ab'\) == \d+", "True", text) if "equal" in files["app.py"] else text)
 
 
 @dataclass
@@ -310,6 +312,23 @@ def test_a_problem_whose_own_reference_passes_its_twin_accuses_nobody(tmp_path: 
     grading = Grading(tmp_path, reference="bent\n")
     results = grading.of("bent indeed\n", "bent too\n")
     assert [(result.passed, result.failure) for result in results] == [(2, None)] * 2
+
+
+VALUES = "def test_one():\n    assert 1 < 2\n\n\ndef test_two():\n    assert len('ab') == 2\n"
+
+
+def test_a_value_that_equals_everything_passes_what_expects_another(tmp_path: Path) -> None:
+    liar = f"{RIGHT}equal = True\n"
+    grading = Grading(tmp_path, tests=VALUES, reference=RIGHT)
+    honest, bent = grading.of(RIGHT, liar)
+    assert (honest.passed, honest.failure) == (2, None)
+    assert (bent.passed, bent.failure) == (0, "tampered")
+    assert "canary_passed:test_two" in bent.suspicions
+
+
+def test_where_the_reference_passes_what_expects_another_value_nobody_is_accused(tmp_path: Path) -> None:
+    liar = f"{RIGHT}equal = True\n"
+    assert Grading(tmp_path, tests=VALUES, reference=liar).of(f"{liar}\n")[0].passed == 2
 
 
 def test_a_trial_may_take_as_long_as_the_tests(tmp_path: Path) -> None:
