@@ -137,14 +137,13 @@ def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
     answers = {number: _answer(directory, number, lines.answers[number]) for number in wanted}
     result, answer = results.get(turn), answers.get(turn)
     named = (answer or result or {}).get("prompt_sha256")
-    is_hash = isinstance(named, str) and _HASH.fullmatch(named)
     final = [(number, each) for number, each in sorted(results.items()) if each]
     return Texts(
         result=result,
         answer=answer,
         earlier=[(results.get(number), answers.get(number)) for number in range(turn)],
         output=_output(directory / "outputs.jsonl", lines.outputs, result),
-        prompt=stored_prompt(directory, named) if is_hash and isinstance(named, str) else None,
+        prompt=_prompt(directory, named) if isinstance(named, str) else None,
         events=[each for place in lines.events if (each := _record(directory / "events.jsonl", place))],
         turns=[{"turn": number, "passed": each["passed"], "total": each["total"]} for number, each in final],
     )
@@ -218,6 +217,14 @@ def _believed(record: Record | None, check: Callable[[Mapping[str, Any]], None])
         with suppress(Flaw):
             check(record)
             return record
+    return None
+
+
+def _prompt(directory: Path, sha256: str) -> str | None:
+    """The prompt of that hash, which a record named: nothing else is ever looked for in the folder."""
+    if _HASH.fullmatch(sha256):
+        with suppress(UnicodeDecodeError):  # no prompt that a run has written
+            return stored_prompt(directory, sha256)
     return None
 
 

@@ -14,6 +14,7 @@ from aiohttp import web
 from astra_async.errors import AstraError, UsageError
 from astra_async.redaction import one_line
 from astra_async.report.labels import CLASSES
+from astra_async.running.log import encode
 from astra_async.view.access import Access, add_headers
 from astra_async.view.board import COLUMNS, Board
 from astra_async.view.finding import MOST_FOUND, TEXTS, compared, tests_of, with_test, with_text
@@ -293,10 +294,8 @@ def _number(query: Mapping[str, str], name: str, absent: int | None = None) -> i
 
 
 def _json(content: Any) -> web.Response:
-    return web.Response(body=orjson.dumps(content), content_type="application/json")
+    return web.Response(body=encode(content), content_type="application/json")
 
 
 def _refused(status: int, why: str) -> web.Response:
-    return web.Response(
-        status=status, body=orjson.dumps({"error": one_line(why)}), content_type="application/json"
-    )
+    return web.Response(status=status, body=encode({"error": one_line(why)}), content_type="application/json")

@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
 from astra_async.redaction import one_line
+from astra_async.running.log import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,4 +169,4 @@ class Watch:
 
 
 def _event(name: str, data: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(data))
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), encode(data))

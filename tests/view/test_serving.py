@@ -323,7 +323,12 @@ def test_what_is_hostile_in_any_field_is_data(tmp_path: Path) -> None:
         f'<solution><file path="{EVIL[:20]}../x"><![CDATA[{"a" * 10_000_000}]]></file></solution>'
     )
     answer["prompt_sha256"] = record["prompt_sha256"]
-    (directory / "results.jsonl").write_bytes(orjson.dumps(record) + b"\n")
+    surrogate = record | {"sample": 1, "note": "LONE", "prompt_sha256": "0" * 64}
+    (directory / "results.jsonl").write_bytes(
+        orjson.dumps(record) + b"\n" + orjson.dumps(surrogate).replace(b"LONE", rb"\ud800") + b"\n"
+    )
+    (directory / "prompts").mkdir()
+    (directory / "prompts" / f"{'0' * 64}.txt").write_bytes(b"\xff\xfe")
     (directory / "completions.jsonl").write_bytes(orjson.dumps(answer) + b"\n")
     append(
         directory / "events.jsonl",
@@ -343,6 +348,8 @@ def test_what_is_hostile_in_any_field_is_data(tmp_path: Path) -> None:
         assert opened["result"]["note"] == EVIL
         assert len(opened["answer"]["text"]) > 10_000_000
         assert opened["prompt"] is None
+        opened = await client.get("sample", model=0, problem=problems[0].id, sample=1)
+        assert (opened["result"]["note"], opened["prompt"]) == ("\ufffd", None)
         assert (await client.get("tests", problem=problems[0].id))["tests"][0]["name"] == EVIL
         live = await client.get("live")
         assert all(event["text"].isprintable() for event in live["events"])
