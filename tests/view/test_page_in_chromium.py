@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import os
+import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import orjson
 import pytest
-from watched_runs import LONG_LINE, NASTY_ID, NASTY_TEST, PLAIN, RUNS_SCRIPT, nasty_run
+from watched_runs import LONG_LINE, NASTY_ID, NASTY_TEST, PLAIN, RUNS_SCRIPT, key_of, nasty_run
 
+from astra_async.running.directory import now_utc
 from astra_async.view.access import Access
 from astra_async.view.serving import Viewer, served
 from browser import PROGRAM, Tab, open_tab
-from made_runs import write_run
+from made_runs import agreeing, write_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -363,6 +366,74 @@ def test_a_run_that_grows_is_followed_without_loading_again(plain: Path, tmp_pat
             log.write(lines[20][40:] + b"".join(lines[21:]))
         await page.until("document.querySelectorAll('.chips b')[5].textContent === '0'")
         assert await page.run("window.same") is True
+
+    look(directory, tmp_path / "profile", steps)
+
+
+def test_the_overview_tells_what_a_running_run_waits_for(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    pool = {"in_flight": 3, "waiting": 9, "per_minute": 42.0, "spent_usd": 1.25, "failed": None}
+    paused = {"paused_s": 31.0, "paused_why": f"rate limited {RUNS_SCRIPT}", "waits_for": None}
+    ended = {"paused_s": 0.0, "paused_why": "", "waits_for": None, "failed": "401: no such key"}
+    live = {
+        "schema": 1,
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "at": now_utc(),
+        "ended": False,
+        "stopping": False,
+        "samples": {"planned": 48, "answered": 48, "final": 48, "asking": 3, "grading": 2, "waiting": 9},
+        "models": {"alpha": pool | paused, "beta": pool | ended},
+        "containers": {"busy": 2, "ahead": 1, "slots": 4},
+        "seconds_left": 1200.0,
+    }
+    (directory / "live.json").write_bytes(orjson.dumps(live))
+
+    async def steps(page: Page) -> None:
+        await page.go("", "document.querySelectorAll('.pools tbody tr').length === 2")
+        rows = await page.run(all_of(".pools tbody tr", "[...b.cells].map((c) => c.textContent)"))
+        assert rows == [
+            ["alpha", "3", "9", "42", "$1.250", f"paused 31 s: rate limited {RUNS_SCRIPT}"],
+            ["beta", "3", "9", "42", "$1.250", "ended: 401: no such key"],
+        ]
+        line = await page.text(".standing-line")
+        for part in ("3 being asked", "2 of 4 containers busy, 1 ready", "$2.50", "about 20 min left"):
+            assert part in line
+        assert await page.text("#run-state") == "running"
+
+    look(directory, tmp_path / "profile", steps)
+
+
+def test_the_turns_of_a_sample_are_its_own_addresses(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", PLAIN)
+    run = orjson.loads((directory / "run.json").read_bytes())
+    (directory / "run.json").write_bytes(orjson.dumps(run | {"turns": 1}))
+    found = next(key for key, line in scores(directory).items() if line["failure"] == "tests_failed")
+    line = scores(directory)[found]
+    passed = agreeing(line, line["total"], turn=1)
+    answers = map(orjson.loads, (directory / "completions.jsonl").read_bytes().splitlines())
+    answer = next(each for each in answers if key_of(each) == key_of(line))
+    feedback = {
+        "feedback": f"Some failed. {RUNS_SCRIPT}",
+        "feedback_sha256": "f" * 64,
+        "feedback_version": "f1",
+    }
+    (directory / "turns.jsonl").write_bytes(orjson.dumps(answer | feedback | {"turn": 1}) + b"\n")
+    (directory / "turn_results.jsonl").write_bytes(orjson.dumps(passed) + b"\n")
+    model, problem, sample = found
+
+    async def steps(page: Page) -> None:
+        before, total = line["passed"], line["total"]
+        await page.go(
+            f"sample/{model}/{problem}/{sample}", "document.querySelectorAll('.turns a').length === 2"
+        )
+        assert await page.text(".turns a[aria-current]") == f"0: {before}/{total}"
+        await page.run("document.querySelector('.turns a:last-child').click()")
+        await page.until(
+            f"document.querySelector('.verdict strong').textContent === '{total} of {total} tests passed'"
+        )
+        await page.run("location.hash += '&tab=feedback'")
+        await page.until("document.querySelector('.verbatim')?.textContent.startsWith('Some failed. <img')")
 
     look(directory, tmp_path / "profile", steps)
 

@@ -7,7 +7,7 @@ import { changed } from "./address.js";
 import { fileDiff } from "./diff.js";
 import { glyph } from "./glyphs.js";
 import { copier, output, titled, verbatim } from "./longtext.js";
-import { placeOf, STATES } from "./outcomes.js";
+import { byteOf, NO_SOLUTION, placeOf, STATES } from "./outcomes.js";
 import { askJson, cellAt, state } from "./state.js";
 
 const MOST_HELD = 12;
@@ -35,8 +35,9 @@ const tag = (text, kind = "") => element("span", text, `tag ${kind}`);
 
 /** The first line: what came of it, and what is unusual about it. */
 export function verdict(data, place) {
-  const byte = data.cell ?? byteOfSample(place);
   const { result } = data;
+  const ofResult = result && (result.status === "no_solution" ? NO_SOLUTION : byteOf(result.passed / Math.max(1, result.total)));
+  const byte = ofResult ?? data.cell ?? byteOfSample(place); // of a later turn the cell tells nothing
   const words = result ? `${result.passed} of ${result.total} tests passed` : (STATES[placeOf(byte)]?.title ?? "not planned");
   const why = result?.failure && result.failure !== "tests_failed" ? result.failure.replaceAll("_", " ") : null;
   return holding("p", "verdict", glyph(byte), holding("strong", null, result?.status === "no_solution" ? "no solution" : words),
@@ -47,11 +48,11 @@ export function verdict(data, place) {
     result?.dropped?.length ? tag(`${result.dropped.length} ${result.dropped.length === 1 ? "change" : "changes"} not applied`) : null);
 }
 
-/** The rounds of a sample that was asked again, each with its result. */
-export function rounds(data, params) {
+/** The turns of a sample that was asked again with feedback, each with its result; the headline is of turn 0. */
+export function turns(data, params) {
   if (!data.turns?.length) return null;
-  const now = params.get("turn") ?? String(data.turns.at(-1).turn);
-  return holding("p", "rounds", "Rounds: ", data.turns.flatMap(({ turn, passed, total }) => {
+  const now = params.get("turn") ?? "0";
+  return holding("p", "turns", "Turns ", data.turns.flatMap(({ turn, passed, total }) => {
     const link = element("a", `${turn}: ${passed}/${total}`);
     link.href = changed({ turn: String(turn) });
     if (String(turn) === now) link.setAttribute("aria-current", "true");
@@ -60,8 +61,9 @@ export function rounds(data, params) {
 }
 
 function events(list) {
-  return holding("ol", "events", list.map(({ at, kind, detail, seconds }) =>
-    holding("li", null, element("time", String(at ?? "").slice(11, 19)), ` ${String(kind ?? "").replaceAll("_", " ")} `, element("bdi", plain(detail ?? "")), seconds ? ` (${seconds} s)` : null)));
+  return holding("ol", "events", list.map(({ at, kind, text, detail, seconds }) =>
+    holding("li", null, element("time", String(at ?? "").slice(11, 19)), " ",
+      element("bdi", plain(text ?? `${String(kind ?? "").replaceAll("_", " ")} ${detail ?? ""}`)), seconds && !text ? ` (${seconds} s)` : null)));
 }
 
 /** Why it came out so: tests with messages, what was not applied, output, events, facts. */
@@ -84,10 +86,11 @@ export function why(data) {
   return node;
 }
 
-const TABS = { diff: "Diff", answer: "Answer", prompt: "Prompt" };
+const TABS = { diff: "Diff", answer: "Answer", feedback: "Feedback", prompt: "Prompt" };
 
 function tabBody(name, data, signal) {
   if (name === "answer") return data.answer ? [copier(data.answer.text), verbatim(data.answer.text)] : [element("p", "No answer is recorded.", "empty")];
+  if (name === "feedback") return data.answer?.feedback ? [copier(data.answer.feedback), verbatim(data.answer.feedback)] : [element("p", "The first turn has no feedback.", "empty")];
   if (name === "prompt") return data.prompt ? [copier(data.prompt), verbatim(data.prompt)] : [element("p", "The prompt is not in this directory.", "empty")];
   const note = data.diff_note ? element("p", plain(data.diff_note), "note") : null;
   if (!data.diff?.length) return [note ?? element("p", data.answer ? "Nothing of the answer changed the project." : "No answer is recorded.", "empty")];
@@ -97,7 +100,7 @@ function tabBody(name, data, signal) {
 /** What the model wrote and was asked: one of three texts, by the address. */
 export function written(data, params, signal) {
   const now = TABS[params.get("tab")] ? params.get("tab") : "diff";
-  const links = Object.entries(TABS).map(([name, title]) => {
+  const links = Object.entries(TABS).filter(([name]) => name !== "feedback" || data.answer?.feedback || name === now).map(([name, title]) => {
     const link = element("a", name === "diff" && data.diff?.length ? `${title} (${data.diff.length})` : title);
     link.href = changed({ tab: name === "diff" ? null : name });
     if (name === now) link.setAttribute("aria-current", "true");

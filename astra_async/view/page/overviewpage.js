@@ -51,7 +51,7 @@ function now() {
   const spent = (state.live?.runs ?? []).flatMap((run) => Object.values(run?.models ?? {})).map((model) => model.spent_usd).filter((value) => value !== null && value !== undefined);
   const parts = runs.length ? [
     `${sum((run) => run.samples.asking)} being asked`, `${sum((run) => run.samples.grading)} being graded`,
-    `${sum((run) => run.containers.busy)} of ${sum((run) => run.containers.slots)} containers busy, ${sum((run) => run.containers.ahead)} ready`,
+    ...(sum((run) => run.containers.slots) ? [`${sum((run) => run.containers.busy)} of ${sum((run) => run.containers.slots)} containers busy, ${sum((run) => run.containers.ahead)} ready`] : []),
   ] : [];
   if (spent.length) parts.push(`${dollars(spent.reduce((a, b) => a + b, 0))} spent`);
   if (runs.length && state.live.eta_s !== null && state.live.eta_s !== undefined) parts.push(`about ${duration(state.live.eta_s)} left`);
@@ -149,8 +149,8 @@ const titledTable = (title, table) => holding("section", null, element("h2", tit
 function errors() {
   const found = state.live?.errors ?? [];
   if (!found.length) return null;
-  const head = holding("tr", null, ["Trouble", "Model", "Count", "Last"].map((name, place) => element("th", name, place === 2 ? "n" : "")));
-  const rows = found.map(({ kind, model, count, last }) => holding("tr", null, element("td", String(kind).replaceAll("_", " ")), holding("td", null, element("bdi", modelText(model))), cellOf(count.toLocaleString("en"), count, "count"), element("td", timeOf(last))));
+  const head = holding("tr", null, ["Trouble", "Model", "Count", "Said last"].map((name, place) => element("th", name, place === 2 ? "n" : "")));
+  const rows = found.map(({ kind, model, count, last }) => holding("tr", null, element("td", String(kind).replaceAll("_", " ")), holding("td", null, element("bdi", modelText(model))), cellOf(count.toLocaleString("en"), count, "count"), holding("td", "why", element("bdi", plain(last ?? "")))));
   return titledTable("Errors and waits", holding("table", "data", holding("thead", null, head), holding("tbody", null, rows)));
 }
 

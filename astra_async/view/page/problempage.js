@@ -42,7 +42,7 @@ function testRow({ name, passed, all, note }, problem) {
 function headOf(text, title = text) {
   const button = element("button");
   button.type = "button";
-  button.append(element("bdi", text));
+  button.append(holding("bdi", null, text.split(/(?<=[/_.-])/).flatMap((part) => [part, element("wbr")])));
   button.title = title;
   const cell = holding("th", "n", button);
   cell.scope = "col";

@@ -8,14 +8,19 @@ import { glyph } from "./glyphs.js";
 import { bindPage } from "./keys.js";
 import { ordered, sortedProblems } from "./orders.js";
 import { sampleAddress, sentence } from "./mappage.js";
-import { byteOfSample, fetchSample, forget, rounds, testsOfBoth, verdict, why, written } from "./onesample.js";
+import { byteOfSample, fetchSample, forget, testsOfBoth, turns, verdict, why, written } from "./onesample.js";
 import { ALL, isFailing } from "./outcomes.js";
 import { cellAt, modelName, modelOf, modelSlug, on, placeOfCell, problemOf, putLabel, size, state, trouble } from "./state.js";
 
-/** The place that the parts of an address name, or null. */
-function placeOfParts([slug, id, sample]) {
-  const place = { model: modelOf(slug ?? ""), problem: problemOf(id ?? ""), sample: Number(sample) };
-  return place.model === null || place.problem === null || !(place.sample >= 0 && place.sample < state.run.samples) ? null : place;
+/** The place that the parts of an address name, or null; names typed by hand may hold a bare slash. */
+function placeOfParts(parts) {
+  const sample = Number(parts.at(-1));
+  if (!(sample >= 0 && sample < state.run.samples)) return null;
+  for (let cut = 1; cut < parts.length - 1; cut += 1) {
+    const place = { model: modelOf(parts.slice(0, cut).join("/")), problem: problemOf(parts.slice(cut, -1).join("/")), sample };
+    if (place.model !== null && place.problem !== null) return place;
+  }
+  return null;
 }
 
 const indexOf = ({ model, problem, sample }) => cellAt(model, problem, sample);
@@ -164,7 +169,7 @@ export function open(root, signal) {
     now = { place, other, list, bytes: [place, other].map((one) => one && byteOfSample(one)) };
     const content = other ? pair([data, place], [second, other], address.params, body.signal)
       : holding("div", "single", why(data), written(data, address.params, body.signal));
-    const lines = other ? [] : [strip(place, address.params), verdict(data, place), rounds(data, address.params), labelBar(data, place, redraw)];
+    const lines = other ? [] : [strip(place, address.params), verdict(data, place), turns(data, address.params), labelBar(data, place, redraw)];
     root.replaceChildren(...[head(address), ...lines, content].filter(Boolean));
     if (moved) scrollTo(0, 0);
     const ahead = next(now.list, place, 1);
