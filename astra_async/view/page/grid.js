@@ -40,7 +40,7 @@ export function arrange(space, { rows, groups, per, longest, tall, wide = false 
 }
 
 /** A name with its middle left out: what tells models apart often stands at the end. */
-const shortened = (label, room) => (label.length <= room ? label : `${label.slice(0, Math.ceil(room * 0.45) - 1)}…${label.slice(-Math.floor(room * 0.55))}`);
+export const shortened = (label, room) => (label.length <= room ? label : `${label.slice(0, Math.ceil(room * 0.45) - 1)}…${label.slice(-Math.floor(room * 0.55))}`);
 
 export class Grid {
   /** `onOpen` gets a cell's place when it is chosen, `describe` gives its sentence, `onCursor` follows. */

@@ -7,6 +7,7 @@ import { CLASSES, filtered, filterOf } from "./filter.js";
 import { ordered, SAMPLE_SORTS } from "./orders.js";
 import { filterBar } from "./filterbar.js";
 import { glyph } from "./glyphs.js";
+import { shortened } from "./grid.js";
 import { bindPage } from "./keys.js";
 import { isFailing, isFinal, placeOf, STATES } from "./outcomes.js";
 import { column, labels, modelName, modelSlug, on, placeOfCell, state } from "./state.js";
@@ -24,6 +25,9 @@ function flags(index, columns, given) {
   return marks;
 }
 
+/** A name as its column has room for it: on a phone its middle is left out. */
+const named = (text) => (innerWidth > 640 ? plain(text) : shortened(plain(text), 12));
+
 /** One line: what the sample is, how it came out, why, what is unusual, what it took. */
 function line(index, columns, given, params) {
   const { model, problem, sample } = placeOfCell(index);
@@ -33,7 +37,7 @@ function line(index, columns, given, params) {
   const kind = columns.failure && isFailing(byte) ? state.run.failures[columns.failure[index]] : null;
   const cost = columns.cost?.[index], seconds = columns.seconds?.[index];
   const link = holding("a", "row", glyph(byte, title),
-    element("bdi", plain(modelName(model)), "c-model"), element("bdi", plain(id), "c-problem"), element("span", String(sample), "c-sample"),
+    element("bdi", named(modelName(model)), "c-model"), element("bdi", named(id), "c-problem"), element("span", String(sample), "c-sample"),
     element("span", isFinal(byte) && columns.passed ? `${columns.passed[index]}/${total ?? "?"}` : "", "c-passed"),
     element("span", kind ? kind.replaceAll("_", " ") : isFinal(byte) ? "" : title, "c-why"), holding("span", "c-flags", flags(index, columns, given)),
     element("span", Number.isFinite(cost) && isFinal(byte) ? `$${cost.toFixed(3)}` : "", "c-cost"), element("span", seconds > 0 ? `${seconds.toFixed(1)} s` : "", "c-seconds"));
