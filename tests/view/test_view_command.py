@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ASTRA = (sys.executable, "-m", "astra_async")
+VIEWED = re.compile(r"view: (http://127\.0\.0\.1:\d+/)\n")
 MADE = Made(problems=made_problems(2), samples=2)
 
 
@@ -103,13 +104,14 @@ def test_a_run_with_view_is_watched_while_it_runs_and_a_little_longer(tmp_path: 
         env=os.environ | {"SOME_API_KEY": "sk-of-nobody-0123456789"},
     ) as run:
         assert run.stderr is not None
-        said = run.stderr.read()
+        address = next(filter(None, map(VIEWED.fullmatch, run.stderr)))[1]
+        page = urlopen(f"{address}api/stream", timeout=20)
+        run.stderr.read()
         assert run.wait(60) == 0
-    found = re.search(r"^view: (http://127\.0\.0\.1:\d+/)$", said, re.MULTILINE)
-    assert found, said
-    summary = fetched(f"{found[1]}api/run")
-    assert summary["directories"] == [str(directory)]
-    assert summary["state"] in {"stopped", "unknown"}
+    with page:  # while a page is open the viewer stays, to show how it ended
+        summary = fetched(f"{address}api/run")
+        assert summary["directories"] == [str(directory)]
+        assert summary["state"] in {"stopped", "unknown"}
     viewer = process_at(directory)
     assert b"SOME_API_KEY" not in (viewer / "environ").read_bytes()
     deadline = time.monotonic() + 30
