@@ -30,6 +30,7 @@ LAYERS = {
     "stages": {
         "problems.prepare",
         "problems.collect",
+        "problems.fetched_folder",
         "answers.lenient",
         "testing",
         "integrity.trials",

@@ -20,7 +20,7 @@ from astra_async.running.wiring import data_config, open_store, wanted
 
 if TYPE_CHECKING:
     from astra_async.config import RunConfig
-    from astra_async.problems.collect import Collected
+    from astra_async.problems.fetched_folder import Collected
     from astra_async.problems.lock import Lock
 
 _HASH_SHOWN = 12

@@ -47,6 +47,11 @@ class LockedFile:
     sha256: str
     size_bytes: Annotated[int, Ge(0)]
 
+    @property
+    def key(self) -> str:
+        """Problem and field: a file of the set, whatever it holds."""
+        return f"{self.problem_id} {self.field}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:

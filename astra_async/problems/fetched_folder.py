@@ -1,0 +1,224 @@
+"""A folder that a set of problems is fetched into: filled archive by archive, its lock written after each.
+
+Invariant: whatever the lock names was complete, checked and under its name before the lock said so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ProjectError, SourceError, StorageError, UsageError
+from astra_async.problems.fetch.locations import shown
+from astra_async.problems.lock import FOLDERS, LOCK_NAME, Lock, LockedFile, is_same
+from astra_async.running.log import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from astra_async.problems.fetch import Store
+    from astra_async.problems.lock import Field
+    from astra_async.types import Problem
+
+    Say = Callable[[str], None]
+
+AT_ONCE = 8  # downloads, each through the bounds of one archive
+MAX_SET_BYTES = 64 * 1024**3
+_TELL_EVERY_S = 2.0
+_SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar", ".json")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What a fetch brought; `failed` by problem, ids `changed` by an update, a `newer` revision there."""
+
+    lock: Lock
+    failed: tuple[ProjectError, ...] = ()
+    changed: tuple[str, ...] = ()
+    newer: str = ""
+
+
+class Filler:
+    """Brings the archives of a set, several at once, and writes the lock after each."""
+
+    def __init__(self, lock: Lock, folder: Path, store: Store, say: Say) -> None:
+        self.lock = lock
+        self.folder = folder
+        self.failed: list[ProjectError] = []
+        self._store = store
+        self._say = say
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._done = self._size = 0
+        self._told_at = time.monotonic()
+
+    async def fill(self, problems: Sequence[Problem]) -> None:
+        """All files of all problems; what does not come is in `failed`."""
+        wanted: dict[str, list[tuple[Problem, Field]]] = {}
+        names: tuple[Field, ...] = ("project", "reference")
+        for problem in problems:
+            for which in names:
+                if getattr(problem, which):
+                    wanted.setdefault(getattr(problem, which), []).append((problem, which))
+        for name in FOLDERS.values():
+            (self.folder / name).mkdir(exist_ok=True)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for location, users in wanted.items():
+                    tasks.create_task(self._one(location, users, len(wanted)))
+        except* StorageError as failed:  # one of them says it all
+            raise failed.exceptions[0] from failed
+
+    async def _one(self, location: str, users: Sequence[tuple[Problem, Field]], total: int) -> None:
+        async with self._slots:
+            try:
+                size = await self._bring(location, users)
+            except ProjectError as error:
+                self.failed += [error.of_problem(problem.id) for problem, _ in users]
+                size = 0
+        self._done += 1
+        self._size += size
+        if time.monotonic() - self._told_at > _TELL_EVERY_S or self._done == total:
+            self._told_at = time.monotonic()
+            self._say(f"{self._done} of {total} archives, {self._size / 1e6:.1f} MB")
+
+    async def _bring(self, location: str, users: Sequence[tuple[Problem, Field]]) -> int:
+        """One archive: here already, or fetched, compared with the lock, looked into, put in its place."""
+        first, which = users[0]
+        known = self.lock.of(first.id, which)
+        is_here = known is not None and await self._is_here(known)
+        if known is not None and is_here:
+            self._lock(known, users)
+            return known.size_bytes
+        cached, warnings = await self._store.fetch(location)
+        for warning in warnings:
+            self._say(f"warning: problem {first.id}: {warning}")
+        sha256, size = cached.name, cached.stat().st_size  # the cache names objects by their content
+        if known and known.sha256 != sha256:
+            raise SourceError(
+                f"the archive there is not the one of the lock (sha256 {sha256[:12]}..., not"
+                f" {known.sha256[:12]}...): its publisher changed it; `--update` takes it as it is now",
+                where=shown(location),
+            )
+        if self._size + size > MAX_SET_BYTES:
+            raise SourceError(f"the set has more than {MAX_SET_BYTES // 1024**3} GiB", where=shown(location))
+        try:
+            await (self._store.load if which == "project" else self._store.load_reference)(str(cached))
+        except ProjectError as error:
+            raise type(error)(error.cause, where=shown(location)) from error
+        path = known.path if known else f"{FOLDERS[which]}/{_file_name(first.id, location)}"
+        await asyncio.to_thread(copy_whole, cached, self.folder / path)
+        self._lock(
+            LockedFile(
+                problem_id=first.id, field=which, location=location, path=path, sha256=sha256, size_bytes=size
+            ),
+            users,
+        )
+        return size
+
+    async def _is_here(self, file: LockedFile) -> bool:
+        return await asyncio.to_thread(is_same, self.folder / file.path, file.sha256)
+
+    def _lock(self, file: LockedFile, users: Sequence[tuple[Problem, Field]]) -> None:
+        new = [
+            replace(file, problem_id=problem.id, field=which, location=shown(file.location))
+            for problem, which in users
+        ]
+        keys = {each.key for each in new}
+        kept = [each for each in self.lock.files if each.key not in keys]
+        files = tuple(sorted([*kept, *new], key=lambda each: each.key))
+        if files != self.lock.files:
+            self.lock = write_lock(self.folder, replace(self.lock, files=files))
+
+
+def finished(filler: Filler) -> Collected:
+    """The lock of a complete set forgets what it replaced, and the folder the archives of before."""
+    lock, folder = filler.lock, filler.folder
+    if filler.failed:
+        failed = sorted(filler.failed, key=lambda error: error.problem_id)
+        return Collected(lock=write_lock(folder, replace(lock, complete=False)), failed=tuple(failed))
+    changed = sorted(
+        {each.problem_id for each in lock.files if lock.replaces.get(each.key, each.sha256) != each.sha256}
+    )
+    lock = write_lock(folder, replace(lock, complete=True, replaces={}))
+    ours = {each.path for each in lock.files}
+    for name in FOLDERS.values():
+        for path in (folder / name).iterdir():
+            if f"{name}/{path.name}" not in ours and path.is_file():
+                path.unlink(missing_ok=True)
+        if not any((folder / name).iterdir()):
+            (folder / name).rmdir()
+    return Collected(lock=lock, changed=tuple(changed))
+
+
+def _file_name(problem_id: str, location: str) -> str:
+    """A name that people find, whatever the id holds; made unique by a hash where the id is not plain."""
+    suffix = next((end for end in _SUFFIXES if shown(location).lower().endswith(end)), ".zip")
+    if _PLAIN.fullmatch(problem_id):
+        return problem_id + suffix
+    told = re.sub(r"[^A-Za-z0-9._-]+", "-", problem_id).strip(".-")[:60]
+    return f"{told}-{hashlib.sha256(problem_id.encode()).hexdigest()[:10]}{suffix}"
+
+
+def write_lock(folder: Path, lock: Lock) -> Lock:
+    """The lock, which stands in its folder as a whole. Raises StorageError."""
+    write_atomically(folder / LOCK_NAME, lock.to_json())
+    return lock
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """A whole file or none. Raises StorageError."""
+    draft = target.with_name(f".{target.name}.tmp")
+    try:
+        with source.open("rb") as reading, draft.open("wb") as writing:
+            shutil.copyfileobj(reading, writing, 1024**2)
+            writing.flush()
+            os.fsync(writing.fileno())
+        draft.replace(target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise StorageError(
+            f"{target}: {error.strerror or error}; free space or take another --out"
+        ) from error
+
+
+@contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """The folder, made if it is not there, for this process alone. Raises UsageError or StorageError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    except FileExistsError as error:
+        raise UsageError(f"{folder} is a file; take another --out") from error
+    except OSError as error:
+        raise StorageError(f"{folder}: {error.strerror or error}; take another --out") from error
+    if others and LOCK_NAME not in others:
+        raise UsageError(f"{folder} holds other things ({others[0]}) and no {LOCK_NAME}; take another --out")
+    with (folder / ".lock").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"another `astra fetch` is at work in {folder}; wait for it") from error
+        try:
+            yield
+        finally:
+            if not (folder / LOCK_NAME).exists():
+                _leave_nothing(folder)
+
+
+def _leave_nothing(folder: Path) -> None:
+    """A fetch that got nothing, not even the CSV, leaves no folder behind."""
+    (folder / ".lock").unlink(missing_ok=True)
+    try:
+        folder.rmdir()
+    except OSError:
+        return
