@@ -40,7 +40,8 @@ PROBLEMS = ("product-api", "company-form", "library-api")
 @click.option("--providers", is_flag=True, help="Every provider's wire format instead of one.")
 @click.option("--format", default="xml", metavar="[xml|json|both]", help="Answer format.")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
-def demo(*, full: bool, providers: bool, log_json: bool, **given: Any) -> int:
+@click.option("--view", is_flag=True, help="Start `astra view` beside the run; its address is printed.")
+def demo(*, full: bool, providers: bool, log_json: bool, view: bool, **given: Any) -> int:
     """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
     say("The models of this demo are simulated: they show how the program works, and rank nothing.")
     models = PROVIDER_MODELS if providers else FULL_MODELS if full else MODELS
@@ -49,7 +50,7 @@ def demo(*, full: bool, providers: bool, log_json: bool, **given: Any) -> int:
     )
     if not full:
         config = replace(config, only=PROBLEMS)
-    return start(config, log_json=log_json, before_report=label_known_mistakes)
+    return start(config, log_json=log_json, before_report=label_known_mistakes, view=view)
 
 
 def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:

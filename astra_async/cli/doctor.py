@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from astra_async.cli.console import say
-from astra_async.cli.options import needs_cluster
+from astra_async.cluster import check_installed
 from astra_async.errors import SandboxError
 from astra_async.running.wiring import cache_root
 
@@ -76,7 +76,7 @@ def _machine() -> Iterator[_Finding]:
 
 async def _nodes(address: str) -> list[_Finding]:
     """One line for each worker, and what keeps it from taking part."""
-    needs_cluster()
+    check_installed()
     from astra_async.cluster.survey import survey
 
     found = [

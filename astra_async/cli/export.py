@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
 
 _RUN = click.Path(path_type=Path, file_okay=False, exists=True)
-_DEFAULTS = {"inspect": "inspect", "parquet": "parquet", "hf": "hf", "junit": "junit.xml"}
+_DEFAULTS = {"inspect": "inspect", "parquet": "parquet", "hf": "hf", "eee": "eee", "junit": "junit.xml"}
 
 
 @click.command()
 @click.argument("directories", type=_RUN, nargs=-1, required=True)
 @click.option("--to", "target", type=click.Choice(list(_DEFAULTS)), required=True, help="The format.")
 @click.option("--out", type=click.Path(path_type=Path), help="File or folder; DIR/export/ if not given.")
-@click.option("--with-answers", is_flag=True, help="The models' answers too (inspect, parquet, hf).")
+@click.option("--with-answers", is_flag=True, help="The models' answers too (not in junit).")
 @click.option(
     "--min-pass",
     type=click.FloatRange(0, 1),
@@ -30,7 +30,7 @@ _DEFAULTS = {"inspect": "inspect", "parquet": "parquet", "hf": "hf", "junit": "j
 def export(
     directories: tuple[Path, ...], *, target: str, out: Path | None, with_answers: bool, min_pass: float
 ) -> None:
-    """Write one or several runs for inspect_ai, pandas, the Hugging Face hub or continuous integration.
+    """Write one or several runs for inspect_ai, pandas, the hub, every_eval_ever or continuous integration.
 
     Missing samples are absent, null or errors there, never 0.
     """
@@ -59,6 +59,11 @@ def _write(runs: tuple[Run, ...], target: str, place: Path, *, with_answers: boo
             from astra_async.export.inspect_log import write_inspect
 
             write_inspect(runs, place, with_answers=with_answers)
+        case "eee":
+            from astra_async.export.every_eval_ever import write_every_eval_ever
+
+            for left_out in write_every_eval_ever(runs, place, with_answers=with_answers):
+                tell(left_out)
         case _:
             from astra_async.export.parquet import write_parquet
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from astra_async.config import flag_of, options
-from astra_async.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,12 +15,6 @@ if TYPE_CHECKING:
     from astra_async.types import Declared
 
     Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def needs_cluster() -> None:
-    """Raises ConfigError where the extra is not installed."""
-    if importlib.util.find_spec("distributed") is None:
-        raise ConfigError("a cluster needs Dask: pip install 'astra_async[cluster]'")
 
 
 def config_options(*names: str) -> Callable[[Command], Command]:

@@ -15,7 +15,7 @@ import click
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
 from astra_async.cli.console import open_console, tell
 from astra_async.cli.display import Display
-from astra_async.cli.options import config_options, needs_cluster
+from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
@@ -95,8 +95,6 @@ def start(
     """Run a configuration to its end on a uvloop; returns the exit code."""
     import uvloop
 
-    if config.cluster:
-        needs_cluster()
     console = open_console(stderr=True)
     style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
     call = Call(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from astra_async.cli.console import tell
-from astra_async.cli.options import needs_cluster
 from astra_async.cli.signals import Stopper
+from astra_async.cluster import check_installed
 from astra_async.errors import ConfigError
 from astra_async.types.declarations import is_cluster
 
@@ -49,7 +49,7 @@ def worker(
         raise ConfigError(
             f"{scheduler}: the address of a scheduler is expected, tcp://HOST:PORT or tls://HOST:PORT"
         )
-    needs_cluster()
+    check_installed()
     import uvloop
     from distributed.security import Security
 

@@ -18,7 +18,7 @@ from astra_async.cluster.messages import ABOUT, VERSION, unpack
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ANSWER_S = 20.0
+_ANSWER_S = 10.0
 _CLOCK_S = 5.0  # times in records come from the head; far apart, a node's log is hard to read
 
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.answers.lenient import LenientParser
+from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
 from astra_async.integrity.docket import Docket, run_key
 from astra_async.integrity.trials import Trials
@@ -94,6 +95,8 @@ async def open_run(
         )
     if not config.answers_only_from_record:
         wiring.check_models(config)
+    if config.cluster:
+        check_installed()
     problems = await wiring.chosen_problems(config, say)
     recorded = Recorded(
         reuse_identical=config.reuse_identical, trials=config.canary != "off", turns=config.turns > 0

@@ -236,6 +236,28 @@ def test_workers_of_dasks_own_command_do_as_well_and_doctor_shows_each_node(
     check_nothing_left(engines)
 
 
+def test_two_heads_share_a_worker_and_its_places(tmp_path: Path, engines: Engines) -> None:
+    with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+        cluster.start_worker("one", engines[0])
+        runs = [
+            a_run(tmp_path / name, server, cluster.address, engines[0], sleep_s=1, samples=4)
+            for name in ("first", "second")
+        ]
+        processes = [run.start() for run in runs]
+        for run in runs:
+            run.await_lines("results.jsonl")  # by now each has looked at the image, which takes no place
+        most = 0
+        while any(process.poll() is None for process in processes):
+            most = max(most, len(containers(engines[0], running_only=True)))
+        for run, process in zip(runs, processes, strict=True):
+            finished(process, 0)
+            assert {line["sample"]: line["passed"] for line in run.lines("results.jsonl")} == {
+                sample: 1 + sample for sample in range(4)
+            }
+        assert 1 <= most <= 2
+    check_nothing_left(engines)
+
+
 def test_a_node_with_another_image_of_that_name_is_refused_before_the_first_test(
     tmp_path: Path, engines: Engines
 ) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -15,9 +17,6 @@ from lxml import etree
 
 import astra_async
 from made_runs import Made, made_problems, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MADE = Made(formats=("xml", "json"), problems=made_problems(5), samples=3, seed=7)
 
@@ -162,3 +161,61 @@ def test_nothing_half_written_stays_and_nothing_is_written_over(whole: Path, tmp
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["mine.txt"]
     export(tmp_path, "junit", tmp_path / "j.xml", code=2)
     assert not (tmp_path / "j.xml").exists()
+
+
+def test_every_eval_ever_gets_records_that_its_own_schemas_accept(whole: Path, tmp_path: Path) -> None:
+    import jsonschema
+
+    schemas = Path(__file__).parent / "every_eval_ever"
+    aggregate, instance = (
+        jsonschema.Draft7Validator(json.loads((schemas / f"{name}.schema.json").read_text()))
+        for name in ("eval", "instance_level_eval")
+    )
+    export(whole, "eee", tmp_path / "plain")
+    export(whole, "eee", tmp_path / "full", "--with-answers")
+    run = astra_async.load(whole)
+    found = sorted((tmp_path / "plain").rglob("*.json"))
+    assert len(found) == 4
+    for path in found:
+        record = json.loads(path.read_text())
+        aggregate.validate(record)
+        detailed = record["detailed_evaluation_results"]
+        content = (tmp_path / "plain" / detailed["file_path"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == detailed["checksum"]
+        rows = [json.loads(line) for line in content.splitlines()]
+        assert len(rows) == detailed["total_rows"] == 15
+        for row in rows:
+            instance.validate(row)
+            assert row["output"]["raw"] == []
+        fmt = record["evaluation_results"][0]["score_details"]["details"]["answer_format"]
+        board = run.leaderboard.set_index(["model", "format"]).loc[(record["model_info"]["name"], fmt)]
+        scores = {
+            each["metric_config"]["metric_id"]: each["score_details"] for each in record["evaluation_results"]
+        }
+        for name, score in scores.items():
+            assert score["score"] == pytest.approx(board[name])
+        interval = scores["mean_score"]["uncertainty"]["confidence_interval"]
+        assert interval["lower"] <= scores["mean_score"]["score"] <= interval["upper"]
+        mean = sum(row["evaluation"]["score"] for row in rows) / len(rows)
+        assert mean == pytest.approx(scores["mean_score"]["score"])
+    for path in (tmp_path / "full").rglob("*_samples.jsonl"):
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            instance.validate(row)
+            assert len(row["output"]["raw"]) == 1
+
+
+def test_every_eval_ever_gets_no_provisional_numbers(torn: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "astra_async", "export", str(torn), "--to", "eee", "--out"]
+    done = subprocess.run([*command, str(tmp_path / "o")], capture_output=True, text=True, check=True)
+    assert "is not complete and was left out" in done.stderr
+    told = set()
+    for path in (tmp_path / "o").rglob("*.json"):
+        record = json.loads(path.read_text())
+        details = record["evaluation_results"][0]["score_details"]["details"]
+        told.add((record["model_info"]["name"], details["answer_format"]))
+    samples = astra_async.load(torn).samples
+    groups = samples.groupby(["model", "format"], observed=True)
+    whole = {key for key, rows in groups if rows.score.notna().all()}
+    assert told == whole
+    assert 0 < len(whole) < 4

@@ -1,0 +1,284 @@
+"""A run for every_eval_ever, the shared records of evaluations (its schemas 0.3.0), written as data.
+
+    OUT/data/BENCHMARK/DEVELOPER/MODEL/UUID.json            one model and format: three results with intervals
+    OUT/data/BENCHMARK/DEVELOPER/MODEL/UUID_samples.jsonl   a line for each sample
+
+Its own package wants a newer Python than this one. There is no place for provisional numbers in it, so that a
+model whose samples are not all there is left out, and told. Answers are in the lines only if asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+import uuid
+from datetime import datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.errors import IncompleteRun
+from astra_async.export.lines import lines
+from astra_async.report.entries import entries_of
+from astra_async.report.leaderboard import leaderboard
+from astra_async.report.table import records
+from astra_async.types.records import read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from astra_async.export.lines import Line
+    from astra_async.report.load import Run
+
+SCHEMA_VERSION = "0.3.0"
+_BENCHMARK = "astra_async"  # the problems may be anybody's, not the paper's
+_METRICS = {
+    "mean_score": ("Mean score", "continuous", "Mean over problems and samples of tests passed / tests."),
+    "pass_at_1": ("pass@1", "continuous", "Share of samples that pass all tests, mean over problems."),
+    "median_sd": (
+        "Median SD",
+        "continuous",
+        "Median over problems of the samples' SD (ddof = 0).",
+    ),
+}
+_INTERVALS = {
+    "mean_score": "mean_score_total",
+    "pass_at_1": "pass_at_1_total",
+    "median_sd": "median_sd_interval",
+}
+
+
+def write_every_eval_ever(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> list[str]:
+    """Write what is complete; returns a sentence for each model and format that is not.
+
+    Raises IncompleteRun when nothing is complete. Lines are written before the record that names them.
+    """
+    left_out, written = [], 0
+    for run in runs:
+        rows = {(row["model"], row["format"]): row for row in records(leaderboard(entries_of((run,)), []))}
+        described = read_run(run.directory / "run.json")
+        settings = {each["name"]: each for each in described.get("models", [])}
+        for pair, (model, answer_format) in enumerate(run.pairs):
+            row = rows.get((model, answer_format))
+            if row is None or not row["complete"] or row["complete"] == "false":
+                left_out.append(f"{model} ({answer_format}) is not complete and was left out: resume the run")
+                continue
+            _Record(run, pair, row, settings.get(model, {})).write(out, with_answers=with_answers)
+            written += 1
+    if not written:
+        raise IncompleteRun(f"{left_out[0]}; every_eval_ever has no place for provisional numbers")
+    return left_out
+
+
+class _Record:
+    """One model under one format of one run."""
+
+    def __init__(self, run: Run, pair: int, row: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+        self._run = run
+        self._pair = pair
+        self._row = row
+        self._settings = settings
+        self._model, self._format = run.pairs[pair]
+        digest = hashlib.sha256(f"{run.settings.run_id}/{self._model}/{self._format}".encode()).digest()
+        self._uuid = uuid.UUID(bytes=digest[:16], version=4)
+        self._began = _unix(run.started_at or run.settings.created_at)
+        self._model_id = _model_id(settings.get("spec") or self._model)
+        self._id = f"{_BENCHMARK}/{self._model_id}/{self._format}/{self._uuid}"
+
+    def write(self, out: Path, *, with_answers: bool) -> None:
+        developer, _, name = self._model_id.partition("/")
+        place = f"data/{_BENCHMARK}/{_plain(developer)}/{_plain(name)}"
+        folder = out / place
+        folder.mkdir(parents=True, exist_ok=True)
+        samples = f"{self._uuid}_samples.jsonl"
+        checksum, count = _write_lines(folder / samples, self._instances(with_answers=with_answers))
+        record = self._aggregate() | {
+            "detailed_evaluation_results": {
+                "format": "jsonl",
+                "file_path": f"{place}/{samples}",
+                "hash_algorithm": "sha256",
+                "checksum": checksum,
+                "total_rows": count,
+            }
+        }
+        draft = folder / f".{self._uuid}.draft"
+        draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
+        draft.replace(folder / f"{self._uuid}.json")
+
+    def _aggregate(self) -> dict[str, Any]:
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "evaluation_id": self._id,
+            "evaluation_timestamp": str(self._began),
+            "retrieved_timestamp": str(int(time.time())),
+            "source_metadata": {
+                "source_name": "astra_async",
+                "source_type": "evaluation_run",
+                "source_organization_name": "unknown",
+                "evaluator_relationship": "other",
+                "additional_details": {"run_id": self._run.settings.run_id},
+            },
+            "eval_library": {"name": "astra_async", "version": version("astra_async")},
+            "model_info": {
+                "name": self._model,
+                "id": self._model_id,
+                "additional_details": {
+                    "deployment_type": "unknown",
+                    "model_availability": "unknown",
+                    "simulated": str(bool(self._run.settings.simulated)).lower(),
+                },
+            },
+            "evaluation_results": [self._result(name) for name in _METRICS],
+        }
+
+    def _result(self, metric: str) -> dict[str, Any]:
+        title, kind, told = _METRICS[metric]
+        row = self._row
+        score: dict[str, Any] = {
+            "score": row[metric],
+            "details": {
+                "problems": str(row["n"]),
+                "samples_per_problem": str(row["k"]),
+                "valid_samples": str(row["valid"]),
+                "answer_format": self._format,
+            },
+        }
+        low, high = (row.get(f"{_INTERVALS[metric]}_{end}") for end in ("low", "high"))
+        if low is not None and high is not None:
+            score["uncertainty"] = {
+                "confidence_interval": {
+                    "lower": low,
+                    "upper": high,
+                    "confidence_level": 0.95,
+                    "method": "over problems, for a new set of problems like these",
+                },
+                "num_samples": row["valid"],
+            }
+        return {
+            "evaluation_result_id": f"{self._id}#{metric}",
+            "evaluation_name": f"{_BENCHMARK} {title}",
+            "source_data": {
+                "dataset_name": _BENCHMARK,
+                "source_type": "other",
+                "additional_details": {"problems": str(row["n"])},
+            },
+            "metric_config": {
+                "evaluation_description": told,
+                "metric_id": metric,
+                "metric_name": title,
+                "metric_unit": "proportion",
+                "lower_is_better": metric == "median_sd",
+                "score_type": kind,
+                "min_score": 0,
+                "max_score": 0.5 if metric == "median_sd" else 1,
+            },
+            "score_details": score,
+            "generation_config": {"generation_args": self._arguments()},
+        }
+
+    def _arguments(self) -> dict[str, Any]:
+        known = {name: self._settings.get(name) for name in ("temperature", "top_p", "top_k", "max_tokens")}
+        given = {name: value for name, value in known.items() if value is not None}
+        return given | {"max_attempts": 1, "sandbox": {"type": "docker"}}
+
+    def _instances(self, *, with_answers: bool) -> Iterator[dict[str, Any]]:
+        for line in lines(self._run, self._pair, with_answers=with_answers):
+            yield self._instance(line)
+
+    def _instance(self, line: Line) -> dict[str, Any]:
+        record = line.record
+        answer = [] if line.answer is None else [line.answer]
+        solution = record.get("solution_sha256") or ""
+        metadata = {
+            "sample": str(record["sample"]),
+            "passed": str(record["passed"]),
+            "total": str(record["total"]),
+            "status": record["status"],
+        }
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "evaluation_id": self._id,
+            "model_id": self._model_id,
+            "evaluation_name": f"{_BENCHMARK} {_METRICS['mean_score'][0]}",
+            "evaluation_result_id": f"{self._id}#mean_score",
+            "sample_id": record["problem_id"],
+            "sample_hash": record.get("prompt_sha256") or None,
+            "interaction_type": "single_turn",
+            "input": {"raw": "", "reference": []},
+            "output": {"raw": answer},
+            "messages": None,
+            "answer_attribution": [
+                {
+                    "turn_idx": 0,
+                    "source": "output.raw",
+                    "extracted_value": f"sha256:{solution}" if solution else "",
+                    "extraction_method": "custom",
+                    "is_terminal": True,
+                }
+            ],
+            "evaluation": {
+                "score": record["passed"] / record["total"],
+                "is_correct": record["passed"] == record["total"],
+                "num_turns": 1,
+            },
+            "token_usage": _usage(record.get("usage") or {}),
+            "performance": {
+                "latency_ms": _milliseconds(record.get("latency_s")),
+                "time_to_first_token_ms": _milliseconds(record.get("ttft_s")),
+            },
+            "error": record["failure"],
+            "metadata": metadata,
+        }
+
+
+def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> tuple[str, int]:
+    """The file, whole or not at all, one line in memory at a time; its sha256 and number of lines."""
+    digest, count = hashlib.sha256(), 0
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            for row in rows:
+                line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+                digest.update(line)
+                file.write(line)
+                count += 1
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return digest.hexdigest(), count
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any] | None:
+    given, made = usage.get("input_tokens"), usage.get("output_tokens")
+    if given is None or made is None:
+        return None
+    return {
+        "input_tokens": given,
+        "output_tokens": made,
+        "total_tokens": given + made,
+        "input_tokens_cache_write": usage.get("cache_write_tokens"),
+        "input_tokens_cache_read": usage.get("cached_tokens"),
+        "reasoning_tokens": usage.get("reasoning_tokens"),
+    }
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _model_id(spec: str) -> str:
+    return spec if "/" in spec else f"unknown/{spec}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip(".") or "unknown"
+
+
+def _unix(text: str) -> int:
+    try:
+        return int(datetime.fromisoformat(text).timestamp())
+    except (ValueError, TypeError):
+        return 0
