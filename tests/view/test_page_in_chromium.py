@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 import pytest
-from watched_runs import LONG_LINE, NASTY_ID, NASTY_TEST, PLAIN, RUNS_SCRIPT, key_of, nasty_run
+from watched_runs import LONG_LINE, NASTY_ID, NASTY_TEST, PLAIN, RUNS_SCRIPT, SUSPICION, key_of, nasty_run
 
 from astra_async.running.directory import now_utc
 from astra_async.view.access import Access
@@ -198,7 +198,7 @@ def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path
     async def steps(page: Page) -> None:
         await page.go(f"sample/alpha/{quote(NASTY_ID, safe='')}/0", "document.querySelector('.diff')")
         assert await page.text(".verdict strong") == "1 of 3 tests passed"
-        assert "suspicious: reads_tests" in await page.text(".verdict")
+        assert f"suspicious: {SUSPICION}" in await page.text(".verdict")
         first = await page.text(".outcomes li:first-child")
         assert first.startswith("failed javascript:window.canary")
         assert f"Expected 1 {RUNS_SCRIPT}" in first
@@ -231,6 +231,21 @@ def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Pat
         await page.go(f"problem/{quote(NASTY_ID, safe='')}", "document.querySelector('.tests tbody tr')")
         names = await page.run("[...document.querySelectorAll('.test-name a')].map((n) => n.textContent)")
         assert NASTY_TEST.replace("\u202e", "<U+202E>") in names
+
+    look(nasty, tmp_path, steps)
+
+
+def test_samples_are_filtered_by_what_was_mended_and_what_looks_suspicious(
+    nasty: Path, tmp_path: Path
+) -> None:
+    async def steps(page: Page) -> None:
+        for flag in ("repair:prose", f"suspicion:{SUSPICION}", "suspicious"):
+            await page.go(
+                f"list?flag={quote(flag, safe='')}", "document.querySelectorAll('.rows .row').length === 1"
+            )
+            assert await page.run("document.querySelector('select.set').value") == flag
+        await page.run("document.querySelector('.rows .row').click()")
+        await page.until("document.querySelector('.verdict strong').textContent === '1 of 3 tests passed'")
 
     look(nasty, tmp_path, steps)
 

@@ -21,6 +21,7 @@ RUNS_SCRIPT = "<img src=x onerror=\"window.canary='ran'\"><script>window.canary=
 TURNED = "\u202etxt.exe"
 NASTY_ID = f"p<b>&/?#é%2F {TURNED}"
 NASTY_TEST = f"javascript:window.canary='ran' {RUNS_SCRIPT} {TURNED}"
+SUSPICION = "patched_global:src/a,b.py"
 NASTY_PATH = f"src/{TURNED}.jsx"
 COLOURED = f"\x1b[1m\x1b[31mFAIL\x1b[39m\x1b[22m App.test.js\r\n\x1b[2J{RUNS_SCRIPT}\x1b[32m{TURNED}\x1b[0m"
 LONG_LINE = "y" * 10_000_000
@@ -86,7 +87,7 @@ def _failed(line: dict[str, Any]) -> dict[str, Any]:
     failed["tests"][1] |= {"name": NASTY_TEST, "message": f"Expected 1 {RUNS_SCRIPT}"}
     return failed | {
         "dropped": [{"path": f"test/{TURNED}", "reason": "read-only"}],
-        "suspicions": ["reads_tests"],
+        "suspicions": [SUSPICION],
         "repairs": ["prose"],
         "note": "",
         "output_tail": COLOURED,

@@ -65,12 +65,24 @@ async function tests(params) {
     const failure = await column("failure");
     checks.push((index) => kinds.has(failure[index]));
   }
-  for (const flag of listed(params, "flag").filter((name) => FLAGS[name])) {
-    const values = await column(FLAGS[flag]);
-    checks.push((index) => values[index]);
-  }
+  const flag = await flagCheck(params.get("flag") ?? "");
+  if (flag) checks.push(flag);
   if (params.get("label")) checks.push(await labelCheck(params.get("label")));
   return { checks, more };
+}
+
+/** A flag of the record, or one kind of it: "mended", "repair:prose", "suspicion:reads_tests". */
+async function flagCheck(flag) {
+  if (FLAGS[flag]) {
+    const values = await column(FLAGS[flag]);
+    return (index) => values[index];
+  }
+  const [of, kind] = flag.split(/:(.*)/s); // a kind may hold a path of its own
+  const place = { repair: state.run.repairs, suspicion: state.run.suspicions }[of]?.indexOf(kind) ?? -1;
+  if (place < 0) return null;
+  const masks = await column(of);
+  const bit = 1 << Math.min(place, 31); // kinds from the 32nd on share the last bit
+  return (index) => masks[index] & bit;
 }
 
 async function labelCheck(wanted) {

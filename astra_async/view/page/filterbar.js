@@ -74,6 +74,8 @@ function stateChips() {
   return { node: holding("div", "chips", chips.map(({ chip }) => chip)), fill };
 }
 
+const kinds = (of, names, said) => Object.fromEntries(names.map((name) => [`${of}:${name}`, `${said}: ${plain(name)}`]));
+
 function selects() {
   const skills = [...new Set(state.run.problems.flatMap(({ skill, sub_skills: others }) => [skill, ...others]))].filter(Boolean).sort();
   const failures = state.run.failures.filter(Boolean);
@@ -81,7 +83,7 @@ function selects() {
   return {
     skill: choice("All skills", same(skills), (skill) => set({ skill })),
     fail: choice("Any failure", Object.fromEntries(failures.map((name) => [name, name.replaceAll("_", " ")])), (fail) => set({ fail })),
-    flag: choice("Any record", FLAGS, (flag) => set({ flag })),
+    flag: choice("Any record", { ...FLAGS, ...kinds("repair", state.run.repairs, "mended"), ...kinds("suspicion", state.run.suspicions, "suspicious") }, (flag) => set({ flag })),
     label: choice("Any label", LABELS, (label) => set({ label })),
   };
 }

@@ -84,7 +84,7 @@ export const problemOf = (id) => {
 
 // --- columns: one value a cell, fetched when a filter or a list needs them ----------------------------
 
-const KINDS = { passed: Uint16Array, cost: Float32Array, seconds: Float32Array };
+const KINDS = { passed: Uint16Array, cost: Float32Array, seconds: Float32Array, repair: Uint32Array, suspicion: Uint32Array };
 const columns = new Map();
 
 /** A column by its name; an older one serves for two seconds while a run grows. */
