@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -221,3 +221,32 @@ def _result(
         ),
         text,
     )
+
+
+def write_turns(directory: Path, made: Made, turns: int, skill: Mapping[str, float]) -> None:
+    """Let samples that failed go on: each further turn is a new try of this `skill`, by model.
+
+    With a model's own skill a turn is worth what a blind sample is. Every third solution is the one before.
+    """
+    run = orjson.loads((directory / "run.json").read_bytes()) | {"turns": turns, "feedback": {}}
+    (directory / "run.json").write_bytes(orjson.dumps(run))
+    later = Made(
+        skill=skill, formats=made.formats, problems=made.problems, samples=made.samples, seed=made.seed
+    )
+    places = {problem.id: (at, problem) for at, problem in enumerate(made.problems or made_problems(4))}
+    results, answers = bytearray(), bytearray()
+    for first, _ in made_results(made):
+        key = (first.model, first.format, first.problem_id, first.sample)
+        last, number = first, made.samples + first.sample * turns
+        for turn in range(1, turns + 1):
+            if last.failure is None or key in made.leave_out:
+                break
+            result, text = _result(later, *key[:2], places[first.problem_id], number + turn)
+            if number % 3 == 0 and last.status == "scored":
+                result = replace(last, cost_usd=result.cost_usd)
+            last = replace(result, sample=first.sample)
+            results += orjson.dumps(asdict(last) | {"turn": turn}) + b"\n"
+            said = {"turn": turn, "feedback": f"{first.total - last.passed} tests failed"}
+            answers += orjson.dumps(completion_record(last, text) | said) + b"\n"
+    (directory / "turn_results.jsonl").write_bytes(results)
+    (directory / "turns.jsonl").write_bytes(answers)

@@ -19,22 +19,22 @@ from astra_async.export.lines import places
 from astra_async.report import compare_runs
 from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_run
 from astra_async.report.table import csv_header, csv_row
+from astra_async.report.turn_states import read_turns
 from astra_async.running.directory import completion_from, stored_prompt
-from astra_async.running.log import decode, scan
+from astra_async.running.log import decode
 from astra_async.types import Outcome, SampleKey
-from astra_async.types.records import Flaw, check_result, read_key, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
     from astra_async.report.load import Run
     from astra_async.report.table import Table
     from astra_async.report.tables import Report
-    from astra_async.types import Completion, Format
+    from astra_async.types import AnswerKey, Completion, Format
 
-    Key = SampleKey | tuple[str, Format, str, int]
+    Key = AnswerKey | tuple[str, Format, str, int] | tuple[str, Format, str, int, int]
 
 _COUNTS = (
     *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
@@ -197,20 +197,18 @@ class Loaded:
         """
         return self._with_directory([_tests_of(run) for run in self._runs])
 
-    def answer(
-        self, key: SampleKey | tuple[str, str, str, int], directory: str | Path | None = None
-    ) -> Completion:
+    def answer(self, key: Key, directory: str | Path | None = None) -> Completion:
         """The recorded answer of a sample, read from disk.
 
-        `key` is (model, format, problem_id, sample); `directory` says which run where several are loaded.
-        Raises UsageError when there is none.
+        `key` is (model, format, problem_id, sample), and a turn where not the first answer is meant;
+        `directory` says which run where several are loaded. Raises UsageError when there is none.
         """
-        wanted = SampleKey(*key)
-        path = self._directory(directory)
-        place = self._answers(path).get(wanted)
+        wanted = SampleKey(*key[:4]).at(*[int(each) for each in key[4:]] or [0])
+        log = self._directory(directory) / ("turns.jsonl" if wanted.turn else "completions.jsonl")
+        place = self._answers(log).get(wanted)
         if place is None:
-            raise UsageError(f"{path}: no answer of {wanted} is recorded")
-        with (path / "completions.jsonl").open("rb") as stream:
+            raise UsageError(f"{log.parent}: no answer of {wanted} is recorded")
+        with log.open("rb") as stream:
             stream.seek(place[0])
             return completion_from(decode(stream.read(place[1])))
 
@@ -244,14 +242,14 @@ class Loaded:
         return self.directories[0]
 
     @cached_property
-    def _indexes(self) -> dict[Path, dict[SampleKey, tuple[int, int]]]:
+    def _indexes(self) -> dict[Path, dict[AnswerKey, tuple[int, int]]]:
         return {}
 
-    def _answers(self, directory: Path) -> dict[SampleKey, tuple[int, int]]:
-        """Where each answer stands in completions.jsonl: (offset, length)."""
-        if directory not in self._indexes:
-            self._indexes[directory] = places(directory / "completions.jsonl")
-        return self._indexes[directory]
+    def _answers(self, log: Path) -> dict[AnswerKey, tuple[int, int]]:
+        """Where each answer stands in a log: (offset, length)."""
+        if log not in self._indexes:
+            self._indexes[log] = places(log)
+        return self._indexes[log]
 
     def _with_directory(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         if len(frames) == 1:
@@ -316,7 +314,7 @@ def _turns_of(run: Run) -> pd.DataFrame:
     pd = _pandas()
     samples = _samples_of(run)
     first = samples[samples["status"].notna()][[*_KEY, *_OF_A_TURN]].assign(turn=0)
-    records = list(_turn_records(run))
+    records = list(read_turns(run)[0].values())
     further = pd.DataFrame(
         {name: [record.get(name) for record in records] for name in (*_KEY, "turn", *_OF_A_TURN)}
     )
@@ -332,21 +330,6 @@ def _turns_of(run: Run) -> pd.DataFrame:
     categories = dict.fromkeys(("model", "format", "problem_id", "status", "failure"), "category")
     both = both.astype({**names, **categories})[[*_KEY, "turn", *_OF_A_TURN]]
     return both.sort_values([*_KEY, "turn"], ignore_index=True)
-
-
-def _turn_records(run: Run) -> Iterator[dict[str, Any]]:
-    """The believed lines of turn_results.jsonl, the first of each key."""
-    seen = set()
-    for _, _, line in scan(run.directory / "turn_results.jsonl"):
-        try:
-            record = read_record(line)
-            key = (*read_key(record)[:4], record.get("turn"))
-            check_result(record)
-        except Flaw:
-            continue
-        if type(key[4]) is int and key not in seen:
-            seen.add(key)
-            yield record
 
 
 def _tests_of(run: Run) -> pd.DataFrame:

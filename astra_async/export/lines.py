@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.running.log import scan
-from astra_async.types.records import Flaw, read_key, read_record
+from astra_async.types.records import Flaw, read_key, read_record, read_turn_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from astra_async.report.load import Run
-    from astra_async.types import SampleKey
+    from astra_async.types import AnswerKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,15 @@ class Line:
     answer: str | None = None
 
 
-def places(path: Path) -> dict[SampleKey, tuple[int, int]]:
-    """Where each answer stands in completions.jsonl: (offset, length in bytes)."""
-    found: dict[SampleKey, tuple[int, int]] = {}
+def places(path: Path) -> dict[AnswerKey, tuple[int, int]]:
+    """Where each answer stands in completions.jsonl or turns.jsonl: (offset, length in bytes)."""
+    found: dict[AnswerKey, tuple[int, int]] = {}
     if path.exists():
         for _, offset, line in scan(path):
             try:
-                found.setdefault(read_key(read_record(line)), (offset, len(line)))
+                record = read_record(line)
+                key = read_turn_key(record) if "turn" in record else read_key(record)
+                found.setdefault(key, (offset, len(line)))
             except Flaw:
                 continue
     return found

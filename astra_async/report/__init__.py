@@ -5,6 +5,7 @@
     pairwise, paired_table, conclusions
                                  two models on the same problems, and what may be said of them
     leaderboard, by_skill ...    one file for each question a report answers
+    turn_states, turn_tables     what feedback is worth
     tables                       all of them, in the order of reading
     text, csvs, plots, page      what people and programs get to see
     compare, precision           `astra compare` and `astra plan`
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from astra_async.report.precision import RunPlan
     from astra_async.report.tables import Report
 
-_FOR_LOOKING_UP = ("problems", "tests", "curves", "inputs", "fingerprints")
+_FOR_LOOKING_UP = ("problems", "tests", "curves", "inputs", "fingerprints", "turn_skills")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,10 @@ MOST_COLUMNS = 256  # samples of a problem in the map
 _SHARED = ("dom", "terminal", "sorting", "record")  # modules of the viewer too
 _SCRIPTS = ("page", "map", "sample")
 _MODULE_WORDS = re.compile(r"^(?:import .*\n|export )", re.MULTILINE)
-_FOLDED = ("problems", "difficulty", "tests", "curves", "fingerprints", "inputs", "events", "published")
+_FOLDED = (
+    *("problems", "difficulty", "tests", "curves", "fingerprints", "inputs", "events", "published"),
+    "turn_skills",
+)
 
 
 def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_BYTES) -> str:

@@ -18,6 +18,8 @@ from astra_async.report.pairwise import judged_pairs, pairs_of
 from astra_async.report.problem_rows import problems_table
 from astra_async.report.published import published
 from astra_async.report.trial_table import trials
+from astra_async.report.turn_states import courses_of
+from astra_async.report.turn_tables import TEXT, turn_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
     from astra_async.report.table import Table
+    from astra_async.report.turn_states import Courses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     compared = list(judged_pairs(list(pairs_of(entries))))
     wide = board.leaderboard(entries, compared)
     by_format = list(judged_pairs(formats.both_formats(entries)))
+    courses, ignored = courses_of(entries)
     return Report(
         runs=runs,
         entries=entries,
@@ -113,11 +117,12 @@ def report_of(runs: tuple[Run, ...]) -> Report:
             _failures_section(entries),
             _lengths_section(entries),
             _costs_section(entries),
+            *([_turns_section(courses)] if courses else []),
             _harness_section(runs, entries),
             _provenance_section(runs),
         ),
         simulated=any(run.settings.simulated for run in runs),
-        warnings=tuple(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
+        warnings=(*(f"{run.directory}: {warning}" for run in runs for warning in run.warnings), *ignored),
     )
 
 
@@ -226,6 +231,12 @@ def _costs_section(entries: Sequence[Entry]) -> Section:
         text="Of samples with a result, all attempts included in the money.",
         tables=(costs.costs(entries), costs.times(entries)),
         plots=("costs",),
+    )
+
+
+def _turns_section(courses: Sequence[Courses]) -> Section:
+    return Section(
+        name="turns", title="After feedback", text=TEXT, tables=turn_tables(courses), plots=("turns",)
     )
 
 

@@ -9,9 +9,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from astra_async.running.turns import is_last
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
-from astra_async.types import REUSED
+from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from astra_async.asking.feedback import Secrets, Standing, build_feedback, conve
 from astra_async.integrity.docket import Solved
 from astra_async.overlay import anchored
 from astra_async.running.evidence import by_stream
-from astra_async.types import Exchange, Solution
+from astra_async.types import Exchange, Solution, is_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.running.sample import Workshop
     from astra_async.types import AnswerKey, Failure, SampleKey, TurnKey
-
-# After these nothing more is said; None: all tests passed.
-_LAST: frozenset[Failure | None] = frozenset({None, "context_exceeded", "tampered"})
-
-
-def is_last(failure: Failure | None) -> bool:
-    """Whether a sample whose latest line has this failure goes on no more."""
-    return failure in _LAST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

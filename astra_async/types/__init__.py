@@ -49,6 +49,7 @@ from astra_async.types.results import (
     Trouble,
     TurnResult,
     Verdict,
+    is_last,
 )
 from astra_async.types.samples import AnswerKey, ExpectedTest, Format, Manifest, Problem, SampleKey, TurnKey
 from astra_async.types.sandbox import Execution, Job, Limits, RunSandbox, Sandbox
@@ -107,5 +108,6 @@ __all__ = [
     "checked_table",
     "checked_value",
     "declared",
+    "is_last",
     "refuse_unknown",
 ]

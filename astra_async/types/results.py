@@ -32,7 +32,14 @@ Trouble = Literal["provider_error", "project_error", "sandbox_error"]
 TrialState = Literal["", "tried", "equal", "not_drawn", "no_twin", "not_due"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
+# After these nothing more is said to a model; None: all tests passed. Nobody is told how near tampering came.
+_LAST: frozenset[Failure | None] = frozenset({None, "context_exceeded", "tampered"})
 REUSED = "verdict of sample "  # how the note of a result begins whose verdict is another sample's
+
+
+def is_last(failure: Failure | None) -> bool:
+    """Whether a sample whose latest line has this failure goes on no more."""
+    return failure in _LAST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

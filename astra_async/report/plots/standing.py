@@ -21,7 +21,7 @@ from astra_async.report.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
     from astra_async.report.table import Cell, Table
@@ -39,7 +39,7 @@ def sketches(report: Report) -> Iterator[Sketch]:
         yield _sds(several)
     if begun and min(int(entry.valid[entry.valid > 0].min()) for entry in begun) > 1:
         yield _curves(report.table("curves"), begun)
-    rows = [row for row in _records(report.table("pairwise")) if row["metric"] == "mean_score"]
+    rows = [row for row in rows_of(report.table("pairwise")) if row["metric"] == "mean_score"]
     if any(row["difference_interval"] for row in rows):
         yield _pairs(rows)
 
@@ -47,7 +47,7 @@ def sketches(report: Report) -> Iterator[Sketch]:
 def ranked(report: Report) -> list[Entry]:
     """Entries with results, in the order of the leaderboard: complete ones first, best mean score first."""
     by_key = {(entry.label, entry.format): entry for entry in report.entries if entry.summary.valid}
-    keys = [(row["model"], row["format"]) for row in _records(report.leaderboard) if row["valid"]]
+    keys = [(row["model"], row["format"]) for row in rows_of(report.leaderboard) if row["valid"]]
     return [by_key[str(model), str(answer_format)] for model, answer_format in keys]  # type: ignore[index]
 
 
@@ -61,7 +61,7 @@ def names_of(entries: Sequence[Entry]) -> list[str]:
 
 
 def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
-    rows = [row for row in _records(table) if row["valid"]]
+    rows = [row for row in rows_of(table) if row["valid"]]
     names = names_of(entries)
     figure, axes = row_figure(names)
     for place, row in enumerate(rows):
@@ -71,7 +71,7 @@ def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
         ):
             if isinstance(interval := row[name], tuple):
                 axes.plot(interval, [place, place], color=colour, linewidth=width, solid_capstyle="butt")
-    scores, passes = _numbers(rows, "mean_score"), _numbers(rows, "pass_at_1")
+    scores, passes = numbers(rows, "mean_score"), numbers(rows, "pass_at_1")
     places = range(len(rows))
     axes.plot(scores, places, "o", color=SERIES[0], markersize=6, label="mean score")
     axes.plot(passes, places, "D", color=SERIES[1], fillstyle="none", markersize=5, label="pass@1")
@@ -121,12 +121,12 @@ def _curves(table: Table, entries: Sequence[Entry]) -> Sketch:
     best = entries[: len(SERIES)]
     figure = Figure(figsize=(WIDTH_IN, 3.4 + 0.18 * len(best)), layout="constrained")
     axes = figure.add_subplot()
-    rows = _records(table)
+    rows = rows_of(table)
     for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
         mine = [row for row in rows if (row["model"], row["format"]) == (entry.label, entry.format)]
-        places = _numbers(mine, "m")
-        axes.plot(places, _numbers(mine, "pass_at"), "-", color=colour, label=shortened(name))
-        axes.plot(places, _numbers(mine, "pass_hat"), "--", color=colour)
+        places = numbers(mine, "m")
+        axes.plot(places, numbers(mine, "pass_at"), "-", color=colour, label=shortened(name))
+        axes.plot(places, numbers(mine, "pass_hat"), "--", color=colour)
     axes.set_ylim(-0.02, 1.02)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     exact_ticks(axes.xaxis)
@@ -150,7 +150,7 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
     figure, axes = row_figure(names, rows_each=1.4)
     axes.axvspan(-0.02, 0.02, color=MUTED, alpha=0.15, linewidth=0)
     axes.axvline(0, color=MUTED, linewidth=1)
-    for place, (row, difference) in enumerate(zip(shown, _numbers(shown, "difference"), strict=True)):
+    for place, (row, difference) in enumerate(zip(shown, numbers(shown, "difference"), strict=True)):
         real = str(row["verdict"]).lstrip("~") not in ("inconclusive", "equivalent")
         colour = SERIES[1] if real else SERIES[0]
         axes.plot(_interval(row), [place, place], color=colour, linewidth=1.6)
@@ -173,12 +173,14 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
     )
 
 
-def _records(table: Table) -> list[dict[str, Cell]]:
+def rows_of(table: Table) -> list[dict[str, Cell]]:
+    """A table's rows, each by the names of its columns."""
     names = [column.name for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in table.rows]
 
 
-def _numbers(rows: Sequence[dict[str, Cell]], name: str) -> list[float]:
+def numbers(rows: Sequence[Mapping[str, Cell]], name: str) -> list[float]:
+    """One column's numbers; NaN for nothing."""
     return [float(cell) if isinstance(cell := row[name], int | float) else math.nan for row in rows]
 
 

@@ -1,0 +1,258 @@
+"""How samples went on after feedback: the lines of turn_results.jsonl beside the first answers.
+
+A sample's *state* after turn r is what the files are worth that stand then. An answer that cannot be used
+changes none of them, and a sample that has ended (all tests passed, or nothing more could be said) stays as
+it is. The state of a turn that is missing is not known, and neither is any after it: nothing is put in its
+place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from astra_async.errors import ConflictError
+from astra_async.report.packing import FAILURES, STATUSES, lines_of
+from astra_async.stats.passes import pass_at
+from astra_async.types import is_last
+from astra_async.types.records import (
+    Disbelieved,
+    Flaw,
+    check_result,
+    check_schema,
+    read_record,
+    read_turn_key,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.load import Run
+    from astra_async.types import Failure, TurnKey
+
+TURN_RESULTS = "turn_results.jsonl"
+# How a sample comes to its end; see `Course.end`.
+End = Literal["first", "later", "stalled", "oscillating", "out_of_turns", "broken_off", "missing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One graded answer of a sample. `passed` holds the tests that passed, by name and occurrence.
+
+    `tokens` are input and output of the final attempt; `cost_usd` is None when no price is known;
+    `seconds` are those of the answer and of its tests.
+    """
+
+    usable: bool
+    failure: Failure | None
+    passed: frozenset[tuple[str, int]]
+    total: int
+    solution: str
+    tokens: float
+    cost_usd: float | None
+    seconds: float
+
+    @property
+    def solved(self) -> bool:
+        """Whether all tests passed."""
+        return self.failure is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """One sample from its first answer on, of at most `most` further turns. `problem` is a place."""
+
+    problem: int
+    most: int
+    answers: tuple[Answer, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is missing."""
+        return is_last(self.answers[-1].failure) or len(self.answers) > self.most
+
+    def state(self, turn: int) -> Answer | None:
+        """The answer whose files stand after a turn; None where that is not known, or none ever did.
+
+        Ask `known` which of the two it is.
+        """
+        there = self.answers[: turn + 1] if self.known(turn) else ()
+        return next((answer for answer in reversed(there) if answer.usable), None)
+
+    def known(self, turn: int) -> bool:
+        """Whether the state after a turn is known."""
+        return turn < len(self.answers) or self.ended
+
+    @property
+    def end(self) -> End:
+        """How it ended.
+
+        `first` and `later`: all tests passed; `broken_off`: nothing more could be said (the context was
+        full, the tests were tampered with); `missing`: a turn has no result yet. The rest used all turns:
+        `stalled` when the last one changed no test, `oscillating` when a set of passed tests came back
+        after another one, else `out_of_turns`.
+        """
+        if not self.ended:
+            return "missing"
+        if is_last(self.answers[-1].failure):
+            solved: End = "first" if len(self.answers) == 1 else "later"
+            return solved if self.answers[-1].solved else "broken_off"
+        sets = [state.passed if (state := self.state(turn)) else None for turn in range(len(self.answers))]
+        if len(sets) > 1 and sets[-1] == sets[-2]:
+            return "stalled"
+        changes = [each for place, each in enumerate(sets) if place == 0 or each != sets[place - 1]]
+        return "oscillating" if len(set(changes)) < len(changes) else "out_of_turns"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Courses:
+    """All samples of one entry that have a first result, for `turns` further turns."""
+
+    entry: Entry
+    turns: int
+    all: tuple[Course, ...]
+
+    def complete(self, turn: int) -> bool:
+        """Whether no sample lacks anything up to this turn."""
+        return self.entry.summary.complete and all(course.known(turn) for course in self.all)
+
+    def scores(self, turn: int) -> Floats:
+        """Share of tests that pass after a turn, by problem: mean of its samples; NaN where none is known."""
+        return self._means(turn, lambda state: len(state.passed) / state.total)
+
+    def solved(self, turn: int) -> Floats:
+        """Share of each problem's samples that pass all tests after a turn; NaN where none is known."""
+        return self._means(turn, lambda state: float(state.solved))
+
+    def blind(self, turn: int) -> Floats:
+        """pass@(turn + 1) of the first answers alone, by problem: what as many calls without feedback solve.
+
+        Unbiased (`stats.passes.pass_at`); NaN where a problem has fewer first answers.
+        """
+        pairs = zip(self.entry.valid.tolist(), self.entry.perfect.tolist(), strict=True)
+        return np.array([pass_at(turn + 1, k, c) if k > turn else np.nan for k, c in pairs])
+
+    def _means(self, turn: int, worth: Any) -> Floats:
+        sums, counts = np.zeros(len(self.entry.valid)), np.zeros(len(self.entry.valid))
+        for course in self.all:
+            if course.known(turn):
+                state = course.state(turn)
+                sums[course.problem] += worth(state) if state else 0.0
+                counts[course.problem] += 1
+        with np.errstate(invalid="ignore"):
+            return sums / np.where(counts > 0, counts, np.nan)
+
+
+def courses_of(entries: Sequence[Entry]) -> tuple[tuple[Courses, ...], tuple[str, ...]]:
+    """The entries whose runs had further turns, and a warning for everything that was ignored.
+
+    Of runs with different numbers of turns the smallest counts. Raises ConflictError as `load_run`.
+    """
+    runs = {id(run): run for entry in entries for run, _ in entry.parts if run.settings.turns}
+    lines: dict[int, dict[TurnKey, dict[str, Any]]] = {}
+    warnings: list[str] = []
+    for number, run in runs.items():
+        lines[number], ignored = read_turns(run)
+        warnings += [f"{run.directory}: {warning}" for warning in ignored]
+    found = []
+    for entry in entries:
+        turns = min(run.settings.turns for run, _ in entry.parts)
+        if turns and entry.summary.valid:
+            found.append(Courses(entry=entry, turns=turns, all=tuple(_courses(entry, turns, lines))))
+    return tuple(found), tuple(warnings)
+
+
+def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
+    """The believed final lines of a run's further turns, and what was ignored.
+
+    Raises ConflictError when two lines contradict each other.
+    """
+    path = run.directory / TURN_RESULTS
+    found: dict[TurnKey, dict[str, Any]] = {}
+    disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()
+    for number, _, line in lines_of(path):
+        record: dict[str, Any] = {}
+        try:
+            record = read_record(line)
+            key = read_turn_key(record)
+            check_schema(record, f"{path} line {number}")
+            check_result(record)
+        except Flaw as flaw:
+            disbelieved.add(number, flaw, record)
+            continue
+        if found.setdefault(key, record) != record:
+            raise ConflictError(
+                f"{path} line {number} contradicts an earlier line of {key}; remove the wrong one"
+            )
+        if found[key] is not record:
+            warnings.append(f"{TURN_RESULTS} line {number}: repeats an earlier line, counted once")
+    return found, [*warnings, *disbelieved.warnings(found.__contains__)]
+
+
+def _courses(
+    entry: Entry, turns: int, lines: Mapping[int, Mapping[TurnKey, Mapping[str, Any]]]
+) -> Iterator[Course]:
+    places = {problem: place for place, problem in enumerate(entry.problem_ids)}
+    for run, rows in entry.rows_by_run():
+        later = _by_sample(lines[id(run)], entry, turns)
+        for row in rows:
+            problem = run.problems[row["problem"]]
+            following = later.get((problem, int(row["sample"])), {})
+            first = _answer(run.line(row)) if following else _answer_of(row)
+            answers = [first]
+            while not is_last(answers[-1].failure) and len(answers) in following:
+                answers.append(_answer(following[len(answers)]))
+            yield Course(problem=places[problem], most=turns, answers=tuple(answers))
+
+
+def _by_sample(
+    lines: Mapping[TurnKey, Mapping[str, Any]], entry: Entry, turns: int
+) -> dict[tuple[str, int], dict[int, Mapping[str, Any]]]:
+    found: defaultdict[tuple[str, int], dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for key, line in lines.items():
+        if (key.model, key.format) == (entry.model, entry.format) and key.turn <= turns:
+            found[key.problem_id, key.sample][key.turn] = line
+    return found
+
+
+def _answer(line: Mapping[str, Any]) -> Answer:
+    usage = line.get("usage") or {}
+    seen: defaultdict[str, int] = defaultdict(int)
+    passed = set()
+    for test in line.get("tests", ()):
+        seen[test["name"]] += 1
+        if test["outcome"] == "passed":
+            passed.add((test["name"], seen[test["name"]]))
+    return Answer(
+        usable=line["status"] == "scored",
+        failure=line["failure"],
+        passed=frozenset(passed) or _numbered(line["passed"]),
+        total=line["total"],
+        solution=line.get("solution_sha256", ""),
+        tokens=(usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0),
+        cost_usd=line.get("cost_usd"),
+        seconds=line.get("latency_s", 0.0) + line.get("test_s", 0.0),
+    )
+
+
+def _answer_of(row: np.void) -> Answer:
+    """A first answer after which nothing was said, from its columns: nobody asks then which tests passed."""
+    tokens = np.nan_to_num([row["input_tokens"], row["output_tokens"]])
+    return Answer(
+        usable=STATUSES[row["status"]] == "scored",
+        failure=FAILURES[row["failure"]],
+        passed=_numbered(int(row["passed"])),
+        total=int(row["total"]),
+        solution="",
+        tokens=float(tokens.sum()),
+        cost_usd=None if np.isnan(row["cost_usd"]) else float(row["cost_usd"]),
+        seconds=float(row["latency_s"] + row["test_s"]),
+    )
+
+
+def _numbered(passed: int) -> frozenset[tuple[str, int]]:
+    return frozenset(("", number) for number in range(passed))
