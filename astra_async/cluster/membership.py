@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import dask
 from distributed import Worker
 
 from astra_async.cluster.worker import RESOURCE
@@ -42,7 +43,9 @@ async def serve(
     settings: WorkerSettings, *, until: asyncio.Future[None], say: Callable[[str], None] = lambda _: None
 ) -> None:
     """Be a member until `until` is done; join again whenever the scheduler was lost."""
-    with tempfile.TemporaryDirectory(prefix="astra-worker-") as folder:
+    # Dask would look a hundred times a second at what its tasks do, and there are none.
+    unwatched = dask.config.set({"distributed.worker.profile.enabled": False})
+    with unwatched, tempfile.TemporaryDirectory(prefix="astra-worker-") as folder:
         while not until.done():
             worker = _worker(settings, folder)
             try:
