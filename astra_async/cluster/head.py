@@ -46,7 +46,7 @@ async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
     try:
         async with asyncio.timeout(timeout_s):
             return frozenset((await scheduler.identity())["workers"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         raise EngineUnavailable(
             f"No Dask scheduler answers at {scheduler.address} ({one_line(error) or type(error).__name__});"
             " start one with `dask scheduler`"
@@ -109,7 +109,8 @@ class ClusterSandbox:
         try:
             await sandbox._find_members()
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
-            await sandbox._until(lambda: sandbox._preparing() >= wanted)
+            await sandbox._until(lambda: sandbox._preparing() > 0)
+            await sandbox._settled(lambda: sandbox._preparing() >= wanted)
         except BaseException:
             await sandbox.close()
             raise
@@ -148,10 +149,7 @@ class ClusterSandbox:
     async def bring(self, images: Iterable[str]) -> None:
         """See to it that every node that takes part has these images. Raises EngineUnavailable: none does."""
         await self._supply.settle(images)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_SETTLED_S):
-                while any(node.state == "connecting" for node in self.nodes.values()):
-                    await self._next_change()
+        await self._settled(lambda: all(node.state != "connecting" for node in self.nodes.values()))
         await self._until(lambda: self.slots > 0)
         while any(node.state == "preparing" for node in self.nodes.values()):
             await self._next_change()
@@ -356,6 +354,13 @@ class ClusterSandbox:
                     self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
+                    await self._next_change()
+
+    async def _settled(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that is good to have, and not for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLED_S):
+                while not holds():
                     await self._next_change()
 
     def _preparing(self) -> int:
