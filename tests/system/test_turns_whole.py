@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.docker
 
-IDS = ("p", "q")
-SAMPLES, TURNS, KILLS = 3, 2, 3
+IDS = ("p",)
+SAMPLES, TURNS, KILLS = 3, 2, 2
 HIDDEN = """\
 # the quetzal is counted here
 check_the_axolotl() { [ "$(count ocelot)" = 17 ] || echo "no marmoset"; }
@@ -48,7 +48,7 @@ def a_try(sample: str, _attempt: int) -> Behaviour:
 
 @pytest.fixture(params=["hidden", "seen"])
 def problems(tmp_path: Path, tiny_image: str, request: pytest.FixtureRequest) -> Path:
-    """Two problems, with hidden tests or without any."""
+    """A problem, with hidden tests or without any."""
     path = write_problems(tmp_path, IDS, tiny_image, before=PRINTS)
     for name in IDS if request.param == "hidden" else ():
         (tmp_path / name / "hidden").mkdir()
