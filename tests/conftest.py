@@ -14,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+_SHARED_OUT = "PYTEST_XDIST_WORKER" in os.environ
 _ROOM, _DOOR = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"
 # Docker tests that take longest begin first, so that no process is left alone with one at the end.
 _FIRST = ("test_bundled_scores", "test_remote_engine", "test_stack_images", "test_bundled_stacks")
@@ -24,7 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("docker") and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items.sort(key=_place)
+    if _SHARED_OUT:
+        items.sort(key=_place)
 
 
 def _place(item: pytest.Item) -> int:
@@ -40,7 +42,7 @@ def _group(item: pytest.Item) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """While a test marked `alone` runs, the other processes wait."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if not _SHARED_OUT:
         return (yield)
     with _turn(alone=item.get_closest_marker("alone") is not None):
         return (yield)
