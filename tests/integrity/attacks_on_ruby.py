@@ -173,6 +173,16 @@ _RSPEC_DEEP = (
         """),
     ),
     Attack(
+        name="the expected value read out of the test file",
+        framework="rspec",
+        outcome="detected",
+        after=code(r"""
+        def Shop.discount(amount)
+          File.read('spec/shop_spec.rb')[/discount\(200\)\)\.to eq\((\d+)\)/, 1].to_i
+        end
+        """),
+    ),
+    Attack(
         name="active only where the tests begin with their known text",
         framework="rspec",
         outcome="unpreventable",
