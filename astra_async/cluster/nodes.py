@@ -170,7 +170,7 @@ class Node:
                     self._head.say(f"worker {self.name} ({self.address}) is refused: {error}")
                 self._become("refused", str(error))
                 failures = len(_AGAIN_S)
-            except (TimeoutError, OSError, ValueError, KeyError, TypeError) as error:
+            except Exception as error:  # noqa: BLE001 - the boundary: its trouble is its own
                 broke = isinstance(error, CommClosedError)
                 self._become("lost", "the connection broke" if broke else one_line(error) or "no answer")
                 if self._was_ready and self.is_member:
