@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,17 @@ _SHARED_OUT = "PYTEST_XDIST_WORKER" in os.environ
 _ROOM, _DOOR = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"
 # Docker tests that take longest begin first, so that no process is left alone with one at the end.
 _FIRST = ("test_bundled_scores", "test_remote_engine", "test_stack_images", "test_bundled_stacks")
+
+
+def pytest_configure() -> None:
+    """Signals are tried on programs of ours: they get them even where a shell in the background ignores them.
+
+    Such a shell (`scripts/test &`, nohup) hands its children signals that are ignored, and they ours.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

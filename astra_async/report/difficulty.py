@@ -11,11 +11,13 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
+import orjson
 
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -66,17 +68,31 @@ def telling_tests(runs: Sequence[Run]) -> Table:
         rows=tuple(
             row
             for run in runs
+            for untouched in (passed_untouched(run.directory),)
             for (problem, names), passed in run.outcomes.items()
-            for row in _test_rows(problem, names, passed)
+            for row in _test_rows(problem, names, passed, untouched.get(problem, frozenset()))
         ),
         notes=(
             (
                 f"Findings from {_FEWEST} samples on. Nobody passes: look whether the test can be passed."
-                " Everybody passes: it separates no two models. Agrees with: the two always passed and failed"
+                " Everybody passes: it separates no two models. The untouched project passes: it asks for"
+                " nothing new, whatever the number of samples. Agrees with: the two always passed and failed"
                 " together."
             ),
         ),
     )
+
+
+def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
+    """Names of the tests that the untouched project passes, by problem, as far as a run has learned them.
+
+    Nothing for a directory whose expected.json is absent, damaged or of an earlier version.
+    """
+    try:
+        stored = orjson.loads((directory / "expected.json").read_bytes())
+        return {problem: frozenset(of.get("untouched_tests", ())) for problem, of in stored.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
 
 
 def _means(entries: Sequence[Entry]) -> dict[str, list[float]]:
@@ -103,7 +119,9 @@ def _solutions(runs: Sequence[Run]) -> dict[str, tuple[int, int, int]]:
     return counts
 
 
-def _test_rows(problem: str, names: Sequence[str], passed: Mapping[int, int]) -> Iterator[tuple[Cell, ...]]:
+def _test_rows(
+    problem: str, names: Sequence[str], passed: Mapping[int, int], untouched: frozenset[str]
+) -> Iterator[tuple[Cell, ...]]:
     """`passed` counts the samples by the tests that they passed, as bits in the order of `names`."""
     samples = sum(passed.values())
     known: dict[tuple[bool, ...], str] = {}
@@ -111,7 +129,9 @@ def _test_rows(problem: str, names: Sequence[str], passed: Mapping[int, int]) ->
         hits = tuple(bool(bits >> place & 1) for bits in passed)
         rate = sum(compress(passed.values(), hits)) / samples
         twin = known.setdefault(hits, name) if name not in known.values() else name
-        yield problem, name, samples, rate, _finding(samples, rate, twin if twin != name else "")
+        told = ["the untouched project passes"] if name in untouched else []
+        told += filter(None, [_finding(samples, rate, twin if twin != name else "")])
+        yield problem, name, samples, rate, "; ".join(told)
 
 
 def _finding(samples: int, rate: float, twin: str) -> str:

@@ -46,13 +46,21 @@ class Expected:
     """The tests that count for a problem, and where they were learned.
 
     `untouched` is how many of them the untouched project passes; None until somebody wants to know.
+    `untouched_tests` names these, as often as they passed; empty where only their number was kept.
     `checked` is False when no run could confirm the CSV's names.
     """
 
     tests: tuple[ExpectedTest, ...]
     source: Source
     untouched: int | None = None
+    untouched_tests: tuple[str, ...] = ()
     checked: bool = True
+
+    def seen_untouched(self, tested: Tested) -> Expected:
+        """With what a run of the untouched project passed."""
+        verdict, _, _ = judge(tested, self.tests)
+        names = tuple(test.name for test in verdict.tests if test.outcome == "passed")
+        return replace(self, untouched=verdict.passed, untouched_tests=names)
 
 
 class Expectations:
@@ -104,7 +112,7 @@ class Expectations:
             known = self._known.get(problem_id, expected)
             if known.untouched is None:
                 tested = await run_tests(self._sandbox, prepared, image, {}, self._limits)
-                known = replace(known, untouched=judge(tested, known.tests)[0].passed)
+                known = known.seen_untouched(tested)
                 await self._keep(problem_id, _key(prepared, await self._sandbox.image_id(image)), known)
                 self._known[problem_id] = known
             return known.untouched or 0
@@ -153,13 +161,13 @@ class Expectations:
                     " set-up; mend the project, or name the tests in a column `tests`",
                     problem_id=problem.id,
                 )
-            passed = judge(tested, learned)[0].passed if source == "project" else None
-            return Expected(tests=learned, source=source, untouched=passed)
+            found = Expected(tests=learned, source=source)
+            return found.seen_untouched(tested) if source == "project" else found
         wrong = mismatch(tested.report, problem.tests)
         if wrong:
             raise ExpectationError(wrong, problem_id=problem.id)
-        passed = judge(tested, problem.tests)[0].passed if source == "project" else None
-        return Expected(tests=problem.tests, source="csv", untouched=passed)
+        found = Expected(tests=problem.tests, source="csv")
+        return found.seen_untouched(tested) if source == "project" else found
 
     async def _pristine_run(self, prepared: Prepared, image: str) -> tuple[Source, Tested]:
         """The reference's run if there is one and it reports anything, else the untouched project's."""
@@ -180,6 +188,7 @@ class Expectations:
             "source": expected.source,
             "checked": expected.checked,
             "untouched": expected.untouched,
+            "untouched_tests": expected.untouched_tests,
             "tests": tests,
         }
         async with self._writing:
@@ -224,6 +233,7 @@ def _decoded(record: Mapping[str, Any]) -> Expected:
         tests=tuple(ExpectedTest(**test) for test in record["tests"]),
         source=record["source"],
         untouched=record.get("untouched"),
+        untouched_tests=tuple(record.get("untouched_tests", ())),
         checked=record.get("checked", True),
     )
 

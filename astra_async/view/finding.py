@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from astra_async.report.difficulty import passed_untouched
 from astra_async.types.records import Flaw, read_record
 from astra_async.view.board import ALL_PASSED, MISSING, UNDER_WAY
 from astra_async.view.tails import read_at
@@ -40,12 +41,16 @@ def tests_of(board: Board, problem: int) -> list[Record]:
     Of the samples whose line lists tests. A name that a problem has twice is there twice.
     """
     counts = [_counts(board, number, problem) for number in range(len(board.grid.models))]
+    name_of = board.grid.problems[problem].id
+    untouched = {
+        test for run in board.runs for test in passed_untouched(run.directory).get(name_of, frozenset())
+    }
     rows = []
     for test in dict.fromkeys(test for each in counts for test in each):
         here = [each.get(test, (0, 0)) for each in counts]
         passed, seen = (sum(each[part] for each in here) for part in (0, 1))
         shares = [hits / samples if samples else None for hits, samples in here]
-        note = _note(passed, seen)
+        note = "untouched" if test[0] in untouched else _note(passed, seen)
         rows.append({"name": test[0], "passed": shares, "all": passed / seen, "note": note})
     return rows
 

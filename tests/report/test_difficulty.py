@@ -67,6 +67,19 @@ def test_tests_that_tell_nothing_or_the_same_are_named(tmp_path: Path) -> None:
     assert found["t3"]["samples"] == 24
 
 
+def test_tests_that_the_untouched_project_passes_are_named_however_few_samples_there_are(
+    tmp_path: Path,
+) -> None:
+    of_outcomes(tmp_path / "run", ["+-+"], repeat=1)
+    expected = tmp_path / "run" / "expected.json"
+    expected.write_bytes(orjson.dumps({"p": {"untouched": 2, "untouched_tests": ["t0", "t2"]}}))
+    found = build_report([tmp_path / "run"]).table("tests").column("finding")
+    assert found == ["the untouched project passes", "", "the untouched project passes"]
+    for damaged in (b"{", b"[]", b'{"p": 1}', b'{"p": {"untouched": 2}}'):
+        expected.write_bytes(damaged)
+        assert set(build_report([tmp_path / "run"]).table("tests").column("finding")) == {""}
+
+
 def test_few_samples_say_nothing_about_a_test(tmp_path: Path) -> None:
     report = of_outcomes(tmp_path / "run", ["+-", "+-"], repeat=2)
     assert {row["finding"] for row in records(report.table("tests"))} == {""}

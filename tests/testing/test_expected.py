@@ -58,6 +58,8 @@ def test_names_come_from_one_run_of_the_untouched_project(tmp_path: Path) -> Non
     found = learn(tmp_path, sandbox)
     assert (names(found), found.source, found.untouched) == (NAMES, "project", 1)
     assert sandbox.runs == 1
+    stored = orjson.loads((tmp_path / "expected.json").read_bytes())
+    assert stored["p1"]["untouched_tests"] == list(found.untouched_tests) == NAMES[:1]
 
 
 def test_a_reference_is_asked_before_the_untouched_project(tmp_path: Path) -> None:

@@ -109,7 +109,9 @@ def test_a_run_with_view_is_watched_while_it_runs_and_a_little_longer(tmp_path: 
         run.stderr.read()
         assert run.wait(60) == 0
     with page:  # while a page is open the viewer stays, to show how it ended
-        summary = fetched(f"{address}api/run")
+        deadline = time.monotonic() + 10  # it looks now and then
+        while (summary := fetched(f"{address}api/run"))["state"] == "running" and time.monotonic() < deadline:
+            time.sleep(0.2)
         assert summary["directories"] == [str(directory)]
         assert summary["state"] in {"stopped", "unknown"}
     viewer = process_at(directory)
