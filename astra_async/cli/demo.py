@@ -13,8 +13,8 @@ from astra_async.cli.console import say
 from astra_async.cli.run import start
 from astra_async.config import BUNDLED, load_config
 from astra_async.overlay import integrate
-from astra_async.running.directory import final_lines
 from astra_async.running.log import write_atomically
+from astra_async.running.recorded import final_lines
 from astra_async.types import Integrated, Solution
 
 if TYPE_CHECKING:

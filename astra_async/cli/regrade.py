@@ -16,17 +16,10 @@ from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import StorageError, UsageError
 from astra_async.redaction import MASK
-from astra_async.running.directory import (
-    PARENT_FILES,
-    answered,
-    final_lines,
-    make_private,
-    now_utc,
-    opened_run,
-    owner_of,
-    turn_lines,
-)
-from astra_async.running.log import write_atomically
+from astra_async.running.directory import PARENT_FILES, opened_run
+from astra_async.running.log import now_utc, write_atomically
+from astra_async.running.ownership import make_private, owner_of
+from astra_async.running.recorded import answered, final_lines, turn_lines
 from astra_async.running.wiring import data_config, recorded_call
 from astra_async.types import AnswerKey, ModelSettings
 

@@ -224,7 +224,7 @@ def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
 def _report(call: Call) -> None:
     """Write DIR/report and print the leaderboard and the report's path."""
     from astra_async.cli.report import write_and_print
-    from astra_async.running.directory import make_private
+    from astra_async.running.ownership import make_private
 
     make_private(call.config.out / "report")
     write_and_print([call.config.out], call.config.out / "report")

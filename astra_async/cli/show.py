@@ -10,8 +10,8 @@ import click
 
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
-from astra_async.running.directory import stored_prompt
 from astra_async.running.log import scan
+from astra_async.running.recorded import stored_prompt
 from astra_async.types import SampleKey, Solution
 from astra_async.types.records import (
     Flaw,

@@ -10,7 +10,7 @@ import click
 from astra_async.cli.console import open_console, say
 from astra_async.cli.display import Screen
 from astra_async.errors import UsageError
-from astra_async.running.directory import owner_of
+from astra_async.running.ownership import owner_of
 from astra_async.running.progress import view_of_directory
 
 if TYPE_CHECKING:

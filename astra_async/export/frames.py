@@ -20,8 +20,8 @@ from astra_async.report import compare_runs
 from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_run
 from astra_async.report.table import csv_header, csv_row
 from astra_async.report.turn_states import read_turns
-from astra_async.running.directory import completion_from, stored_prompt
 from astra_async.running.log import decode
+from astra_async.running.recorded import completion_from, stored_prompt
 from astra_async.types import Outcome, SampleKey
 
 if TYPE_CHECKING:

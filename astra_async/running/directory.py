@@ -18,14 +18,10 @@ Invariants:
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
-import stat
 import sys
 from collections import defaultdict
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -45,13 +41,23 @@ from astra_async.running.log import (
     fields_of,
     file_mode,
     is_shared,
+    now_utc,
     remove_drafts,
     scan,
     sync_entries,
     write_atomically,
 )
+from astra_async.running.ownership import lock_directory, make_private
+from astra_async.running.recorded import (
+    Spent,
+    completion_from,
+    count_events,
+    count_spent,
+    key_fields,
+    result_fields,
+)
 from astra_async.surrogates import without_surrogates
-from astra_async.types import Completion, SampleKey, Usage
+from astra_async.types import Completion, SampleKey
 from astra_async.types.records import (
     SCHEMA,
     Disbelieved,
@@ -69,12 +75,12 @@ from astra_async.types.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from astra_async.asking.feedback import Feedback
     from astra_async.running.fingerprint import PartKind, Parts
-    from astra_async.types import AnswerKey, NamedOutcome, Prompt, Result, TurnKey
+    from astra_async.types import AnswerKey, Prompt, Result
 
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "turns.jsonl", "prompts", "labels.csv")
@@ -120,7 +126,7 @@ class RunDirectory:
         self._was_there = (path / "run.json").exists()
         self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
         with contextlib.ExitStack() as opened:
-            opened.callback(os.close, _lock(path))
+            opened.callback(os.close, lock_directory(path))
             if self._was_there and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
@@ -159,14 +165,14 @@ class RunDirectory:
             remove_drafts(path, _REPLACED)
             directory._set_reserve_aside()
             directory._take_over_held()
-            count = partial(_count_spent, directory.earlier)
+            count = partial(count_spent, directory.earlier)
             directory._index("completions.jsonl", directory.answered, check_answer, count)
             directory._index("results.jsonl", directory.graded, check_result, on_result)
             if directory._turns:
                 directory._index("turns.jsonl", directory.answered, check_turn, count)
                 directory._index("turn_results.jsonl", directory.graded, check_result, on_turn)
             directory._index_outputs()
-            _count_events(directory.earlier, path)
+            count_events(directory.earlier, path)
         except BaseException:
             directory.close()
             raise
@@ -196,7 +202,7 @@ class RunDirectory:
         Raises StorageError when the disk refuses it: it is held then, and not lost.
         """
         self._is_used = True
-        record = {"schema": SCHEMA, **_key_fields(key), **fields_of(completion)}
+        record = {"schema": SCHEMA, **key_fields(key), **fields_of(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         if feedback:
             record |= {"feedback": feedback.text, "feedback_sha256": feedback.sha256}
@@ -250,7 +256,7 @@ class RunDirectory:
 
         What cannot be written is given up: one event says so for all that this process loses.
         """
-        record = {"schema": SCHEMA, **_key_fields(result.key)}
+        record = {"schema": SCHEMA, **key_fields(result.key)}
         record |= {"output": output, "output_bytes": output_bytes, "finished_at": result.finished_at}
         record |= {"stderr_lines": stderr_lines} if stderr_lines else {}
         try:
@@ -286,7 +292,7 @@ class RunDirectory:
     def record_event(self, kind: str, key: AnswerKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         self._is_used = True
-        named = _key_fields(key) if key else {}
+        named = key_fields(key) if key else {}
         details = {name: mask(value) if isinstance(value, str) else value for name, value in details.items()}
         self.last_event = {"at": now_utc(), "kind": kind, **named, **details}
         line = encode(self.last_event)
@@ -451,191 +457,6 @@ def _interned(key: AnswerKey) -> AnswerKey:
     """The same key; a million of them share their names."""
     names = SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
     return names.at(key.turn)
-
-
-def completion_from(record: Mapping[str, Any]) -> Completion:
-    """The Completion within a line of completions.jsonl; what is damaged beside the answer is left out."""
-
-    def known(name: str, types: tuple[type, ...], default: Any) -> Any:
-        value = record.get(name)
-        return value if type(value) in types else default
-
-    usage = known("usage", (dict,), {})
-    return Completion(
-        text=record["text"],
-        finish_reason=record["finish_reason"],
-        usage=Usage(**{item.name: usage.get(item.name) for item in fields(Usage)}),
-        returned_model=known("returned_model", (str,), ""),
-        ttft_s=known("ttft_s", (int, float), None),
-        latency_s=known("latency_s", (int, float), 0.0),
-        attempts=known("attempts", (int,), 1),
-        cost_usd=known("cost_usd", (int, float), None),
-        cost_estimated=record.get("cost_estimated") is True,
-        repairs=tuple(known("repairs", (list,), [])),
-    )
-
-
-def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
-    """The final lines of a run directory that are believed; it need not be open."""
-    for _, _, line in scan(directory / "results.jsonl"):
-        with contextlib.suppress(Flaw):
-            record = read_record(line)
-            check_result(record)
-            yield read_key(record), record
-
-
-def turn_lines(directory: Path) -> Iterator[tuple[TurnKey, dict[str, Any]]]:
-    """The final lines of further turns that are believed."""
-    for _, _, line in scan(directory / "turn_results.jsonl"):
-        with contextlib.suppress(Flaw):
-            record = read_record(line)
-            check_result(record)
-            yield read_turn_key(record), record
-
-
-def answered(directory: Path) -> Iterator[AnswerKey]:
-    """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
-    for name in ("completions.jsonl", "turns.jsonl"):
-        for _, _, line in scan(directory / name):
-            with contextlib.suppress(Flaw):
-                record = read_record(line)
-                check_answer(record)
-                yield read_key(record) if name == "completions.jsonl" else read_turn_key(record)
-
-
-@dataclass(slots=True)
-class Spent:
-    """What one model's calls have taken so far; a cost of 0 may mean that no price is known."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-
-
-def spent(directory: Path) -> dict[str, Spent]:
-    """Tokens of recorded answers, and what they and failed calls have cost, by model."""
-    found: dict[str, Spent] = {}
-    for name in ("completions.jsonl", "turns.jsonl"):
-        for _, _, line in scan(directory / name):
-            with contextlib.suppress(Flaw):
-                _count_spent(found, read_record(line))
-    _count_events(found, directory)
-    return found
-
-
-def _count_events(found: dict[str, Spent], directory: Path) -> None:
-    for _, _, line in scan(directory / "events.jsonl"):
-        if b'"cost_usd"' in line:
-            with contextlib.suppress(Flaw):
-                _count_spent(found, read_record(line))
-
-
-def _count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
-    """Add what a record says was spent; what is no number was edited, and says nothing."""
-    one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
-    usage, cost_usd = record.get("usage"), record.get("cost_usd")
-    if isinstance(usage, dict):
-        one.input_tokens += _whole(usage.get("input_tokens"))
-        one.output_tokens += _whole(usage.get("output_tokens"))
-    one.cost_usd += cost_usd if isinstance(cost_usd, int | float) else 0.0
-
-
-def _whole(value: object) -> int:
-    return value if type(value) is int else 0
-
-
-def stored_prompt(directory: Path, sha256: str) -> str | None:
-    """The text of a prompt that the run sent; None when the directory does not hold it."""
-    try:
-        return (directory / "prompts" / f"{sha256}.txt").read_bytes().decode()
-    except FileNotFoundError:
-        return None
-
-
-def now_utc() -> str:
-    """The current time, UTC, ISO 8601 with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def result_fields(result: Result) -> dict[str, Any]:
-    """A final line's fields as they are recorded: a test without a message has none."""
-    return fields_of(result) | {
-        "tests": [_outcome_fields(test) for test in result.tests],
-        "extra_tests": [_outcome_fields(test) for test in result.extra_tests],
-    }
-
-
-def _outcome_fields(test: NamedOutcome) -> dict[str, str]:
-    named = {"name": test.name, "outcome": test.outcome}
-    return named | {"message": test.message} if test.message else named
-
-
-def _key_fields(key: AnswerKey) -> dict[str, Any]:
-    named = {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
-    return named | {"turn": key.turn} if key.turn else named
-
-
-def make_private(path: Path) -> str:
-    """Make a folder for its owner alone, or tighten one of ours; what was tightened or cannot be, in a line.
-
-    A folder with the set-group-ID bit is shared with its group on purpose, and stays as it is: what is
-    made in it then follows the umask (see `log.file_mode`).
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.mkdir(mode=0o700)
-    except FileExistsError:
-        mode = path.stat().st_mode
-        if is_shared(path) or not mode & 0o077:
-            return ""
-        try:
-            path.chmod(stat.S_IMODE(mode) & ~0o077)
-        except OSError:
-            return f"{path}: others can read it, and only its owner can change that (chmod 700)"
-        return f"{path}: others could read it, and no longer can; `chmod g+s` shares it with its group"
-    return ""
-
-
-def _lock(path: Path) -> int:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path))
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise ConflictError(
-            f"{path} is in use by process {owner or 'unknown'}; wait for it or stop it"
-        ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
-
-
-def owner_of(path: Path) -> int | None:
-    """The process that holds a run directory now, if one on this machine does.
-
-    The lock is looked up (proc_locks(5)) and not tried, not for an instant: a run that begins just then would
-    be refused. Where the kernel shows no locks nobody is known to hold it.
-    """
-    lock = path / ".lock"
-    try:
-        found, owner = lock.stat(), lock.read_bytes()[:32].decode(errors="replace").strip()
-        locks = Path("/proc/locks").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}"
-    for line in locks.splitlines():
-        _, kind, *_, pid, place, _, _ = line.split()  # `1: FLOCK ADVISORY WRITE 812 08:01:131 0 EOF`
-        at, _, inode = place.rpartition(":")
-        # some file systems show another device to stat(2): then the process must be the one in the file
-        if kind == "FLOCK" and inode == str(found.st_ino) and (at == device or pid == owner):
-            return int(owner) if owner.isdecimal() else 0
-    return None
 
 
 def opened_run(path: Path) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Evidence, judg
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
 from astra_async.report.judgements import FILE_NAME, JUDGE, judgements, read_judged, with_judgements
 from astra_async.running import wiring
-from astra_async.running.directory import now_utc, stored_prompt
-from astra_async.running.log import AppendLog, file_mode, scan, write_atomically
+from astra_async.running.log import AppendLog, file_mode, now_utc, scan, write_atomically
 from astra_async.running.opening import open_pools
+from astra_async.running.recorded import stored_prompt
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import Flaw, check_result, is_output_of, read_key, read_record
 

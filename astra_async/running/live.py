@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import StorageError
 from astra_async.redaction import mask
-from astra_async.running.directory import now_utc
-from astra_async.running.log import encode, file_mode, write_atomically
+from astra_async.running.log import encode, file_mode, now_utc, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

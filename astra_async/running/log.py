@@ -20,6 +20,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -267,3 +268,8 @@ def _storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"{path}: {reason}; make room or restore access, then run the same command again to resume"
     )
+
+
+def now_utc() -> str:
+    """The current time, UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from astra_async.running.directory import final_lines, spent
 from astra_async.running.log import scan
+from astra_async.running.recorded import final_lines, spent
 from astra_async.running.wiring import planned_metrics
 from astra_async.types.records import Flaw, read_key, read_record, read_run
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from astra_async.asking.throttle import PoolState
     from astra_async.metrics import Metrics, Summary
-    from astra_async.running.directory import Spent
     from astra_async.running.opening import OpenRun
+    from astra_async.running.recorded import Spent
     from astra_async.types import SampleKey
 
 _RECENT_S = 600.0  # how far back a directory's pace is measured

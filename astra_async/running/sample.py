@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
 from astra_async.overlay import anchored, integrate
-from astra_async.running.directory import now_utc
 from astra_async.running.evidence import evidence_of
+from astra_async.running.log import now_utc
 from astra_async.running.reuse import note_of_reuse
 from astra_async.running.turns import TurnPlan, conversation, said_before, standing_files
 from astra_async.surrogates import without_surrogates

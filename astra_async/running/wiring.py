@@ -21,8 +21,8 @@ from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part
 from astra_async.problems.sources import NAMED
 from astra_async.redaction import public_settings, public_url
-from astra_async.running.directory import make_private
 from astra_async.running.fingerprint import Parts
+from astra_async.running.ownership import make_private
 from astra_async.testing.verdict import limits_for
 from astra_async.types import Usage
 

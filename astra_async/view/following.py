@@ -17,8 +17,8 @@ from astra_async.report.events import Events
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.packing import Columns
 from astra_async.report.settings import read_settings
-from astra_async.running.directory import owner_of
 from astra_async.running.log import file_mode, write_atomically
+from astra_async.running.ownership import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_head, read_key, read_record
 from astra_async.view.tails import LineIndex, Regrown, Tail

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.answers import parse_strictly
 from astra_async.answers.lenient import LenientParser
 from astra_async.redaction import mask, one_line
-from astra_async.running.directory import stored_prompt
+from astra_async.running.recorded import stored_prompt
 from astra_async.types import Solution, Unusable
 from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record
 from astra_async.view.replay import Replayed, replayed

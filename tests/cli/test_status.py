@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
-from astra_async.running.directory import RunDirectory, Spent
+from astra_async.running.directory import RunDirectory
 from astra_async.running.fingerprint import Parts
+from astra_async.running.recorded import Spent
 from astra_async.types import Completion, Result, SampleKey, Usage
 
 if TYPE_CHECKING:

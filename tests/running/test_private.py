@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from astra_async.running.directory import RunDirectory, make_private
+from astra_async.running.directory import RunDirectory
+from astra_async.running.ownership import make_private
 from astra_async.types import Completion, Prompt, SampleKey, Usage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 from watched_runs import LONG_LINE, NASTY_ID, NASTY_TEST, PLAIN, RUNS_SCRIPT, SUSPICION, key_of, nasty_run
 
-from astra_async.running.directory import now_utc
+from astra_async.running.log import now_utc
 from astra_async.view.access import Access
 from astra_async.view.serving import Viewer, served
 from browser import PROGRAM, Tab, open_tab

@@ -1,0 +1,139 @@
+"""What the lines of a run directory hold, for whoever reads one that need not be open, and how it is written.
+
+Nothing here takes the lock: a run may be under way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from astra_async.running.log import fields_of, scan
+from astra_async.types import Completion, Usage
+from astra_async.types.records import Flaw, check_answer, check_result, read_key, read_record, read_turn_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from astra_async.types import AnswerKey, NamedOutcome, Result, SampleKey, TurnKey
+
+
+def completion_from(record: Mapping[str, Any]) -> Completion:
+    """The Completion within a line of completions.jsonl; what is damaged beside the answer is left out."""
+
+    def known(name: str, types: tuple[type, ...], default: Any) -> Any:
+        value = record.get(name)
+        return value if type(value) in types else default
+
+    usage = known("usage", (dict,), {})
+    return Completion(
+        text=record["text"],
+        finish_reason=record["finish_reason"],
+        usage=Usage(**{item.name: usage.get(item.name) for item in fields(Usage)}),
+        returned_model=known("returned_model", (str,), ""),
+        ttft_s=known("ttft_s", (int, float), None),
+        latency_s=known("latency_s", (int, float), 0.0),
+        attempts=known("attempts", (int,), 1),
+        cost_usd=known("cost_usd", (int, float), None),
+        cost_estimated=record.get("cost_estimated") is True,
+        repairs=tuple(known("repairs", (list,), [])),
+    )
+
+
+def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
+    """The final lines of a run directory that are believed; it need not be open."""
+    for _, _, line in scan(directory / "results.jsonl"):
+        with contextlib.suppress(Flaw):
+            record = read_record(line)
+            check_result(record)
+            yield read_key(record), record
+
+
+def turn_lines(directory: Path) -> Iterator[tuple[TurnKey, dict[str, Any]]]:
+    """The final lines of further turns that are believed."""
+    for _, _, line in scan(directory / "turn_results.jsonl"):
+        with contextlib.suppress(Flaw):
+            record = read_record(line)
+            check_result(record)
+            yield read_turn_key(record), record
+
+
+def answered(directory: Path) -> Iterator[AnswerKey]:
+    """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
+    for name in ("completions.jsonl", "turns.jsonl"):
+        for _, _, line in scan(directory / name):
+            with contextlib.suppress(Flaw):
+                record = read_record(line)
+                check_answer(record)
+                yield read_key(record) if name == "completions.jsonl" else read_turn_key(record)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What one model's calls have taken so far; a cost of 0 may mean that no price is known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+def spent(directory: Path) -> dict[str, Spent]:
+    """Tokens of recorded answers, and what they and failed calls have cost, by model."""
+    found: dict[str, Spent] = {}
+    for name in ("completions.jsonl", "turns.jsonl"):
+        for _, _, line in scan(directory / name):
+            with contextlib.suppress(Flaw):
+                count_spent(found, read_record(line))
+    count_events(found, directory)
+    return found
+
+
+def count_events(found: dict[str, Spent], directory: Path) -> None:
+    """Add what events.jsonl says was spent on calls without an answer."""
+    for _, _, line in scan(directory / "events.jsonl"):
+        if b'"cost_usd"' in line:
+            with contextlib.suppress(Flaw):
+                count_spent(found, read_record(line))
+
+
+def count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
+    """Add what a record says was spent; what is no number was edited, and says nothing."""
+    one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
+    usage, cost_usd = record.get("usage"), record.get("cost_usd")
+    if isinstance(usage, dict):
+        one.input_tokens += _whole(usage.get("input_tokens"))
+        one.output_tokens += _whole(usage.get("output_tokens"))
+    one.cost_usd += cost_usd if isinstance(cost_usd, int | float) else 0.0
+
+
+def _whole(value: object) -> int:
+    return value if type(value) is int else 0
+
+
+def stored_prompt(directory: Path, sha256: str) -> str | None:
+    """The text of a prompt that the run sent; None when the directory does not hold it."""
+    try:
+        return (directory / "prompts" / f"{sha256}.txt").read_bytes().decode()
+    except FileNotFoundError:
+        return None
+
+
+def result_fields(result: Result) -> dict[str, Any]:
+    """A final line's fields as they are recorded: a test without a message has none."""
+    return fields_of(result) | {
+        "tests": [_outcome_fields(test) for test in result.tests],
+        "extra_tests": [_outcome_fields(test) for test in result.extra_tests],
+    }
+
+
+def _outcome_fields(test: NamedOutcome) -> dict[str, str]:
+    named = {"name": test.name, "outcome": test.outcome}
+    return named | {"message": test.message} if test.message else named
+
+
+def key_fields(key: AnswerKey) -> dict[str, Any]:
+    """The fields that name a sample, or a turn of one, in every line."""
+    named = {"model": key.model, "format": key.format, "problem_id": key.problem_id, "sample": key.sample}
+    return named | {"turn": key.turn} if key.turn else named
