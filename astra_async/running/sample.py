@@ -21,23 +21,19 @@ from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
 from astra_async.overlay import anchored, integrate
 from astra_async.running.evidence import evidence_of
+from astra_async.running.final_line import FinalLine
 from astra_async.running.log import now_utc
-from astra_async.running.reuse import note_of_reuse
 from astra_async.running.turns import TurnPlan, conversation, said_before, standing_files
 from astra_async.surrogates import without_surrogates
 from astra_async.testing.examination import Examiner
-from astra_async.testing.verdict import tail
 from astra_async.types import (
     Completion,
     ModelRequest,
-    NamedOutcome,
     Result,
     Solution,
     TurnKey,
-    TurnResult,
     Unusable,
 )
-from astra_async.types.records import SCHEMA, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +44,6 @@ if TYPE_CHECKING:
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.evidence import Evidence
     from astra_async.running.reuse import EarlierVerdicts
     from astra_async.running.turns import Conversation
     from astra_async.testing.examination import Examined
@@ -56,10 +51,8 @@ if TYPE_CHECKING:
     from astra_async.testing.timeouts import Timeouts
     from astra_async.types import (
         AnswerKey,
-        ExpectedTest,
         Integrated,
         Limits,
-        Prompt,
         Sandbox,
     )
 
@@ -226,7 +219,9 @@ async def grade_sample(
     async with AsyncExitStack() as reading:
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)
-        line = _Line(key, completion, started_at, prepared.prompts[key.format], said_before(key, directory))
+        line = FinalLine(
+            key, completion, started_at, prepared.prompts[key.format], said_before(key, directory)
+        )
         standing = await standing_files(key, prepared, directory, workshop.lenient)
         outcome = await _changes(line, prepared, workshop.lenient, standing)
         if isinstance(outcome, Unusable):
@@ -249,7 +244,7 @@ async def grade_sample(
 
 
 async def _scored(
-    line: _Line,
+    line: FinalLine,
     outcome: tuple[Solution, Integrated],
     examined: Examined,
     directory: RunDirectory,
@@ -290,7 +285,7 @@ def _turn(
 
 
 async def _changes(
-    line: _Line, prepared: Prepared, lenient: LenientParser, standing: Mapping[str, str]
+    line: FinalLine, prepared: Prepared, lenient: LenientParser, standing: Mapping[str, str]
 ) -> tuple[Solution, Integrated] | Unusable:
     """What the answer, over the files of earlier turns, changes in the project; or why it changes nothing."""
     completion = line.completion
@@ -309,126 +304,6 @@ def _integrated(
     whole = replace(solution, files={**standing, **solution.files}) if standing else solution
     integrated = integrate(prepared.project, whole, prepared.policy)
     return integrated if isinstance(integrated, Unusable) else (solution, integrated)
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The fields of a final line that every outcome shares, and the two kinds of outcome."""
-
-    key: AnswerKey
-    completion: Completion
-    started_at: str
-    prompt: Prompt
-    said_before: int
-
-    def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
-        return self._final(
-            status="no_solution",
-            failure=outcome.failure,
-            passed=0,
-            total=len(expected),
-            tests=tuple(NamedOutcome(name=test.name, outcome="missing") for test in expected),
-            repairs=outcome.repairs,
-            note=outcome.reason,
-        )
-
-    def scored(
-        self, solution: Solution, integrated: Integrated, examined: Examined, evidence: Evidence
-    ) -> Result:
-        execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
-        return self._final(
-            status="scored",
-            failure=failure,
-            passed=verdict.passed,
-            total=verdict.total,
-            tests=evidence.tests,
-            extra_tests=verdict.extra_tests,
-            exit_code=execution.exit_code,
-            timed_out=execution.timed_out,
-            test_s=round(execution.duration_s, 3),
-            image_id=execution.image_id,
-            node=execution.node,
-            output_tail=tail(evidence.output) if failure else "",
-            note=examined.note,
-            repairs=(*solution.repairs, *examined.repairs),
-            suspicions=examined.suspicions,
-            **_tried(examined),
-            **_applied(integrated),
-        )
-
-    def reused(self, solution: Solution, integrated: Integrated, equal: Mapping[str, Any]) -> Result:
-        """The verdict of a sample with the same solution; `equal` is its final line."""
-        return self._final(
-            status="scored",
-            note=note_of_reuse(self.key, read_key(equal)),
-            repairs=solution.repairs,
-            **_same_verdict(equal),
-            **_applied(integrated),
-        )
-
-    def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
-        key, completion = self.key, self.completion
-        of_turn: dict[str, Any] = {"turn": key.turn} if key.turn else {}
-        return (TurnResult if key.turn else Result)(
-            schema=SCHEMA,
-            model=key.model,
-            format=key.format,
-            problem_id=key.problem_id,
-            sample=key.sample,
-            passed=passed,
-            total=total,
-            score=passed / total,
-            repairs=(*completion.repairs, *repairs),
-            finish_reason=completion.finish_reason,
-            usage=completion.usage,
-            cost_usd=completion.cost_usd,
-            attempts=completion.attempts,
-            ttft_s=completion.ttft_s,
-            latency_s=completion.latency_s,
-            input_characters=len(self.prompt.text) + self.said_before,
-            output_characters=len(completion.text),
-            prompt_sha256=self.prompt.sha256,
-            returned_model=completion.returned_model,
-            started_at=self.started_at,
-            finished_at=now_utc(),
-            **of_turn,
-            **fields,
-        )
-
-
-def _tried(examined: Examined) -> dict[str, Any]:
-    found = examined.trial
-    if found is None:
-        return {}
-    decision = found.decision
-    return {
-        "trial": decision.state,
-        "trial_s": round(found.seconds, 3),
-        "trial_left_out": decision.left_out,
-    }
-
-
-def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a final line that follow from the solution alone."""
-    names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
-    fields = {name: equal[name] for name in names}
-    for name in ("tests", "extra_tests"):
-        fields[name] = tuple(
-            NamedOutcome(name=test["name"], outcome=test["outcome"], message=test.get("message", ""))
-            for test in equal[name]
-        )
-    tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
-    return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried}
-
-
-def _applied(integrated: Integrated) -> dict[str, Any]:
-    return {
-        "dropped": integrated.dropped,
-        "changes": integrated.changes,
-        "files_changed": integrated.files_changed,
-        "lines_written": integrated.lines_written,
-        "solution_sha256": integrated.sha256,
-    }
 
 
 def _recordable(completion: Completion) -> Completion:

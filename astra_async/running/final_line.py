@@ -1,0 +1,141 @@
+"""The final line of an answer: what all outcomes share, and what each of them adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from astra_async.running.log import now_utc
+from astra_async.running.reuse import note_of_reuse
+from astra_async.testing.verdict import tail
+from astra_async.types import NamedOutcome, Result, TurnResult
+from astra_async.types.records import SCHEMA, read_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.running.evidence import Evidence
+    from astra_async.testing.examination import Examined
+    from astra_async.types import AnswerKey, Completion, ExpectedTest, Integrated, Prompt, Solution, Unusable
+
+
+@dataclass(frozen=True, slots=True)
+class FinalLine:
+    """What every outcome's line holds of an answer; `said_before` are characters of a turn's conversation."""
+
+    key: AnswerKey
+    completion: Completion
+    started_at: str
+    prompt: Prompt
+    said_before: int
+
+    def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
+        """No usable solution: 0 of T."""
+        return self._final(
+            status="no_solution",
+            failure=outcome.failure,
+            passed=0,
+            total=len(expected),
+            tests=tuple(NamedOutcome(name=test.name, outcome="missing") for test in expected),
+            repairs=outcome.repairs,
+            note=outcome.reason,
+        )
+
+    def scored(
+        self, solution: Solution, integrated: Integrated, examined: Examined, evidence: Evidence
+    ) -> Result:
+        """The tests ran in a healthy container."""
+        execution, verdict, failure = examined.tested.execution, examined.verdict, examined.failure
+        return self._final(
+            status="scored",
+            failure=failure,
+            passed=verdict.passed,
+            total=verdict.total,
+            tests=evidence.tests,
+            extra_tests=verdict.extra_tests,
+            exit_code=execution.exit_code,
+            timed_out=execution.timed_out,
+            test_s=round(execution.duration_s, 3),
+            image_id=execution.image_id,
+            node=execution.node,
+            output_tail=tail(evidence.output) if failure else "",
+            note=examined.note,
+            repairs=(*solution.repairs, *examined.repairs),
+            suspicions=examined.suspicions,
+            **_tried(examined),
+            **_applied(integrated),
+        )
+
+    def reused(self, solution: Solution, integrated: Integrated, equal: Mapping[str, Any]) -> Result:
+        """The verdict of a sample with the same solution; `equal` is its final line."""
+        return self._final(
+            status="scored",
+            note=note_of_reuse(self.key, read_key(equal)),
+            repairs=solution.repairs,
+            **_same_verdict(equal),
+            **_applied(integrated),
+        )
+
+    def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
+        key, completion = self.key, self.completion
+        of_turn: dict[str, Any] = {"turn": key.turn} if key.turn else {}
+        return (TurnResult if key.turn else Result)(
+            schema=SCHEMA,
+            model=key.model,
+            format=key.format,
+            problem_id=key.problem_id,
+            sample=key.sample,
+            passed=passed,
+            total=total,
+            score=passed / total,
+            repairs=(*completion.repairs, *repairs),
+            finish_reason=completion.finish_reason,
+            usage=completion.usage,
+            cost_usd=completion.cost_usd,
+            attempts=completion.attempts,
+            ttft_s=completion.ttft_s,
+            latency_s=completion.latency_s,
+            input_characters=len(self.prompt.text) + self.said_before,
+            output_characters=len(completion.text),
+            prompt_sha256=self.prompt.sha256,
+            returned_model=completion.returned_model,
+            started_at=self.started_at,
+            finished_at=now_utc(),
+            **of_turn,
+            **fields,
+        )
+
+
+def _tried(examined: Examined) -> dict[str, Any]:
+    found = examined.trial
+    if found is None:
+        return {}
+    decision = found.decision
+    return {
+        "trial": decision.state,
+        "trial_s": round(found.seconds, 3),
+        "trial_left_out": decision.left_out,
+    }
+
+
+def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a final line that follow from the solution alone."""
+    names = ("failure", "passed", "total", "exit_code", "timed_out", "test_s", "image_id", "output_tail")
+    fields = {name: equal[name] for name in names}
+    for name in ("tests", "extra_tests"):
+        fields[name] = tuple(
+            NamedOutcome(name=test["name"], outcome=test["outcome"], message=test.get("message", ""))
+            for test in equal[name]
+        )
+    tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
+    return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried}
+
+
+def _applied(integrated: Integrated) -> dict[str, Any]:
+    return {
+        "dropped": integrated.dropped,
+        "changes": integrated.changes,
+        "files_changed": integrated.files_changed,
+        "lines_written": integrated.lines_written,
+        "solution_sha256": integrated.sha256,
+    }
