@@ -170,7 +170,11 @@ def _skills_section(entries: Sequence[Entry]) -> Section:
         title="Skills",
         text="Who is best at what. A skill with few problems says little: look at n and the intervals.",
         tables=tuple(tables),
-        plots=("main_skills", "sub_skills"),
+        plots=tuple(
+            name
+            for kind in by_skill.KINDS
+            for name in (f"{kind}_skill_frequency", f"{kind}_skill_winners", f"{kind}_skills")
+        ),
         data=(by_skill.long_table([skill for each in found.values() for skill in each]),),
     )
 

@@ -29,8 +29,9 @@ def plots(tmp_path_factory: pytest.TempPathFactory) -> list[Plot]:
 
 def test_every_question_has_its_figure(plots: list[Plot]) -> None:
     assert [plot.name for plot in plots] == [
-        *("leaderboard", "sd", "curves", "pairs", "main_skills", "sub_skills"),
-        *("formats", "failures", "lengths", "costs"),
+        *("leaderboard", "sd", "curves", "pairs"),
+        *("main_skill_frequency", "main_skill_winners", "sub_skill_frequency", "sub_skill_winners"),
+        *("main_skills", "sub_skills", "formats", "failures", "lengths", "costs"),
     ]
 
 

@@ -10,7 +10,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.plots import by_turn, groups, scatter, standing
+from astra_async.report.plots import by_turn, groups, of_skills, scatter, standing
 from astra_async.report.plots.style import COLOURS, RC, Plot
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def inline(plot: Plot) -> str:
 
 def _sketches(report: Report) -> Iterator[Sketch]:
     yield from standing.sketches(report)
+    yield from of_skills.sketches(report)
     yield from groups.sketches(report)
     yield from scatter.sketches(report)
     yield from by_turn.sketches(report)
