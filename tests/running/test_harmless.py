@@ -137,7 +137,7 @@ async def test_models_take_turns_at_the_tests(tmp_path: Path) -> None:
     await run_in_memory(
         tmp_path,
         {"early": early, "late": late},
-        SlowSandbox(0.002),
+        SlowSandbox(0.01),  # longer than a loaded machine takes to record an answer: both have tests waiting
         problem_ids=PROBLEMS,
         samples=101,
         at_once=2,
