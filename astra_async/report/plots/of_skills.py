@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 48
 _NAMED_CHARACTERS = 34
+_BESIDE: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
 
 
 def sketches(report: Report) -> Iterator[Sketch]:
@@ -42,7 +43,7 @@ def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
     counts = numbers(shown, "n")
     axes.barh(range(len(shown)), counts, height=0.66, color=SERIES[0])
     for place, count in enumerate(counts):
-        axes.annotate(f"{count:.0f}", (count, place), xytext=(4, 0), textcoords="offset points", va="center")
+        axes.annotate(f"{count:.0f}", (count, place), **_BESIDE)
     axes.set_xlim(0, max(counts) * 1.08)
     axes.set_xlabel("problems")
     exact_ticks(axes.xaxis)
@@ -66,8 +67,8 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
         colour = SERIES[0] if alone else "none"
         axes.barh(place, score, height=0.66, color=colour, edgecolor=SERIES[0])
         winners = shortened(str(row["winners"]), _NAMED_CHARACTERS)
-        inside: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
-        axes.annotate(winners, (0, place), color="white" if alone else INK, **inside)
+        colour = "white" if alone else INK
+        axes.annotate(winners, (0, place), color=colour, fontsize=8, **_BESIDE)
     percent_axis(axes, "mean score % of the best (filled: separable from all others; hollow: not)")
     cut = _cut(shown, rows, "skills")
     said = "; ".join(f"{name}: {row['winners']}" for name, row in zip(names, shown, strict=True))
