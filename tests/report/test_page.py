@@ -199,4 +199,4 @@ def test_every_section_of_the_report_is_on_the_page(tmp_path: Path) -> None:
         *("leaderboard", "pairs", "skills", "problems", "formats"),
         *("failures", "lengths", "costs", "harness", "provenance"),
     ]
-    assert html.count("<figure ") == 10
+    assert html.count("<figure ") == 13
