@@ -151,7 +151,7 @@ function errors() {
   if (!found.length) return null;
   const head = holding("tr", null, ["Trouble", "Model", "Count", "Said last"].map((name, place) => element("th", name, place === 2 ? "n" : "")));
   const rows = found.map(({ kind, model, count, last }) => holding("tr", null, element("td", String(kind).replaceAll("_", " ")), holding("td", null, element("bdi", modelText(model))), cellOf(count.toLocaleString("en"), count, "count"), holding("td", "why", element("bdi", plain(last ?? "")))));
-  return titledTable("Errors and waits", holding("table", "data", holding("thead", null, head), holding("tbody", null, rows)));
+  return titledTable("Errors and waits", holding("table", "data troubles", holding("thead", null, head), holding("tbody", null, rows)));
 }
 
 const modelText = (model) => (model === null || model === undefined ? "" : plain(typeof model === "number" ? modelName(model) : model));
