@@ -1,7 +1,8 @@
 """Failed samples put into the paper's classes of errors by a judging model.
 
-Every judgement that was paid for is a line of judgements.jsonl before anything else happens; labels.csv is
-made from those lines, where people have said nothing. The same call again judges what has no line yet.
+Every judgement that was paid for is a line of judgements.jsonl before anything else happens, or is held
+where the disk refuses it (see `held`); labels.csv is made from those lines, where people have said nothing.
+The same call again judges what has no line yet.
 """
 
 from __future__ import annotations
@@ -14,21 +15,31 @@ import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Evidence, judge_prompt, read_judgement
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
 from astra_async.report.judgements import FILE_NAME, JUDGE, judgements, read_judged, with_judgements
 from astra_async.running import wiring
-from astra_async.running.log import AppendLog, file_mode, now_utc, scan, write_atomically
+from astra_async.running.held import HeldLines
+from astra_async.running.log import (
+    AppendLog,
+    encode,
+    file_mode,
+    keep_synced,
+    now_utc,
+    scan,
+    write_atomically,
+)
 from astra_async.running.opening import open_pools
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import ModelRequest, SampleKey
-from astra_async.types.records import Flaw, check_result, is_output_of, read_key, read_record
+from astra_async.types.records import Flaw, check_result, is_output_of, read_key, read_record, read_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
-    from pathlib import Path
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
@@ -85,15 +96,22 @@ def drawn(samples: Sequence[Failed], count: int, seed: str) -> list[Failed]:
 
 
 class Judging:
-    """Asks a judge for all failed samples of a run directory that it has not judged yet."""
+    """Asks a judge for all failed samples of a run directory that it has not judged yet.
 
-    def __init__(
-        self, directory: Path, settings: ModelSettings, log: AppendLog, *, is_simulated: bool
-    ) -> None:
-        self.directory = directory
+    Attributes:
+        tally: how far it is.
+        refused: why the disk takes no more: calls under way come to their end, nothing more is asked.
+        recorded_usd: US dollars that this process has recorded, with judgements and without.
+    """
+
+    def __init__(self, directory: Path, settings: ModelSettings, logs: _Logs, *, is_simulated: bool) -> None:
         self.samples = failed_samples(directory)
+        self.refused: StorageError | None = None
+        self.recorded_usd = 0.0
+        self._directory = directory
         self._settings = settings
-        self._log = log
+        self._logs = logs
+        self._stop: Callable[[], None] = lambda: None
         self._is_simulated = is_simulated
         known = {
             _record_key(record): record["label"]
@@ -108,16 +126,19 @@ class Judging:
 
     async def run(self, pool: Pool, say: Say) -> None:
         """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""
-        try:
+        self._stop = pool.stop
+        async with asyncio.TaskGroup() as background:
+            synced = background.create_task(keep_synced((self._logs.judgements,), self._cannot_record))
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(min(self._settings.max_in_flight, len(self.samples))):
                     tasks.create_task(self._work(pool, say))
-        except* StorageError as failed:  # one of them says it all
-            raise failed.exceptions[0] from failed
+            synced.cancel()
+        if self.refused:
+            raise self.refused
 
     async def _work(self, pool: Pool, say: Say) -> None:
         for sample in self._waiting:
-            evidence = await asyncio.to_thread(_evidence, self.directory, sample)
+            evidence = await asyncio.to_thread(_evidence, self._directory, sample)
             request = self._request(sample.key, judge_prompt(evidence))
             try:
                 completion = await pool.call(request)
@@ -141,7 +162,7 @@ class Judging:
         self, key: SampleKey, request: ModelRequest, completion: Completion, evidence: Evidence
     ) -> None:
         judgement = read_judgement(completion.text, evidence)
-        self._log.append(
+        self._append(
             {
                 "schema": 1,
                 **key._asdict(),
@@ -172,9 +193,21 @@ class Judging:
 
     def note_spent(self, cost_usd: float) -> None:
         """What calls cost that ended without a judgement: the budget of the next call knows it."""
-        self._log.append(
-            {"schema": 1, "spent_by": self._settings.name, "cost_usd": cost_usd, "at": now_utc()}
-        )
+        self._append({"schema": 1, "spent_by": self._settings.name, "cost_usd": cost_usd, "at": now_utc()})
+
+    def _append(self, record: dict[str, Any]) -> None:
+        """Invariant: what was paid for is in the log, or held."""
+        line = encode(record)
+        self.recorded_usd += record["cost_usd"] or 0.0
+        try:
+            self._logs.judgements.append_line(line)
+        except StorageError as error:
+            self._logs.held.add(self._logs.judgements, line)
+            self._cannot_record(error)
+
+    def _cannot_record(self, error: StorageError) -> None:
+        self.refused = self.refused or error
+        self._stop()
 
 
 @asynccontextmanager
@@ -185,23 +218,51 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
     """
     wiring.check_models(config)
     with _owned(config.out):
-        log = await asyncio.to_thread(AppendLog.open, config.out / FILE_NAME)
+        logs = await asyncio.to_thread(_open_logs, config.out, say)
         try:
             async with AsyncExitStack() as stack:
                 config = await stack.enter_async_context(wiring.simulated_models(config))
                 config = wiring.resolved_models(_short_answers(config))
                 name = config.models[0].name
                 is_simulated = name in wiring.simulated_names(config)
-                judging = Judging(config.out, config.models[0], log, is_simulated=is_simulated)
+                judging = Judging(config.out, config.models[0], logs, is_simulated=is_simulated)
                 before_usd = _spent_usd(config.out)
                 pools = await open_pools(config, stack, say, spent_usd=before_usd, on_event=_teller(say))
                 try:
                     yield judging, pools[name]
                 finally:
-                    _settle(judging, pools[name], before_usd)
+                    _settle(judging, pools[name])
         finally:
-            log.close()
+            logs.close()
             _write_labels(config.out, config.models[0].name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Logs:
+    """judgements.jsonl, and the lines that it refused."""
+
+    judgements: AppendLog
+    held: HeldLines
+    run_id: str
+
+    def close(self) -> None:
+        """Raises StorageError, which says where what was refused lies now."""
+        try:
+            self.held.rescue(self.run_id)
+        except StorageError:
+            with suppress(StorageError):  # what is told is where the judgements are
+                self.judgements.close()
+            raise
+        self.judgements.close()
+
+
+def _open_logs(directory: Path, say: Say) -> _Logs:
+    run_id = str(read_run(directory / "run.json")["run_id"])
+    log = AppendLog.open(directory / FILE_NAME)
+    held = HeldLines((wiring.cache_root() / "held", Path(gettempdir())))
+    for _, where in held.found(run_id, (log,)):
+        say(f"{FILE_NAME}: took over from {where} what an earlier call held")
+    return _Logs(judgements=log, held=held, run_id=run_id)
 
 
 def _short_answers(config: RunConfig) -> RunConfig:
@@ -209,12 +270,12 @@ def _short_answers(config: RunConfig) -> RunConfig:
     return replace(config, models=models)
 
 
-def _settle(judging: Judging, pool: Pool, before_usd: float) -> None:
+def _settle(judging: Judging, pool: Pool) -> None:
     """Cancelled calls may have cost something: what the pool has paid and no line holds is noted."""
     spent_usd = pool.state.cost_usd
     judging.tally.cost_usd = spent_usd
     if spent_usd is not None:
-        more = spent_usd - (_spent_usd(judging.directory) - before_usd)
+        more = spent_usd - judging.recorded_usd
         if more > _ROUNDING_USD:
             judging.note_spent(more)
 

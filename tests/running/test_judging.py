@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import random
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from astra_async.simulate.formatting import well_formed
 from astra_async.simulate.simulated_judge import ERROR_RATE, INVENTED_RATE
 from astra_async.stats.agreement import agreement, corrected_share
 from made_runs import Made, MadeProblem, agreeing, write_run
+from preloaded import compiled, needs_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,6 +278,44 @@ def test_a_labelling_that_is_killed_pays_for_nothing_twice(
     assert path.read_bytes().startswith(before)
     keys = [(each["problem_id"], each["sample"]) for each in judgements(folder)]
     assert len(keys) == len(set(keys)) == 60
+
+
+@needs_compiler
+@pytest.mark.parametrize("trouble", ["write:EIO", "write:ENOSPC sync:EROFS", "sync:EIO"])
+def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    folder, when = tmp_path / "run", tmp_path / "when"
+    faulty_run(folder, 20)
+    monkeypatch.setenv("ASTRA_CACHE", str(tmp_path / "cache"))
+    config = tmp_path / "astra.toml"
+    config.write_text('[[models]]\nspec = "simulated/steady"\nmax_in_flight = 4\n[simulation]\nspeed = 0.2\n')
+    command = [sys.executable, "-m", "astra_async", "label", str(folder), "--judge", "simulated/steady"]
+    shim = {"LD_PRELOAD": str(compiled("failing_disk", tmp_path)), "FAILING_WHEN": str(when)}
+    environ = os.environ | shim | {"FAILING_BELOW": str(folder)}
+    process = subprocess.Popen(
+        [*command, "--config", str(config)], env=environ, stderr=subprocess.PIPE, text=True
+    )
+    until = time.monotonic() + 60
+    while time.monotonic() < until and len(list(judgements(folder))) < 5:
+        time.sleep(0.02)
+    when.write_text(trouble)
+    said = process.communicate(timeout=60)[1].splitlines()
+    assert process.returncode == 3
+    assert said[-1].startswith("astra: ")
+    recorded = len(list(judgements(folder)))
+    held = [line for path in (tmp_path / "cache").rglob("astra-*") for line in path.read_text().splitlines()]
+    assert recorded < 60, "nothing more is asked"
+    assert bool(held) == ("write" in trouble)
+    assert not held or "from where the same command takes it over" in said[-1]
+    again = subprocess.run(
+        [*command, "--config", str(config)], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert again.returncode == 0
+    assert f"{recorded + len(held)} of them judged before" in again.stderr
+    keys = [(each["problem_id"], each["sample"]) for each in judgements(folder)]
+    assert len(keys) == len(set(keys)) == 60
+    assert not list((tmp_path / "cache").rglob("astra-*"))
 
 
 def test_refusals_and_answers_that_passed_are_not_judged(
