@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,58 @@ def show(  # noqa: PLR0913 - a flag each
     """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
     formats = (fmt,) if fmt else ("xml", "json")
     keys = [SampleKey(model, name, problem, sample) for name in formats]  # type: ignore[arg-type]
+    shown = _look_up(directory, keys, turn)
+    if json_path:
+        write_json(json_path, shown.as_json() | _beside(directory, shown.key, shown.result))
+        if takes_standard_output(json_path):
+            return
+    for name, lines in shown.texts(directory / "outputs.jsonl").items():
+        if not part or name in part:
+            for title, text in lines:
+                say(f"--- {title} ---", bold=True)
+                say(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What a run has of one sample, or of one further turn of it."""
+
+    key: SampleKey
+    turn: int
+    result: Record | None
+    answer: Record | None
+    prompt: str | None
+    replay: _Replay | None
+    events: list[Record]
+
+    def texts(self, outputs: Path) -> Record:
+        """Titles and texts of each part, in the order of reading."""
+        return {
+            "result": _result(self.result),
+            "output": _output(self.result, outputs),
+            "changes": _changes(self.replay, self.result),
+            "events": _events(self.events),
+            "answer": _answer(self.answer),
+            "feedback": _feedback(self.answer),
+            "prompt": _prompt(self.answer or self.result, self.prompt),
+        }
+
+    def as_json(self) -> Record:
+        model, answer_format, problem, sample = self.key
+        key = {"model": model, "format": answer_format, "problem_id": problem, "sample": sample}
+        return {
+            "schema": 1,
+            "key": key | ({"turn": self.turn} if self.turn else {}),
+            "result": self.result,
+            "answer": self.answer,
+            "prompt": self.prompt,
+            "changes": [asdict(each) for each in self.replay[1].files] if self.replay else [],
+            "changes_note": self.replay[1].note if self.replay else "",
+            "events": self.events,
+        }
+
+
+def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> _Shown:
     files = ("turns", "turn_results") if turn else ("completions", "results")
     answer, result = (_record(directory / f"{name}.jsonl", keys, turn) for name in files)
     events = [
@@ -74,40 +126,15 @@ def show(  # noqa: PLR0913 - a flag each
             f"{directory} holds nothing of {keys[0].at(turn)}; `astra report {directory}` lists what it has"
         )
     prompt = stored_prompt(directory, found["prompt_sha256"]) if found else None
-    replay = _replay([*_before(directory, found, turn), answer], result, prompt)
-    if json_path:
-        key = read_key(found or events[0])
-        write_json(
-            json_path,
-            {
-                "schema": 1,
-                "key": {"model": key.model, "format": key.format, "problem_id": problem, "sample": sample}
-                | ({"turn": turn} if turn else {}),
-                "result": result,
-                "answer": answer,
-                "prompt": prompt,
-                "changes": [asdict(each) for each in replay[1].files] if replay else [],
-                "changes_note": replay[1].note if replay else "",
-                "events": events,
-                **_beside(directory, key, result),
-            },
-        )
-        if takes_standard_output(json_path):
-            return
-    texts = {
-        "result": _result(result),
-        "output": _output(result, directory / "outputs.jsonl"),
-        "changes": _changes(replay, result),
-        "events": _events(events),
-        "answer": _answer(answer),
-        "feedback": _feedback(answer),
-        "prompt": _prompt(found, prompt),
-    }
-    for name, lines in texts.items():
-        if not part or name in part:
-            for title, text in lines:
-                say(f"--- {title} ---", bold=True)
-                say(text)
+    return _Shown(
+        key=read_key(found or events[0]),
+        turn=turn,
+        result=result,
+        answer=answer,
+        prompt=prompt,
+        replay=_replay([*_before(directory, found, turn), answer], result, prompt),
+        events=events,
+    )
 
 
 def _record(path: Path, keys: list[SampleKey], turn: int = 0) -> Record | None:

@@ -5,7 +5,8 @@
     pairwise, paired_table, conclusions
                                  two models on the same problems, and what may be said of them
     leaderboard, by_skill ...    one file for each question a report answers
-    turn_states, turn_tables     what feedback is worth
+    turn_states, turn_tables, turn_prices
+                                 what feedback is worth
     tables                       all of them, in the order of reading
     text, csvs, plots, page      what people and programs get to see
     compare, precision           `astra compare` and `astra plan`

@@ -16,6 +16,7 @@ import numpy as np
 from astra_async.report.by_skill import KINDS, skills_of
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, compare_values, judge, said
 from astra_async.report.table import WHO, Column, Table
+from astra_async.report.turn_prices import TURN, prices, provisional_of
 from astra_async.report.turn_states import End
 from astra_async.stats.intervals import total_interval
 
@@ -42,12 +43,6 @@ _EQUAL_BUDGET = (
     " samples of a problem. A turn's prompt is longer: the table of further solves has tokens and dollars."
     " Holm's adjustment covers all rows of a format."
 )
-_FURTHER = (
-    "Further solves come on top of those of the first answers; what was spent on samples that were not"
-    " solved is counted. Blind: what is expected of up to r more samples for each, until one passes all"
-    " tests, at the price of the first answers."
-)
-_TURN = Column(name="turn", title="Turn", kind="count", help="0: the first answer")
 _N = Column(name="n", title="n", kind="count", help="problems")
 _ENDS: dict[End, tuple[str, str]] = {
     "first": ("At once", "the first answer passed all tests"),
@@ -74,7 +69,7 @@ def by_turn(found: Sequence[Courses]) -> Table:
         title="Score and solved by turn",
         columns=(
             *WHO,
-            _TURN,
+            TURN,
             _N,
             Column(name="mean_score", title="Mean score %", kind="percent", help="of what stands by then"),
             Column(name="mean_score_interval", title="95 %", kind="percent", interval=True),
@@ -85,7 +80,7 @@ def by_turn(found: Sequence[Courses]) -> Table:
         ),
         rows=tuple(_turn_row(courses, turn) for courses, turn in places),
         notes=(_STANDS,),
-        provisional=_provisional(places),
+        provisional=provisional_of(places),
     )
 
 
@@ -102,7 +97,7 @@ def gain(found: Sequence[Courses]) -> Table:
         title="Gain against equal budget",
         columns=(
             *WHO,
-            _TURN,
+            TURN,
             _N,
             Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
             Column(name="solved", title="Solved %", kind="percent", help="by this turn"),
@@ -118,7 +113,7 @@ def gain(found: Sequence[Courses]) -> Table:
         ),
         rows=tuple(_gain_row(courses, turn, judged) for courses, turn, judged in rows),
         notes=(_EQUAL_BUDGET,),
-        provisional=_provisional([(courses, turn) for courses, turn, _ in rows]),
+        provisional=provisional_of([(courses, turn) for courses, turn, _ in rows]),
     )
 
 
@@ -130,7 +125,7 @@ def changes(found: Sequence[Courses]) -> Table:
         title="What each turn changed",
         columns=(
             *WHO,
-            _TURN,
+            TURN,
             Column(name="answers", title="Answers", kind="count"),
             Column(name="unusable", title="Unusable", kind="count", help="no solution could be read of them"),
             Column(name="identical", title="Identical", kind="count", help="all files as they stood before"),
@@ -140,7 +135,7 @@ def changes(found: Sequence[Courses]) -> Table:
             Column(name="regressed", title="Regressed", kind="count", help="samples that lost a test"),
         ),
         rows=tuple(_change_row(courses, turn) for courses, turn in places),
-        provisional=_provisional(places),
+        provisional=provisional_of(places),
     )
 
 
@@ -164,31 +159,6 @@ def ends(found: Sequence[Courses]) -> Table:
     )
 
 
-def prices(found: Sequence[Courses]) -> Table:
-    """What each further solve took up to a turn, with feedback and by blind samples."""
-    places = [(courses, turn) for courses in found for turn in range(1, courses.turns + 1)]
-    return Table(
-        name="turn_costs",
-        title="What each further solve costs",
-        columns=(
-            *WHO,
-            _TURN,
-            Column(name="calls", title="Calls", kind="count", help="of all turns up to this one"),
-            Column(name="further", title="Further solves", kind="count", help="samples solved since turn 0"),
-            Column(name="tokens", title="Tokens", kind="number", help="a further solve, input and output"),
-            Column(name="usd", title="$", kind="usd", help="a further solve"),
-            Column(name="seconds", title="Seconds", kind="number", help="a further solve, tests included"),
-            Column(name="blind_calls", title="Blind calls", kind="number", help="expected, by pass@m"),
-            Column(name="blind_further", title="Blind solves", kind="number", help="expected, by pass@m"),
-            Column(name="blind_tokens", title="Blind tokens", kind="number", help="a further solve"),
-            Column(name="blind_usd", title="Blind $", kind="usd", help="a further solve"),
-        ),
-        rows=tuple(_price_row(courses, turn) for courses, turn in places),
-        notes=(_FURTHER,),
-        provisional=_provisional(places),
-    )
-
-
 def gain_by_skill(found: Sequence[Courses]) -> Table:
     """Solved at first, by the last turn, and by as many blind samples, over the problems of each skill."""
     return Table(
@@ -199,7 +169,7 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
             Column(name="skill", title="Skill"),
             *WHO,
             _N,
-            _TURN,
+            TURN,
             Column(name="first", title="Solved at first %", kind="percent"),
             Column(name="solved", title="Solved %", kind="percent", help="by this turn"),
             Column(name="blind", title="Blind samples %", kind="percent", help="pass@(turn + 1)"),
@@ -208,10 +178,6 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
         rows=tuple(row for courses in found for row in _skill_rows(courses)),
         notes=("Without tests: a skill with few problems says little.",),
     )
-
-
-def _provisional(places: Sequence[tuple[Courses, int]]) -> frozenset[int]:
-    return frozenset(place for place, (courses, turn) in enumerate(places) if not courses.complete(turn))
 
 
 def _turn_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
@@ -298,55 +264,6 @@ def _end_row(courses: Courses) -> tuple[Cell, ...]:
         len(courses.all),
         *(count[end] for end in get_args(End)),
     )
-
-
-def _price_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
-    later = [answer for course in courses.all for answer in course.answers[1 : turn + 1]]
-    further = sum(answer.solved for answer in later)
-    calls, blind_further, blind_tokens, blind_usd = _blind(courses, turn)
-    return (
-        courses.entry.label,
-        courses.entry.format,
-        turn,
-        len(later),
-        further,
-        _each(math.fsum(answer.tokens for answer in later), further),
-        _each(_sum_usd(later), further),
-        _each(math.fsum(answer.seconds for answer in later), further),
-        calls,
-        blind_further,
-        _each(blind_tokens, blind_further),
-        _each(blind_usd, blind_further),
-    )
-
-
-def _blind(courses: Courses, turn: int) -> tuple[float, float, float, float | None]:
-    """Expected calls, further solves, tokens and dollars of up to `turn` more first answers a sample.
-
-    A sample's (j + 1)-th call is made when its first j have failed, which has the chance 1 - pass@j.
-    """
-    by_m = [courses.blind(m) for m in range(turn + 1)]
-    samples = np.where(np.isnan(by_m[turn]), 0, courses.entry.valid)
-    calls = sum((np.nan_to_num(1 - solved) for solved in by_m[:turn]), np.zeros(len(samples)))
-    further = float(np.nansum((by_m[turn] - by_m[0]) * samples))
-    firsts = [course for course in courses.all if samples[course.problem]]
-    tokens = math.fsum(course.answers[0].tokens * calls[course.problem] for course in firsts)
-    usd = [
-        course.answers[0].cost_usd * calls[course.problem]
-        for course in firsts
-        if course.answers[0].cost_usd is not None
-    ]
-    return float(calls @ samples), further, tokens, math.fsum(usd) if len(usd) == len(firsts) else None
-
-
-def _sum_usd(answers: Sequence[Answer]) -> float | None:
-    """None where a price is not known."""
-    known = [answer.cost_usd for answer in answers if answer.cost_usd is not None]
-    return math.fsum(known) if len(known) == len(answers) else None
-
-
-def _each(whole: float | None, solves: float) -> float | None:
-    return None if whole is None or solves <= 0 else whole / solves
 
 
 def _skill_rows(courses: Courses) -> Iterator[tuple[Cell, ...]]:

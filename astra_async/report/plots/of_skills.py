@@ -10,6 +10,7 @@ from astra_async.report.plots.style import (
     INK,
     SERIES,
     Sketch,
+    cut_note,
     exact_ticks,
     percent_axis,
     row_figure,
@@ -47,7 +48,7 @@ def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
     axes.set_xlim(0, max(counts) * 1.08)
     axes.set_xlabel("problems")
     exact_ticks(axes.xaxis)
-    cut = _cut(shown, rows, "skills")
+    cut = cut_note(shown, rows, "first skills")
     said = "; ".join(f"{row['skill']} {count:.0f}" for row, count in zip(shown, counts, strict=True))
     return Sketch(
         name=f"{kind}_skill_frequency",
@@ -70,7 +71,7 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
         colour = "white" if alone else INK
         axes.annotate(winners, (0, place), color=colour, fontsize=8, **_BESIDE)
     percent_axis(axes, "mean score % of the best (filled: separable from all others; hollow: not)")
-    cut = _cut(shown, rows, "skills")
+    cut = cut_note(shown, rows, "first skills")
     said = "; ".join(f"{name}: {row['winners']}" for name, row in zip(names, shown, strict=True))
     return Sketch(
         name=f"{kind}_skill_winners",
@@ -78,7 +79,3 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
         alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {said}.",
         figure=figure,
     )
-
-
-def _cut(shown: Sequence[object], rows: Sequence[object], what: str) -> str:
-    return f" (the first {len(shown)} of {len(rows)} {what})" if len(rows) > len(shown) else ""

@@ -11,12 +11,13 @@ from astra_async.report.plots.style import (
     INK,
     MUTED,
     SERIES,
-    WIDTH_IN,
     Sketch,
+    cut_note,
     exact_ticks,
     legend_below,
     percent_axis,
     row_figure,
+    share_figure,
     shortened,
 )
 
@@ -115,26 +116,19 @@ def _sds(entries: Sequence[Entry]) -> Sketch:
 
 def _curves(table: Table, entries: Sequence[Entry]) -> Sketch:
     """Pass@m rises and pass^m falls with m; the two meet at m = 1."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    best = entries[: len(SERIES)]
-    figure = Figure(figsize=(WIDTH_IN, 3.4 + 0.18 * len(best)), layout="constrained")
-    axes = figure.add_subplot()
-    rows = rows_of(table)
+    best, rows = entries[: len(SERIES)], rows_of(table)
+    figure, axes = share_figure(
+        len(best),
+        of="% of problems",
+        over="m samples (solid: at least one passes all tests; dashed: all of them do)",
+    )
     for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
         mine = [row for row in rows if (row["model"], row["format"]) == (entry.label, entry.format)]
         places = numbers(mine, "m")
         axes.plot(places, numbers(mine, "pass_at"), "-", color=colour, label=shortened(name))
         axes.plot(places, numbers(mine, "pass_hat"), "--", color=colour)
-    axes.set_ylim(-0.02, 1.02)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    exact_ticks(axes.xaxis)
-    exact_ticks(axes.yaxis, scale=100)
-    axes.set_ylabel("% of problems")
-    axes.set_xlabel("m samples (solid: at least one passes all tests; dashed: all of them do)")
     legend_below(axes, 2)
-    cut = f" (the best {len(best)} of {len(entries)} models)" if len(entries) > len(best) else ""
+    cut = cut_note(best, entries, "best models")
     return Sketch(
         name="curves",
         title=f"Pass@m and pass^m{cut}",
@@ -161,7 +155,7 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
     exact_ticks(axes.xaxis, scale=100, signed=True)
     axes.set_xlabel("difference of mean scores in points, 95 % (grey: margin of 2 points)")
     legend_below(axes, 2)
-    cut = f" (the first {len(shown)} of {len(rows)} pairs)" if len(rows) > len(shown) else ""
+    cut = cut_note(shown, rows, "first pairs")
     said = "; ".join(
         f"{name}: {row['verdict']}".replace("\n", " ") for name, row in zip(names, shown, strict=True)
     )

@@ -84,6 +84,22 @@ def row_figure(names: Sequence[str], *, rows_each: float = 1.0) -> tuple[Figure,
     return figure, axes
 
 
+def share_figure(entries: int, *, of: str, over: str) -> tuple[Figure, Axes]:
+    """An empty figure of shares `of` something (0 to 100 %) over whole numbers, for so many entries."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(WIDTH_IN, 3.4 + 0.18 * entries), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_ylim(-0.02, 1.02)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    exact_ticks(axes.xaxis)
+    exact_ticks(axes.yaxis, scale=100)
+    axes.set_ylabel(of)
+    axes.set_xlabel(over)
+    return figure, axes
+
+
 def percent_axis(axes: Axes, label: str) -> None:
     """An axis from 0 to 100 %."""
     axes.set_xlim(0, 1)
@@ -109,6 +125,12 @@ def _is_at(tick: float, digits: int) -> bool:
 def legend_below(axes: Axes, columns: int) -> None:
     """A legend under the axis label, where it can cover nothing."""
     axes.figure.legend(loc="outside lower center", ncols=columns)
+
+
+def cut_note(shown: Sequence[object], of: Sequence[object], what: str) -> str:
+    """What a title says where not all are shown: `what` names them, such as "first" and "skills"."""
+    kind, _, things = what.partition(" ")
+    return f" (the {kind} {len(shown)} of {len(of)} {things})" if len(of) > len(shown) else ""
 
 
 def shortened(name: str, characters: int = 42) -> str:
