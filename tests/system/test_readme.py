@@ -1,7 +1,7 @@
 """The commands that the README shows, typed in its order into one shell in a clone, as a reader would.
 
 Substituted, and nothing else: real models by simulated ones behind ASTRA_BASE_URL, 32 samples by 2; the
-environment of the tests stands for that of scripts/setup.
+viewer is stopped once its page was seen; the environment of the tests stands for that of scripts/setup.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ SUBSTITUTES = {
     "anthropic/claude-opus-4-1": "anthropic/erratic",
     "--samples 32": "--samples 2",
 }
+# It serves until it is stopped: the page is asked for once, then it is.
+_UNTIL_SEEN = """>viewer.txt & viewer=$!
+until grep -q http viewer.txt; do sleep 0.1; kill -0 $viewer; done
+curl -fsS "$(grep -o 'http[^ ]*' viewer.txt)" | grep -q '<title>'
+kill -TERM $viewer
+wait $viewer"""
 
 
 def commands() -> list[str]:
@@ -42,7 +48,8 @@ def commands() -> list[str]:
 def substituted(line: str) -> str:
     for real, simulated in SUBSTITUTES.items():
         line = line.replace(real, simulated)
-    return line.replace("=...", "=sk-not-a-real-key")
+    line = line.replace("=...", "=sk-not-a-real-key")
+    return f"{line} {_UNTIL_SEEN}" if line.startswith("astra view ") else line
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +98,7 @@ def test_the_readmes_commands_work_in_its_order(tmp_path: Path, server: str) -> 
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "sk-not-a-real-key" not in done.stdout + done.stderr
