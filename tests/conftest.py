@@ -1,5 +1,5 @@
-"""How tests are shared among processes (pytest -n): what stands on the same containers stays together, and
-what measures time has the machine to itself."""
+"""How tests are shared among processes (pytest -n): what stands on the same engine stays together, and what
+measures time has the machine to itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _SHARED_OUT = "PYTEST_XDIST_WORKER" in os.environ
 _ROOM, _DOOR = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"
-# Docker tests that take longest begin first, so that no process is left alone with one at the end.
-_FIRST = ("test_bundled_scores", "test_remote_engine", "test_stack_images", "test_bundled_stacks")
+# Docker tests on engines of their own, which wait more than they compute, share nothing with the others.
+_OWN_ENGINES = ("test_cluster_runs", "test_engine_restart")
 
 
 def pytest_configure() -> None:
@@ -33,22 +33,11 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Docker tests of a file form a group; those that grade answers one for each framework."""
+    """Docker tests on the machine's engine stay together, in one process; so do those on engines of their own."""
     for item in items:
-        if item.get_closest_marker("docker") and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-    if _SHARED_OUT:
-        items.sort(key=_place)
-
-
-def _place(item: pytest.Item) -> int:
-    stem = Path(item.path).stem
-    return _FIRST.index(stem) if stem in _FIRST else len(_FIRST)
-
-
-def _group(item: pytest.Item) -> str:
-    case = getattr(item, "callspec", None) and item.callspec.params.get("case")  # type: ignore[attr-defined]
-    return str(getattr(case, "framework", Path(item.path).stem))
+        if item.get_closest_marker("docker"):
+            engines = "own engines" if Path(item.path).stem in _OWN_ENGINES else "the machine's engine"
+            item.add_marker(pytest.mark.xdist_group(engines))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -32,12 +32,12 @@ def court(wait: Await, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cou
 
 @pytest.fixture(scope="session")
 def graded(request: pytest.FixtureRequest, wait: Await, court: Courtroom) -> Callable[[Case], Result]:
-    """The result of a case; all cases of its framework are under way once one is asked for."""
+    """The result of a case; all cases are under way, in the order of the tests, once one is asked for."""
     params = [getattr(item, "callspec", None) for item in request.session.items]
     cases = [each.params["case"] for each in params if each is not None and "case" in each.params]
 
     def result(case: Case) -> Result:
-        court.begin(each for each in cases if each.framework == case.framework)
+        court.begin(cases)
         found: Result = wait(court.result(case))
         return found
 
