@@ -33,7 +33,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Docker tests on the machine's engine stay together, in one process; so do those on engines of their own."""
+    """Docker tests on the machine's engine stay in one process, and those on engines of their own in one."""
     for item in items:
         if item.get_closest_marker("docker"):
             engines = "own engines" if Path(item.path).stem in _OWN_ENGINES else "the machine's engine"
