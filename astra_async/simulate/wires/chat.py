@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.openai import openai_error, openai_failure, openai_limit_headers
+from astra_async.simulate.wires.openai import OpenAI
 from astra_async.simulate.wires.wire import (
     Ask,
     BadAsk,
     Detail,
-    Failure,
     Reply,
     Tokens,
-    Trouble,
     conversation,
     event,
     messages_of,
@@ -24,21 +23,14 @@ from astra_async.simulate.wires.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from astra_async.simulate.limits import Window
+    from collections.abc import Mapping
 
 _DONE = b"data: [DONE]\n\n"
 _FINISH = {"stop": "stop", "refusal": "stop", "length": "length", "content_filter": "content_filter"}
 
 
-class ChatCompletions:
+class ChatCompletions(OpenAI):
     """POST /v1/chat/completions."""
-
-    stream_type = "text/event-stream; charset=utf-8"
-    charges_max_tokens = True
-    marks_cache = False
-    cached_is_exempt = False
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request body."""
@@ -59,12 +51,9 @@ class ChatCompletions:
         """The chunk that names the role."""
         return event(_chunk(reply, {"role": "assistant", "content": ""}))
 
-    def events(self, reply: Reply) -> list[bytes]:
-        """One chunk for each piece; only the text is encoded anew."""
-        mark = "@@"
-        field = "refusal" if reply.finish == "refusal" else "content"
-        head, tail = event(_chunk(reply, {field: mark})).split(orjson.dumps(mark))
-        return [head + orjson.dumps(piece) + tail for piece in reply.pieces]
+    def piece(self, reply: Reply, text: str) -> bytes:
+        """A chunk."""
+        return event(_chunk(reply, {"refusal" if reply.finish == "refusal" else "content": text}))
 
     def closing(self, reply: Reply) -> bytes:
         """The finish reason, usage where it was asked for, and `[DONE]`."""
@@ -86,17 +75,9 @@ class ChatCompletions:
         head = _head(reply, "chat.completion")
         return orjson.dumps(head | {"choices": [choice], "usage": _usage(reply.tokens)})
 
-    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
-        """OpenAI's error responses."""
-        return openai_failure(trouble, detail)
-
     def stream_error(self, detail: Detail) -> bytes:
         """`data: {"error": ...}` after HTTP 200."""
-        return event({"error": openai_error("stream_error", detail)})
-
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
-        """x-ratelimit-* with Go durations."""
-        return openai_limit_headers(windows)
+        return event(self.error("stream_error", detail))
 
 
 class AzureChatCompletions(ChatCompletions):
@@ -108,9 +89,9 @@ class AzureChatCompletions(ChatCompletions):
         first = _head(reply, "chat.completion.chunk") | {"choices": [], "prompt_filter_results": [verdict]}
         return event(first) + super().opening(reply)
 
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
-        """x-ratelimit-* with whole seconds."""
-        return openai_limit_headers(windows, plain_seconds=True)
+    def duration(self, seconds: float) -> str:
+        """Whole seconds."""
+        return str(math.ceil(seconds))
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:

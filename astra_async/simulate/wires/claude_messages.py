@@ -12,13 +12,13 @@ from astra_async.simulate.wires.wire import (
     Ask,
     BadAsk,
     Detail,
-    Failure,
     Reply,
     Tokens,
+    Told,
     Trouble,
+    Wire,
     conversation,
     event,
-    gateway_failure,
     messages_of,
     name_of,
     of_conversation,
@@ -32,30 +32,29 @@ if TYPE_CHECKING:
     from astra_async.simulate.limits import Window
 
 _STOP = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
-_MARK = "@@"
 
-# trouble: status, error type, message
-_TABLE: dict[Trouble, tuple[int, str, str]] = {
-    "rate_limit": (429, "rate_limit_error", ""),
-    "too_large": (429, "rate_limit_error", ""),
-    "server_error": (500, "api_error", "Internal server error"),
-    "overloaded": (529, "overloaded_error", "Overloaded"),
-    "stream_error": (529, "overloaded_error", "Overloaded"),
-    "bad_request": (400, "invalid_request_error", ""),
-    "context": (400, "invalid_request_error", ""),
-    "unknown_model": (404, "not_found_error", ""),
-    "key": (401, "authentication_error", "invalid x-api-key"),
-    "quota": (429, "rate_limit_error", "You have reached your enforced spend limit."),
+_LIMITED = Told(429, "rate_limit_error", "This request would exceed your organization's rate limit{0.limit}.")
+_TOO_LONG = "prompt is too long: {0.tokens} tokens > {0.most_tokens} maximum"
+_TOLD: dict[Trouble, Told] = {
+    "rate_limit": _LIMITED,
+    "too_large": _LIMITED,
+    "server_error": Told(500, "api_error", "Internal server error"),
+    "overloaded": Told(529, "overloaded_error", "Overloaded"),
+    "stream_error": Told(529, "overloaded_error", "Overloaded"),
+    "bad_request": Told(400, "invalid_request_error", "{0.message}"),
+    "context": Told(400, "invalid_request_error", _TOO_LONG),
+    "unknown_model": Told(404, "not_found_error", "model: {0.model}"),
+    "key": Told(401, "authentication_error", "invalid x-api-key"),
+    "quota": Told(429, "rate_limit_error", "You have reached your enforced spend limit."),
 }
 
 
-class Messages:
+class Messages(Wire):
     """`input_tokens` is the uncached rest; a prompt is cached only where `cache_control` asks for it."""
 
-    stream_type = "text/event-stream; charset=utf-8"
-    charges_max_tokens = False
     marks_cache = True
     cached_is_exempt = True
+    told = _TOLD
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request body."""
@@ -83,11 +82,10 @@ class Messages:
             + _event("ping", {})
         )
 
-    def events(self, reply: Reply) -> list[bytes]:
-        """One text delta for each piece; only the text is encoded anew."""
-        delta = {"index": 0, "delta": {"type": "text_delta", "text": _MARK}}
-        head, tail = _event("content_block_delta", delta).split(orjson.dumps(_MARK))
-        return [head + orjson.dumps(piece) + tail for piece in reply.pieces]
+    def piece(self, reply: Reply, text: str) -> bytes:
+        """A text delta."""
+        del reply
+        return _event("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}})
 
     def closing(self, reply: Reply) -> bytes:
         """The stop reason with the whole usage, then message_stop."""
@@ -106,20 +104,20 @@ class Messages:
         usage = _input_usage(reply.tokens) | {"output_tokens": reply.tokens.output}
         return orjson.dumps(_message(reply) | {"content": content, "usage": usage} | stop)
 
-    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
-        """`{"type": "error", "error": {type, message}}`; only a rate limit has a retry-after."""
-        if trouble == "unavailable":
-            return gateway_failure()
-        waits = trouble == "rate_limit"
-        return Failure(
-            status=_TABLE[trouble][0],
-            body=orjson.dumps(_error(trouble, detail)),
-            headers={"retry-after": str(math.ceil(detail.wait_s))} if waits else {},
-        )
+    def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
+        """`{"type": "error", "error": {type, message}}`."""
+        error: dict[str, Any] = {"type": _TOLD[trouble].kind, "message": self.message(trouble, detail)}
+        if trouble == "quota":
+            error["details"] = {"error_code": "enforced_spend_limit_reached"}
+        return {"type": "error", "error": error}
+
+    def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
+        """Only a rate limit has a retry-after."""
+        return {"retry-after": str(math.ceil(detail.wait_s))} if trouble == "rate_limit" else {}
 
     def stream_error(self, detail: Detail) -> bytes:
         """The `error` event: an overload that struck after HTTP 200."""
-        return event(_error("stream_error", detail), "error")
+        return event(self.error("stream_error", detail), "error")
 
     def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
         """anthropic-ratelimit-* with RFC 3339 times."""
@@ -153,23 +151,3 @@ def _input_usage(tokens: Tokens) -> dict[str, int]:
         "cache_creation_input_tokens": tokens.written,
         "cache_read_input_tokens": tokens.cached,
     }
-
-
-def _error(trouble: Trouble, detail: Detail) -> dict[str, Any]:
-    _, kind, message = _TABLE[trouble]
-    error: dict[str, Any] = {"type": kind, "message": message or _text(trouble, detail)}
-    if trouble == "quota":
-        error["details"] = {"error_code": "enforced_spend_limit_reached"}
-    return {"type": "error", "error": error}
-
-
-def _text(trouble: Trouble, detail: Detail) -> str:
-    if trouble == "unknown_model":
-        return f"model: {detail.model}"
-    if trouble == "context":
-        return f"prompt is too long: {detail.tokens} tokens > {detail.most_tokens} maximum"
-    if trouble in ("rate_limit", "too_large"):
-        rejected = detail.rejected
-        limit = f" of {rejected.limit:.0f} {rejected.dimension} per minute" if rejected else ""
-        return f"This request would exceed your organization's rate limit{limit}."
-    return detail.message

@@ -16,12 +16,12 @@ from astra_async.simulate.wires.wire import (
     Ask,
     BadAsk,
     Detail,
-    Failure,
     Reply,
     Tokens,
+    Told,
     Trouble,
+    Wire,
     conversation,
-    gateway_failure,
     messages_of,
     name_of,
     of_conversation,
@@ -30,9 +30,8 @@ from astra_async.simulate.wires.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from astra_async.simulate.limits import Window
 
 _STOP = {
     "stop": "end_turn",
@@ -42,28 +41,29 @@ _STOP = {
 }
 _STRING = 7  # type of a header's value
 
-# trouble: status, exception, message
-_TABLE: dict[Trouble, tuple[int, str, str]] = {
-    "rate_limit": (429, "ThrottlingException", "Too many requests, please wait before trying again."),
-    "too_large": (429, "ThrottlingException", "Too many tokens, please wait before trying again."),
-    "quota": (429, "ThrottlingException", "Too many tokens per day, please wait before trying again."),
-    "server_error": (500, "InternalServerException", "The system encountered an unexpected error."),
-    "overloaded": (503, "ServiceUnavailableException", "Bedrock is unable to process your request."),
-    "stream_error": (424, "modelStreamErrorException", "The model stopped in the middle of its answer."),
-    "bad_request": (400, "ValidationException", ""),
-    "context": (400, "ValidationException", "Input is too long for requested model."),
-    "unknown_model": (404, "ResourceNotFoundException", ""),
-    "key": (403, "UnrecognizedClientException", "The security token included in the request is invalid."),
+_UNKNOWN = "Could not resolve the foundation model from the model identifier: {0.model}"
+_TOLD: dict[Trouble, Told] = {
+    "rate_limit": Told(429, "ThrottlingException", "Too many requests, please wait before trying again."),
+    "too_large": Told(429, "ThrottlingException", "Too many tokens, please wait before trying again."),
+    "quota": Told(429, "ThrottlingException", "Too many tokens per day, please wait before trying again."),
+    "server_error": Told(500, "InternalServerException", "The system encountered an unexpected error."),
+    "overloaded": Told(503, "ServiceUnavailableException", "Bedrock is unable to process your request."),
+    "stream_error": Told(424, "modelStreamErrorException", "The model stopped in the middle of its answer."),
+    "bad_request": Told(400, "ValidationException", "{0.message}"),
+    "context": Told(400, "ValidationException", "Input is too long for requested model."),
+    "unknown_model": Told(404, "ResourceNotFoundException", _UNKNOWN),
+    "key": Told(403, "UnrecognizedClientException", "The security token included in the request is invalid."),
 }
 
 
-class Converse:
+class Converse(Wire):
     """Whether the answer is streamed stands in the URL; `inputTokens` is the uncached rest."""
 
     stream_type = "application/vnd.amazon.eventstream"
     charges_max_tokens = True
     marks_cache = True
     cached_is_exempt = True
+    told = _TOLD
 
     def __init__(self, *, stream: bool) -> None:
         self._stream = stream
@@ -120,25 +120,21 @@ class Converse:
             }
         )
 
-    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
-        """The exception's name in a header, its message in the body; there is no retry-after."""
-        if trouble == "unavailable":
-            return gateway_failure()
-        status, name, message = _TABLE[trouble]
-        body = orjson.dumps({"message": message or _text(trouble, detail)})
-        return Failure(status=status, body=body, headers={"x-amzn-errortype": name})
+    def error(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
+        """The exception's message; there is no retry-after."""
+        return {"message": self.message(trouble, detail)}
+
+    def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
+        """The exception's name."""
+        del detail
+        return {"x-amzn-errortype": _TOLD[trouble].kind}
 
     def stream_error(self, detail: Detail) -> bytes:
         """An exception in place of an event."""
         del detail
-        _, name, message = _TABLE["stream_error"]
-        payload = {"message": message, "originalStatusCode": 500, "originalMessage": message}
-        return _message({":exception-type": name, ":message-type": "exception"}, payload)
-
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
-        """Bedrock announces nothing."""
-        del windows
-        return {}
+        told = _TOLD["stream_error"]
+        payload = {"message": told.message, "originalStatusCode": 500, "originalMessage": told.message}
+        return _message({":exception-type": told.kind, ":message-type": "exception"}, payload)
 
 
 def _event(kind: str, payload: Mapping[str, Any]) -> bytes:
@@ -166,9 +162,3 @@ def _usage(tokens: Tokens) -> dict[str, int]:
         "cacheReadInputTokens": tokens.cached,
         "cacheWriteInputTokens": tokens.written,
     }
-
-
-def _text(trouble: Trouble, detail: Detail) -> str:
-    if trouble == "unknown_model":
-        return f"Could not resolve the foundation model from the model identifier: {detail.model}"
-    return detail.message

@@ -11,12 +11,12 @@ from astra_async.simulate.wires.wire import (
     Ask,
     BadAsk,
     Detail,
-    Failure,
     Reply,
     Tokens,
+    Told,
     Trouble,
+    Wire,
     conversation,
-    gateway_failure,
     messages_of,
     name_of,
     of_conversation,
@@ -25,38 +25,41 @@ from astra_async.simulate.wires.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from astra_async.simulate.limits import Window
 
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
-_MARK = "@@"
 
-# trouble: status code, status name, message
-_TABLE: dict[Trouble, tuple[int, str, str]] = {
-    "rate_limit": (429, "RESOURCE_EXHAUSTED", ""),
-    "too_large": (429, "RESOURCE_EXHAUSTED", ""),
-    "quota": (429, "RESOURCE_EXHAUSTED", ""),
-    "server_error": (500, "INTERNAL", "An internal error has occurred. Please retry."),
-    "stream_error": (503, "UNAVAILABLE", "The service is currently unavailable."),
-    "overloaded": (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
-    "bad_request": (400, "INVALID_ARGUMENT", ""),
-    "context": (400, "INVALID_ARGUMENT", ""),
-    "unknown_model": (404, "NOT_FOUND", ""),
-    "key": (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+_LIMITED = Told(
+    429,
+    "RESOURCE_EXHAUSTED",
+    "You exceeded your current quota, please check your plan and billing details.",
+)
+_TOO_LONG = (
+    "The input token count ({0.tokens}) exceeds the maximum number of tokens allowed ({0.most_tokens})."
+)
+_TOLD: dict[Trouble, Told] = {
+    "rate_limit": _LIMITED,
+    "too_large": _LIMITED,
+    "quota": _LIMITED,
+    "server_error": Told(500, "INTERNAL", "An internal error has occurred. Please retry."),
+    "stream_error": Told(503, "UNAVAILABLE", "The service is currently unavailable."),
+    "overloaded": Told(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+    "bad_request": Told(400, "INVALID_ARGUMENT", "{0.message}"),
+    "context": Told(400, "INVALID_ARGUMENT", _TOO_LONG),
+    "unknown_model": Told(404, "NOT_FOUND", "models/{0.model} is not found for API version v1beta."),
+    "key": Told(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
 }
 
 
-class GenerateContent:
+class GenerateContent(Wire):
     """Whether the answer is streamed stands in the URL; a refusal is a blocked prompt, without candidates.
 
     Limits are announced in error bodies only, and lines end with CR LF.
     """
 
     stream_type = "text/event-stream"
-    charges_max_tokens = False
-    marks_cache = False
-    cached_is_exempt = False
+    told = _TOLD
 
     def __init__(self, *, stream: bool) -> None:
         self._stream = stream
@@ -85,11 +88,12 @@ class GenerateContent:
         return b""
 
     def events(self, reply: Reply) -> list[bytes]:
-        """One chunk for each piece; only the text is encoded anew."""
-        if reply.finish == "refusal":
-            return []
-        head, tail = _event(_chunk(reply, _MARK)).split(orjson.dumps(_MARK))
-        return [head + orjson.dumps(piece) + tail for piece in reply.pieces]
+        """One chunk for each piece; a blocked prompt has none."""
+        return [] if reply.finish == "refusal" else super().events(reply)
+
+    def piece(self, reply: Reply, text: str) -> bytes:
+        """A chunk."""
+        return _event(_chunk(reply, text))
 
     def closing(self, reply: Reply) -> bytes:
         """The chunk with the finish reason and the usage is the terminal marker."""
@@ -99,20 +103,18 @@ class GenerateContent:
         """A GenerateContentResponse."""
         return orjson.dumps(_last(reply, reply.text))
 
-    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
+    def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
         """`{"error": {code, message, status, details}}`; the delay stands in the details."""
-        if trouble == "unavailable":
-            return gateway_failure()
-        return Failure(status=_TABLE[trouble][0], body=orjson.dumps(_error(trouble, detail)))
+        told = _TOLD[trouble]
+        error: dict[str, Any] = {"code": told.status, "message": self.message(trouble, detail)}
+        error["status"] = told.kind
+        if details := _details(trouble, detail):
+            error["details"] = details
+        return {"error": error}
 
     def stream_error(self, detail: Detail) -> bytes:
         """A bare JSON line, without `data:`."""
-        return orjson.dumps(_error("stream_error", detail)) + b"\r\n"
-
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
-        """Gemini announces nothing in headers."""
-        del windows
-        return {}
+        return orjson.dumps(self.error("stream_error", detail)) + b"\r\n"
 
 
 def _event(data: Mapping[str, Any]) -> bytes:
@@ -152,14 +154,6 @@ def _usage(tokens: Tokens) -> dict[str, int]:
     return usage
 
 
-def _error(trouble: Trouble, detail: Detail) -> dict[str, Any]:
-    code, status, message = _TABLE[trouble]
-    error: dict[str, Any] = {"code": code, "message": message or _text(trouble, detail), "status": status}
-    if details := _details(trouble, detail):
-        error["details"] = details
-    return {"error": error}
-
-
 def _details(trouble: Trouble, detail: Detail) -> list[dict[str, Any]]:
     if trouble == "key":
         info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
@@ -179,16 +173,3 @@ def _details(trouble: Trouble, detail: Detail) -> list[dict[str, Any]]:
         delay = f"{math.ceil(detail.wait_s * 1000) / 1000}s"
         details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
     return details
-
-
-def _text(trouble: Trouble, detail: Detail) -> str:
-    if trouble == "unknown_model":
-        return f"models/{detail.model} is not found for API version v1beta."
-    if trouble == "context":
-        return (
-            f"The input token count ({detail.tokens}) exceeds the maximum number of tokens allowed"
-            f" ({detail.most_tokens})."
-        )
-    if trouble in ("rate_limit", "too_large", "quota"):
-        return "You exceeded your current quota, please check your plan and billing details."
-    return detail.message

@@ -5,71 +5,78 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from astra_async.simulate.wires.wire import Detail, Failure, Trouble, gateway_failure
+from astra_async.simulate.wires.wire import Told, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from astra_async.simulate.limits import Window
+    from astra_async.simulate.wires.wire import Detail, Trouble
 
-# trouble: status, error type, error code, message
-_TABLE: dict[Trouble, tuple[int, str, str | None, str]] = {
-    "rate_limit": (429, "requests", "rate_limit_exceeded", ""),
-    "too_large": (429, "tokens", "rate_limit_exceeded", ""),
-    "server_error": (
-        500,
-        "server_error",
-        None,
-        "The server had an error while processing your request. Sorry about that!",
-    ),
-    "overloaded": (
-        503,
-        "service_unavailable_error",
-        "server_is_overloaded",
-        "That model is currently overloaded with other requests.",
-    ),
-    "stream_error": (500, "server_error", "server_error", "The server had an error during generation."),
-    "bad_request": (400, "invalid_request_error", None, ""),
-    "context": (400, "invalid_request_error", "context_length_exceeded", ""),
-    "unknown_model": (404, "invalid_request_error", "model_not_found", ""),
-    "key": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    "quota": (
-        429,
-        "insufficient_quota",
-        "insufficient_quota",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
+_TOO_LONG = (
+    "This model's maximum context length is {0.most_tokens} tokens. However, your messages resulted in"
+    " {0.tokens} tokens. Please reduce the length of the messages."
+)
+_UNKNOWN = "The model `{0.model}` does not exist or you do not have access to it."
+_SORRY = "The server had an error while processing your request. Sorry about that!"
+_BUSY = "That model is currently overloaded with other requests."
+_EXHAUSTED = "You exceeded your current quota, please check your plan and billing details."
+_TOLD: dict[Trouble, Told] = {
+    "rate_limit": Told(429, "requests", "", "rate_limit_exceeded"),
+    "too_large": Told(429, "tokens", "", "rate_limit_exceeded"),
+    "server_error": Told(500, "server_error", _SORRY),
+    "overloaded": Told(503, "service_unavailable_error", _BUSY, "server_is_overloaded"),
+    "stream_error": Told(500, "server_error", "The server had an error during generation.", "server_error"),
+    "bad_request": Told(400, "invalid_request_error", "{0.message}"),
+    "context": Told(400, "invalid_request_error", _TOO_LONG, "context_length_exceeded"),
+    "unknown_model": Told(404, "invalid_request_error", _UNKNOWN, "model_not_found"),
+    "key": Told(401, "invalid_request_error", "Incorrect API key provided.", "invalid_api_key"),
+    "quota": Told(429, "insufficient_quota", _EXHAUSTED, "insufficient_quota"),
 }
 
 
-def openai_failure(trouble: Trouble, detail: Detail) -> Failure:
-    """An error response: `{"error": {message, type, param, code}}`."""
-    if trouble == "unavailable":
-        return gateway_failure()
-    error = openai_error(trouble, detail)
-    headers = _retry_headers(detail.wait_s) if trouble == "rate_limit" else {}
-    return Failure(status=_TABLE[trouble][0], body=orjson.dumps({"error": error}), headers=headers)
+class OpenAI(Wire):
+    """Errors are `{"error": {message, type, param, code}}`; max_tokens is charged ahead."""
 
+    charges_max_tokens = True
+    told = _TOLD
 
-def openai_error(trouble: Trouble, detail: Detail) -> dict[str, Any]:
-    """The error object alone."""
-    _, kind, code, message = _TABLE[trouble]
-    if trouble == "rate_limit" and detail.rejected:
-        kind = detail.rejected.dimension
-    return {"message": message or _message(trouble, detail), "type": kind, "param": None, "code": code}
+    def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
+        """The error object, in an object."""
+        told, kind = _TOLD[trouble], _TOLD[trouble].kind
+        if trouble == "rate_limit" and detail.rejected:
+            kind = detail.rejected.dimension
+        message = self.message(trouble, detail)
+        return {"error": {"message": message, "type": kind, "param": None, "code": told.code}}
 
+    def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
+        """Only a rate limit tells how long to wait."""
+        if trouble != "rate_limit":
+            return {}
+        # Rounded up: a client that waits as told must not come too early.
+        return {
+            "retry-after": str(math.ceil(detail.wait_s)),
+            "retry-after-ms": str(math.ceil(detail.wait_s * 1000)),
+        }
 
-def openai_limit_headers(windows: Iterable[Window], *, plain_seconds: bool = False) -> dict[str, str]:
-    """`x-ratelimit-{limit,remaining,reset}-{requests,tokens}`; Azure sends whole seconds."""
-    headers = {}
-    for window in windows:
-        reset = str(math.ceil(window.reset_s)) if plain_seconds else go_duration(window.reset_s)
-        headers[f"x-ratelimit-limit-{window.dimension}"] = f"{window.limit:.0f}"
-        headers[f"x-ratelimit-remaining-{window.dimension}"] = f"{window.remaining:.0f}"
-        headers[f"x-ratelimit-reset-{window.dimension}"] = reset
-    return headers
+    def message(self, trouble: Trouble, detail: Detail) -> str:
+        """The words of an error; those of a limit depend on which one it is."""
+        if trouble in ("rate_limit", "too_large"):
+            return _limit_message(detail)
+        return super().message(trouble, detail)
+
+    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
+        """`x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, the reset as a Go duration."""
+        headers = {}
+        for window in windows:
+            headers[f"x-ratelimit-limit-{window.dimension}"] = f"{window.limit:.0f}"
+            headers[f"x-ratelimit-remaining-{window.dimension}"] = f"{window.remaining:.0f}"
+            headers[f"x-ratelimit-reset-{window.dimension}"] = self.duration(window.reset_s)
+        return headers
+
+    def duration(self, seconds: float) -> str:
+        """How long until a limit is whole again."""
+        return go_duration(seconds)
 
 
 def go_duration(seconds: float) -> str:
@@ -83,27 +90,6 @@ def go_duration(seconds: float) -> str:
     if hours or minutes:
         parts.append(f"{minutes}m")
     return "".join((*parts, f"{rest:.3f}".rstrip("0").rstrip("."), "s"))
-
-
-def _retry_headers(wait_s: float) -> dict[str, str]:
-    # Rounded up: a client that waits as told must not come too early.
-    return {
-        "retry-after": str(math.ceil(wait_s)),
-        "retry-after-ms": str(math.ceil(wait_s * 1000)),
-    }
-
-
-def _message(trouble: Trouble, detail: Detail) -> str:
-    if trouble == "unknown_model":
-        return f"The model `{detail.model}` does not exist or you do not have access to it."
-    if trouble == "context":
-        return (
-            f"This model's maximum context length is {detail.most_tokens} tokens. However, your messages"
-            f" resulted in {detail.tokens} tokens. Please reduce the length of the messages."
-        )
-    if trouble in ("rate_limit", "too_large"):
-        return _limit_message(detail)
-    return detail.message
 
 
 def _limit_message(detail: Detail) -> str:

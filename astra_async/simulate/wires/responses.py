@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.openai import openai_error, openai_failure, openai_limit_headers
+from astra_async.simulate.wires.openai import OpenAI
 from astra_async.simulate.wires.wire import (
     Ask,
     BadAsk,
     Detail,
-    Failure,
     Reply,
     Tokens,
-    Trouble,
     conversation,
     event,
     messages_of,
@@ -24,20 +22,13 @@ from astra_async.simulate.wires.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from astra_async.simulate.limits import Window
+    from collections.abc import Mapping
 
 _OPENING_EVENTS = 4
 
 
-class Responses:
+class Responses(OpenAI):
     """The stream ends with response.completed or response.incomplete; there is no `[DONE]`."""
-
-    stream_type = "text/event-stream; charset=utf-8"
-    charges_max_tokens = True
-    marks_cache = False
-    cached_is_exempt = False
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request body; the format has no seed."""
@@ -96,19 +87,11 @@ class Responses:
         """A response object."""
         return orjson.dumps(_response(reply, _status(reply)))
 
-    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
-        """OpenAI's error responses."""
-        return openai_failure(trouble, detail)
-
     def stream_error(self, detail: Detail) -> bytes:
         """The `error` event, whose fields stand beside its type."""
-        error = openai_error("stream_error", detail)
+        error = self.error("stream_error", detail)["error"]
         fields = {name: error[name] for name in ("code", "message", "param")}
         return event({"type": "error", "sequence_number": 0} | fields, "error")
-
-    def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
-        """x-ratelimit-* with Go durations."""
-        return openai_limit_headers(windows)
 
 
 def _event(kind: str, number: int, fields: Mapping[str, Any]) -> bytes:

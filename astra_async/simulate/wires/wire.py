@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import orjson
 
@@ -31,6 +31,7 @@ Trouble = Literal[
 _OWN_ROLES = frozenset({"assistant", "model"})
 _ROLES = _OWN_ROLES | {"user", "system", "developer"}
 _SEPARATOR = "\n\n"
+_MARK = "@@"
 Said = list[tuple[bool, str]]  # whether the model itself has said it, and what
 
 
@@ -106,6 +107,12 @@ class Detail:
     most_tokens: int = 0
     rejected: Rejected | None = None
 
+    @property
+    def limit(self) -> str:
+        """Which limit the request would have broken, where one is known."""
+        known = self.rejected
+        return f" of {known.limit:.0f} {known.dimension} per minute" if known else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -117,51 +124,82 @@ class Failure:
     content_type: str = "application/json"
 
 
-class Wire(Protocol):
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a provider answers to a trouble; `message` is a template of a Detail's fields."""
+
+    status: int
+    kind: str
+    message: str
+    code: str | None = None
+
+
+class Wire:
     """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing."""
 
-    stream_type: str  # content type of a stream
-    charges_max_tokens: bool  # max_tokens counts against the limit when the request is admitted
-    marks_cache: bool  # prompts are cached only where the request says so
-    cached_is_exempt: bool  # cached tokens do not count against the limit
+    stream_type = "text/event-stream; charset=utf-8"
+    charges_max_tokens = False  # max_tokens counts against the limit when the request is admitted
+    marks_cache = False  # prompts are cached only where the request says so
+    cached_is_exempt = False  # cached tokens do not count against the limit
+    told: Mapping[Trouble, Told]
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request; `path` holds what its URL says. Raises BadAsk."""
-        ...
+        raise NotImplementedError
 
     def opening(self, reply: Reply) -> bytes:
         """What comes before the first piece."""
-        ...
+        raise NotImplementedError
+
+    def piece(self, reply: Reply, text: str) -> bytes:
+        """The event of one piece."""
+        raise NotImplementedError
 
     def events(self, reply: Reply) -> list[bytes]:
-        """One event for each piece, in order."""
-        ...
+        """One event for each piece, in order; only the text is encoded anew."""
+        head, tail = self.piece(reply, _MARK).split(orjson.dumps(_MARK))
+        return [head + orjson.dumps(piece) + tail for piece in reply.pieces]
 
     def closing(self, reply: Reply) -> bytes:
         """What comes after the last piece, with the terminal marker."""
-        ...
+        raise NotImplementedError
 
     def whole(self, reply: Reply) -> bytes:
         """The answer to a request that does not want a stream."""
-        ...
+        raise NotImplementedError
 
     def failure(self, trouble: Trouble, detail: Detail) -> Failure:
         """The error response for a trouble."""
-        ...
+        if trouble == "unavailable":  # a proxy in front of the provider made it up
+            page = b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>"
+            return Failure(status=503, body=page, content_type="text/html")
+        return Failure(
+            status=self.told[trouble].status,
+            body=orjson.dumps(self.error(trouble, detail)),
+            headers=self.error_headers(trouble, detail),
+        )
+
+    def error(self, trouble: Trouble, detail: Detail) -> Mapping[str, Any]:
+        """The body of the error response."""
+        raise NotImplementedError
+
+    def error_headers(self, trouble: Trouble, detail: Detail) -> Mapping[str, str]:
+        """Its headers, such as how long to wait."""
+        del trouble, detail
+        return {}
 
     def stream_error(self, detail: Detail) -> bytes:
         """An error in the middle of a stream."""
-        ...
+        raise NotImplementedError
 
     def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
         """Headers that announce the limits; empty where the provider sends none."""
-        ...
+        del windows
+        return {}
 
-
-def gateway_failure() -> Failure:
-    """A 503 that a proxy in front of the provider made up: its body is not the provider's."""
-    body = b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>"
-    return Failure(status=503, body=body, content_type="text/html")
+    def message(self, trouble: Trouble, detail: Detail) -> str:
+        """The words of an error."""
+        return self.told[trouble].message.format(detail)
 
 
 def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
