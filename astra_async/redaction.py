@@ -134,14 +134,21 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     return text
 
 
-def one_line(text: str, secrets: Iterable[str] = ()) -> str:
-    """At most 300 characters on one line, control characters gone, keys masked.
+def one_line(
+    said: object, secrets: Iterable[str] = (), *, length: int = LONGEST_MESSAGE, ends: bool = False
+) -> str:
+    """The start, or both `ends`, on one line of `length` characters, controls gone and keys masked.
 
     Masked before it is cut, so that no half of a key is left at the end.
     """
-    text = mask(text[: 16 * LONGEST_MESSAGE], secrets)
+    text, most = str(said), 16 * length
+    if len(text) > most:
+        text = text[: most // 2] + text[-most // 2 :] if ends else text[:most]
+    text = mask(text, secrets)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+    if len(text) <= length:
+        return text
+    return f"{text[: length // 2 - 2]} … {text[-(length // 2) + 2 :]}" if ends else text[: length - 1] + "…"
 
 
 def public_url(url: str) -> str:

@@ -133,7 +133,7 @@ def _tell(error: Exception, *, debug: bool) -> None:
     if debug:
         tell(mask("".join(traceback.format_exception(error))))
     kind = "" if isinstance(error, AstraError) else f"{type(error).__name__}: "
-    tell(f"astra: {kind}{mask(one_line(error))}")
+    tell(f"astra: {kind}{mask(' '.join(str(error).split()))}")
     for note in getattr(error, "__notes__", ()):
         tell(f"       {mask(note)}")
 
@@ -145,8 +145,3 @@ def exit_code(error: AstraError) -> int:
     if isinstance(error, EngineUnavailable | StorageError | InvariantError | PoolUnusable):
         return EXIT_CANNOT_GO_ON
     return EXIT_INCOMPLETE
-
-
-def one_line(error: BaseException) -> str:
-    """An error's message without line breaks."""
-    return " ".join(str(error).split())

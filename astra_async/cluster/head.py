@@ -21,7 +21,7 @@ from astra_async.cluster.messages import from_job
 from astra_async.cluster.nodes import Node, NodeGone, Refused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost
-from astra_async.testing.sandbox.engine_errors import one_line
+from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -48,7 +48,7 @@ async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
             return frozenset((await scheduler.identity())["workers"])
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         raise EngineUnavailable(
-            f"No Dask scheduler answers at {scheduler.address} ({one_line(error) or type(error).__name__});"
+            f"No Dask scheduler answers at {scheduler.address} ({both_ends(error) or type(error).__name__});"
             " start one with `dask scheduler`"
         ) from error
 

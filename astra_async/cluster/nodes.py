@@ -19,7 +19,7 @@ from astra_async.cluster.messages import (
     to_execution,
     unpack,
 )
-from astra_async.testing.sandbox.engine_errors import one_line
+from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -172,7 +172,7 @@ class Node:
                 failures = len(_AGAIN_S)
             except Exception as error:  # noqa: BLE001 - the boundary: its trouble is its own
                 broke = isinstance(error, CommClosedError)
-                self._become("lost", "the connection broke" if broke else one_line(error) or "no answer")
+                self._become("lost", "the connection broke" if broke else both_ends(error) or "no answer")
                 if self._was_ready and self.is_member:
                     failures, self._was_ready = 0, False
                     self._head.say(

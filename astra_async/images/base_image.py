@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError, SandboxError
 from astra_async.images.build_request import build_image
-from astra_async.testing.sandbox.engine_errors import one_line
+from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -124,7 +124,7 @@ async def _run_script(output: Path) -> None:
                 raise ImageError("debootstrap took longer than half an hour; is its mirror slow?") from error
             raise
     if process.returncode:
-        last = one_line(" ".join(said.decode(errors="replace").splitlines()[-5:]))
+        last = both_ends(" ".join(said.decode(errors="replace").splitlines()[-5:]))
         raise ImageError(f"No base image: no registry answers, and debootstrap failed: {last}")
 
 

@@ -10,7 +10,8 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from astra_async.testing.reports.report_text import UnreadableReport, decoded, one_line
+from astra_async.redaction import one_line
+from astra_async.testing.reports.report_text import UnreadableReport, decoded
 from astra_async.testing.reports.suspects import is_suite_failure
 from astra_async.testing.reports.tap_format import read_tap, tap_start
 from astra_async.testing.reports.xml_format import read_xml, xml_span
@@ -45,7 +46,9 @@ def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Seq
         problems += [f"{name}: {what}" for what in _suite_failures(found)]
     if len(problems) > MAX_PROBLEMS:
         problems = [*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more"]
-    return TestReport(cases=tuple(cases), problems=tuple(one_line(problem, 300) for problem in problems))
+    return TestReport(
+        cases=tuple(cases), problems=tuple(one_line(problem, length=300) for problem in problems)
+    )
 
 
 def _written(pattern: str, reports: Mapping[str, bytes]) -> bool:

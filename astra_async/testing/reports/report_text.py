@@ -94,12 +94,6 @@ def clean_name(text: str) -> str:
     return " ".join(text[: 4 * MAX_NAME].split())[:MAX_NAME]
 
 
-def one_line(text: str, length: int) -> str:
-    """The text on one printable line of at most `length` characters."""
-    line = " ".join(without_controls(text[: 4 * length]).split())
-    return line if len(line) <= length else line[: length - 3] + "..."
-
-
 def _readable(text: str) -> str:
     plain = without_controls(text[:MAX_TOLD])
     if _COLOUR_END.search(plain):

@@ -13,11 +13,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
     UnreadableReport,
     clean_name,
     message_of,
-    one_line,
     without_controls,
 )
 from astra_async.types import Outcome, TestCase
@@ -121,7 +121,7 @@ class _Stream:
         elif inner.startswith("1..") and indent == 0 and (found := _PLAN.fullmatch(inner)):
             self._planned = int(found[1])
         elif inner.startswith("Bail out!"):
-            self._problems.append(one_line(inner, 200))
+            self._problems.append(one_line(inner, length=200))
         elif found := _SUBTEST.fullmatch(inner):
             self._titles = {at: title for at, title in self._titles.items() if at < indent}
             self._titles[indent] = clean_name(found[1])

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
     MAX_TOLD,
     UnreadableReport,
     clean_name,
     message_of,
-    one_line,
     without_controls,
 )
 from astra_async.types import Outcome, TestCase
@@ -109,7 +109,7 @@ def _parse(text: str) -> _CaseReader:
     try:
         etree.fromstring(body.encode("utf-8", "replace"), parser)
     except etree.XMLSyntaxError as error:
-        raise _NotWellFormed(one_line(error.msg or "no element found", 160)) from error
+        raise _NotWellFormed(one_line(error.msg or "no element found", length=160)) from error
     return reader
 
 
@@ -163,7 +163,7 @@ class _CaseReader:
             self._suites.append(attributes.get("name", ""))
         elif name == "error" and self._kind == "junit":
             suite = self._suites[-1] if self._suites else ""
-            self.problems.append(one_line(f"suite {suite}: {attributes.get('message', 'error')}", 200))
+            self.problems.append(one_line(f"suite {suite}: {attributes.get('message', 'error')}", length=200))
 
     def data(self, text: str) -> None:
         """Text of the running element: kept for messages only."""
@@ -188,7 +188,9 @@ class _CaseReader:
 def _kind_of(root: str) -> Literal["junit", "xunit"]:
     kind = _ROOTS.get(root)
     if kind is None:
-        raise UnreadableReport(f"its root is <{one_line(root, 60)}>: neither a JUnit nor an xUnit.net report")
+        raise UnreadableReport(
+            f"its root is <{one_line(root, length=60)}>: neither a JUnit nor an xUnit.net report"
+        )
     return kind
 
 

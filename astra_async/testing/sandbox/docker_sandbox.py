@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
 from astra_async.testing.sandbox.bounded_layers import BoundedLayers
 from astra_async.testing.sandbox.engine import Engine
-from astra_async.testing.sandbox.engine_errors import one_line
+from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.execution import execute
 from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look, try_layers, unseen
 from astra_async.testing.sandbox.hardened import hardened
@@ -307,7 +307,7 @@ class DockerSandbox:
         if not reason:
             return fitness
         _log.warning(
-            "Image %s: the disk that its tests may fill is watched, not bounded: %s", image, one_line(reason)
+            "Image %s: the disk that its tests may fill is watched, not bounded: %s", image, both_ends(reason)
         )
         return replace(fitness, overlaid={}, layered=True)
 

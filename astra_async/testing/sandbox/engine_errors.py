@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
+from astra_async.redaction import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,29 +54,27 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
     if isinstance(error, TimeoutError):
         return SandboxError(f"Docker Engine took too long to {action}; is its host overloaded?")
     if isinstance(error, DockerError) and error.status != _NO_CONNECTION:
-        return _refusal(error.status, one_line(error.message), action)
+        return _refusal(error.status, both_ends(error.message), action)
     if isinstance(error, ValueError):
         return SandboxError(
-            f"Docker Engine gave an unreadable answer when asked to {action}: {one_line(error)}"
+            f"Docker Engine gave an unreadable answer when asked to {action}: {both_ends(error)}"
         )
     if running:
-        return ContainerLost(f"Connection to Docker Engine lost while it was to {action}: {one_line(error)}")
+        return ContainerLost(f"Connection to Docker Engine lost while it was to {action}: {both_ends(error)}")
     if "permission denied" in str(error).lower():
         return EngineUnavailable(
-            f"This user may not speak to Docker Engine ({one_line(error)}); "
+            f"This user may not speak to Docker Engine ({both_ends(error)}); "
             "run as root, or add the user to the group docker"
         )
     return EngineUnavailable(
-        f"No Docker Engine answers ({one_line(error)}); start one (scripts/engine does), "
+        f"No Docker Engine answers ({both_ends(error)}); start one (scripts/engine does), "
         "or point DOCKER_HOST at it"
     )
 
 
-def one_line(text: object) -> str:
-    """`text` without line breaks and cut to a length that an error message can carry."""
-    line = " ".join(str(text).split())
-    half = _SHOWN_CHARACTERS // 2
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:half]} ... {line[-half:]}"
+def both_ends(said: object) -> str:
+    """What an engine or a program said, as part of a message: how it begins and how it ends."""
+    return one_line(said, length=_SHOWN_CHARACTERS, ends=True)
 
 
 def path_error(message: str) -> str | None:

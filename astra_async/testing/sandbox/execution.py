@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ContainerLost, ImageError, SandboxError
-from astra_async.testing.sandbox.engine_errors import engine_call, one_line
+from astra_async.testing.sandbox.engine_errors import both_ends, engine_call
 from astra_async.testing.sandbox.output import Output
 from astra_async.testing.sandbox.resultfiles import PROJECT, inside_project, read_reports
 from astra_async.testing.sandbox.upload import upload_archive
@@ -282,7 +282,7 @@ async def _delete(
     async with engine.started(process) as stream, asyncio.timeout(job.limits.timeout_s):
         await _drain(stream, output)
     if await engine.exit_code(process):
-        shown = one_line(output.combined.text())
+        shown = both_ends(output.combined.text())
         raise ImageError(f"Image {job.image} holds a result file that the run's user cannot delete: {shown}")
 
 

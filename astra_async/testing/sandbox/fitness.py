@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError, SandboxError
-from astra_async.testing.sandbox.engine_errors import one_line
+from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.hardened import FALLBACK_HOME
 from astra_async.testing.sandbox.keeper import Keeper
@@ -135,7 +135,7 @@ async def look(
         said = ended.output.stdout.text()
         answer = said.split("\0")
         if ended.exit_code or not said.endswith("\0") or len(answer) < len(("uid", "gid", "w", "home", "")):
-            shown = one_line(ended.output.combined.text().replace("\0", " "))
+            shown = both_ends(ended.output.combined.text().replace("\0", " "))
             raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
         uid, gid, writable, home, *places, _ = answer
         fitness = Fitness(uid=int(uid), gid=int(gid), home=home if writable == "yes" else FALLBACK_HOME)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from astra_async.errors import SandboxError
-from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, one_line
+from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
 from astra_async.testing.sandbox.tarstream import TooLongError, entries
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class _Reading:
         except SandboxError as error:
             if not (await engine.inspect(container))["State"]["Running"]:
                 raise
-            self.problems.append(f"{place or 'the project'}: cannot be read ({one_line(error)})")
+            self.problems.append(f"{place or 'the project'}: cannot be read ({both_ends(error)})")
 
     async def _read(self, engine: Engine, container: str, place: str, wanted: Wanted) -> None:
         above = PurePosixPath(PROJECT, place).parent

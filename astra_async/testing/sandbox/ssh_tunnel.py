@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from astra_async.errors import EngineUnavailable
-from astra_async.testing.sandbox.engine_errors import one_line
+from astra_async.testing.sandbox.engine_errors import both_ends
 
 _REMOTE = "/var/run/docker.sock"
 _CONNECTED_S = 30.0
@@ -90,7 +90,7 @@ class SshTunnel:
         last_look = time.monotonic() + _CONNECTED_S
         while not self.socket.is_socket():
             if self._ssh.returncode is not None or time.monotonic() > last_look:
-                words = one_line(said.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace"))
+                words = both_ends(said.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace"))
                 raise EngineUnavailable(
                     f"ssh does not reach the engine of {self._host} ({words or 'no answer'}); "
                     f"try `ssh {self._target} docker version`"
