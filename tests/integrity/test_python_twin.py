@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import random
 import re
 import subprocess
@@ -155,15 +156,29 @@ def outcomes(path: Path, text: str) -> dict[str, str]:
     (path / "test_shop.py").write_text(text)
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-c", "/dev/null", "--rootdir", str(path), "--junitxml=unit.xml"]
-    run = subprocess.run([*command, "test_shop.py"], cwd=path, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [*command, "test_shop.py"],
+        cwd=path,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode in {0, 1}, run.stdout
     cases: Any = etree.fromstring((path / "unit.xml").read_bytes()).iter("testcase")
     return {case.get("name"): case[0].tag if len(case) else "passed" for case in cases}
 
 
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The outcomes of PYTEST as it stands."""
+    return outcomes(tmp_path_factory.mktemp("plain"), PYTEST)
+
+
 @pytest.mark.parametrize("manner", MANNERS, ids=str)
-def test_every_test_of_a_twin_fails_in_every_manner(manner: Manner, tmp_path: Path) -> None:
-    before = outcomes(tmp_path, PYTEST)
+def test_every_test_of_a_twin_fails_in_every_manner(
+    manner: Manner, tmp_path: Path, before: dict[str, str]
+) -> None:
     twin = rewrite("test_shop.py", PYTEST, Settled(manner, 1))
     after = outcomes(tmp_path, twin.text)
     assert list(after) == list(before)
@@ -175,21 +190,21 @@ def test_every_test_of_a_twin_fails_in_every_manner(manner: Manner, tmp_path: Pa
 
 @pytest.mark.parametrize("seed", range(3))
 def test_only_the_chosen_tests_fail_and_the_rest_of_the_file_stays_the_same_module(
-    seed: int, tmp_path: Path
+    seed: int, tmp_path: Path, before: dict[str, str]
 ) -> None:
     chosen = {"test_docstring", "test_static", "test_tabs"}
     twin = rewrite("t.py", PYTEST, random.Random(seed), lambda titles: titles[-1] in chosen)
-    before, after = outcomes(tmp_path, PYTEST), outcomes(tmp_path, twin.text)
+    after = outcomes(tmp_path, twin.text)
     assert {name for name in after if after[name] != before[name]} == chosen
     assert {titles[-1] for titles in twin.certain} == chosen
 
 
 @pytest.mark.parametrize("manner", MANNERS, ids=str)
 def test_a_scored_runs_tests_look_like_a_twins_and_have_the_same_outcomes(
-    manner: Manner, tmp_path: Path
+    manner: Manner, tmp_path: Path, before: dict[str, str]
 ) -> None:
     scored = blurred("test_shop.py", PYTEST, Settled(manner, 3))
-    assert outcomes(tmp_path, scored) == outcomes(tmp_path / "plain", PYTEST)
+    assert outcomes(tmp_path, scored) == before
     twin = rewrite("test_shop.py", PYTEST, Settled(manner, 3)).text
     words = [Counter(re.findall(r"finally:|raise|def", text)) for text in (scored, twin)]
     assert all(abs(words[0][word] - words[1][word]) <= 2 for word in words[0])  # those that never look alike
