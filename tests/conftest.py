@@ -32,13 +32,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Docker tests on the machine's engine stay in one process, and those on engines of their own in one."""
-    for item in items:
-        if item.get_closest_marker("docker"):
-            engines = "own engines" if Path(item.path).stem in _OWN_ENGINES else "the machine's engine"
-            item.add_marker(pytest.mark.xdist_group(engines))
+    if item.get_closest_marker("docker"):
+        engines = "own engines" if Path(item.path).stem in _OWN_ENGINES else "the machine's engine"
+        item.add_marker(pytest.mark.xdist_group(engines))
 
 
 @pytest.hookimpl(wrapper=True)
