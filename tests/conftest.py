@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+    from xdist.remote import Producer
 
 _SHARED_OUT = "PYTEST_XDIST_WORKER" in os.environ
 _ROOM, _DOOR = Path(__file__), Path(__file__).parents[1] / "pyproject.toml"
@@ -32,11 +35,16 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Docker tests on the machine's engine stay in one process, and those on engines of their own in one."""
-    if item.get_closest_marker("docker"):
-        engines = "own engines" if Path(item.path).stem in _OWN_ENGINES else "the machine's engine"
-        item.add_marker(pytest.mark.xdist_group(engines))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """With `--dist loadscope`, a process for the machine's engine and one for tests on engines of their own."""
+    return _ByEngine(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+class _ByEngine(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    def _split_scope(self, nodeid: str) -> str:
+        own = Path(nodeid.partition("::")[0]).stem in _OWN_ENGINES
+        return "own engines" if own else "the machine's engine"
 
 
 @pytest.hookimpl(wrapper=True)
