@@ -37,7 +37,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `--dist loadscope`, a process for the machine's engine and one for tests on engines of their own."""
+    """With `--dist loadscope`, one process for the machine's engine and one for engines of the tests' own."""
     return _ByEngine(config, log) if config.getoption("dist") == "loadscope" else None
 
 
