@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from astra_async.export.frames import compare, load
+    from astra_async.export.loaded import compare, load
     from astra_async.running.from_python import run
 
 __all__ = ["__version__", "compare", "load", "run"]
@@ -21,9 +21,9 @@ __all__ = ["__version__", "compare", "load", "run"]
 def __getattr__(name: str) -> object:
     match name:
         case "load" | "compare":
-            from astra_async.export import frames
+            from astra_async.export import loaded
 
-            return getattr(frames, name)
+            return getattr(loaded, name)
         case "run":
             from astra_async.running.from_python import run
 

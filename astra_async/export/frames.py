@@ -1,28 +1,17 @@
-"""A run directory as pandas frames: typed columns, missing samples as NaN and never as 0.
-
-pandas is an extra: `pip install 'astra_async[pandas]'`. Every frame of a table is that table's CSV file,
-column for column; nothing is computed a second time here.
-"""
+"""pandas frames of a table and of a run's logs: typed columns, missing samples as NaN and never as 0."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import orjson
 
-from astra_async.errors import IncompleteRun, UsageError
-from astra_async.export.lines import places
-from astra_async.report import compare_runs
-from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS, load_run
+from astra_async.errors import UsageError
+from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS
 from astra_async.report.table import csv_header, csv_row
 from astra_async.report.turn_states import read_turns
-from astra_async.running.log import decode
-from astra_async.running.recorded import completion_from, stored_prompt
-from astra_async.types import Outcome, SampleKey
+from astra_async.types import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +20,6 @@ if TYPE_CHECKING:
 
     from astra_async.report.load import Run
     from astra_async.report.table import Table
-    from astra_async.report.tables import Report
-    from astra_async.types import AnswerKey, Completion, Format
-
-    Key = AnswerKey | tuple[str, Format, str, int] | tuple[str, Format, str, int, int]
 
 _COUNTS = (
     *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
@@ -59,211 +44,9 @@ _NAMES: dict[str, tuple[str, Sequence[str | None]]] = {
 }
 
 
-def load(*directories: str | Path, provisional: bool = False) -> Loaded:
-    """Open one or several run directories, also one that is still being written.
-
-    Args:
-        directories: several give every frame of samples a column `directory`.
-        provisional: hand out headlines of an incomplete run; without it they raise.
-
-    Raises:
-        UsageError: no run directory, or pandas is not installed.
-        ConflictError: two lines of one contradict each other.
-    """
-    if not directories:
-        raise UsageError("load() needs a run directory")
-    _pandas()
-    return Loaded(tuple(load_run(Path(directory)) for directory in directories), provisional=provisional)
-
-
-def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
-    """Compare run B against A, paired over problems; every difference is B - A.
-
-    Raises UsageError when nothing can be paired, else as `load`.
-    """
-    found = compare_runs(_one(a), _one(b))
-    return Compared(
-        conclusions=found.conclusions,
-        overall=frame(found.overall),
-        problems=frame(found.problems),
-        changed=frame(found.changed),
-        warnings=found.warnings,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Two runs compared: in sentences, over all problems, problem by problem, and verdicts that changed.
-
-    `changed` has rows only where both graded the same solutions (a regrade).
-    """
-
-    conclusions: tuple[str, ...]
-    overall: pd.DataFrame
-    problems: pd.DataFrame
-    changed: pd.DataFrame
-    warnings: tuple[str, ...]
-
-
-class Loaded:
-    """Loaded runs. Frames are made when they are first asked for, and kept.
-
-    Attributes:
-        directories: where the runs lie.
-        warnings: what was not believed of the records, a line each.
-    """
-
-    def __init__(self, runs: tuple[Run, ...], *, provisional: bool = False) -> None:
-        self.directories = tuple(run.directory for run in runs)
-        self.warnings = tuple(warning for run in runs for warning in run.warnings)
-        self._runs = runs
-        self._provisional = provisional
-
-    @cached_property
-    def report(self) -> Report:
-        """Every table as the report has it; worked out when it is first asked for."""
-        from astra_async.report.tables import report_of
-
-        return report_of(self._runs)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every planned sample has a result."""
-        return not any(len(run.missing) for run in self._runs)
-
-    @property
-    def conclusions(self) -> tuple[str, ...]:
-        """What the run shows, in sentences."""
-        return self.report.conclusions
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Names of all tables of the report; `table(name)` gives one."""
-        return tuple(self.report.data())
-
-    def table(self, name: str) -> pd.DataFrame:
-        """A table of the report, equal to its CSV file. Raises UsageError for an unknown name."""
-        try:
-            return frame(self.report.data()[name])
-        except KeyError:
-            raise UsageError(f"no table {name!r}; there are: {', '.join(self.tables)}") from None
-
-    @cached_property
-    def leaderboard(self) -> pd.DataFrame:
-        """A row for each model and format: scores, pass@1 (fractions), SD, intervals, tokens, dollars.
-
-        Raises IncompleteRun unless every planned sample has a result, or `load(..., provisional=True)`.
-        """
-        self._demand_all()
-        return self.table("leaderboard")
-
-    @cached_property
-    def problems(self) -> pd.DataFrame:
-        """A row for each model, format and problem; what is missing is counted there."""
-        return self.table("problems")
-
-    def pairwise(self) -> pd.DataFrame:
-        """Every pair of models on the same problems: differences, intervals, tests, verdicts.
-
-        Raises IncompleteRun as `leaderboard`.
-        """
-        self._demand_all()
-        return self.table("pairwise")
-
-    @cached_property
-    def samples(self) -> pd.DataFrame:
-        """A row for each planned sample, sorted by model, format, problem and sample.
-
-        A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
-        `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
-        """
-        frames = [_samples_of(run) for run in self._runs]
-        return self._with_directory(frames)
-
-    @cached_property
-    def turns(self) -> pd.DataFrame:
-        """A row for each recorded turn of each sample, the first answer being turn 0; see docs/turns.md.
-
-        A turn with `status` `no_solution` was used and changed no file: what the sample is worth after it is
-        the score of its last `scored` turn. Samples that are missing have no row.
-        """
-        return self._with_directory([_turns_of(run) for run in self._runs])
-
-    @cached_property
-    def tests(self) -> pd.DataFrame:
-        """A row for each expected test of each sample: `test` is its name, `outcome` what became of it.
-
-        `message` is what the report says of one that did not pass; None where nothing is recorded.
-        """
-        return self._with_directory([_tests_of(run) for run in self._runs])
-
-    def answer(self, key: Key, directory: str | Path | None = None) -> Completion:
-        """The recorded answer of a sample, read from disk.
-
-        `key` is (model, format, problem_id, sample), and a turn where not the first answer is meant;
-        `directory` says which run where several are loaded. Raises UsageError when there is none.
-        """
-        wanted = SampleKey(*key[:4]).at(*[int(each) for each in key[4:]] or [0])
-        log = self._directory(directory) / ("turns.jsonl" if wanted.turn else "completions.jsonl")
-        place = self._answers(log).get(wanted)
-        if place is None:
-            raise UsageError(f"{log.parent}: no answer of {wanted} is recorded")
-        with log.open("rb") as stream:
-            stream.seek(place[0])
-            return completion_from(decode(stream.read(place[1])))
-
-    def prompt(self, sha256: str, directory: str | Path | None = None) -> str:
-        """The text of a prompt by its `prompt_sha256`. Raises UsageError when it is not there."""
-        path = self._directory(directory)
-        text = stored_prompt(path, sha256)
-        if text is None:
-            raise UsageError(f"{path}: no prompt {sha256} is stored")
-        return text
-
-    def __repr__(self) -> str:
-        planned = sum(len(run.rows) + len(run.missing) for run in self._runs)
-        there = sum(len(run.rows) for run in self._runs)
-        where = ", ".join(map(str, self.directories))
-        return f"<{where}: {there} of {planned} samples{'' if self.complete else ', incomplete'}>"
-
-    def _demand_all(self) -> None:
-        missing = sum(len(run.missing) for run in self._runs)
-        if not (self.complete or self._provisional):
-            raise IncompleteRun(
-                f"{missing} planned samples have no result: headlines would be of another run. Run the same"
-                " command again, or load(..., provisional=True) to see what there is"
-            )
-
-    def _directory(self, directory: str | Path | None) -> Path:
-        if directory is not None:
-            return Path(directory)
-        if len(self.directories) > 1:
-            raise UsageError("several runs are loaded: say which with directory=")
-        return self.directories[0]
-
-    @cached_property
-    def _indexes(self) -> dict[Path, dict[AnswerKey, tuple[int, int]]]:
-        return {}
-
-    def _answers(self, log: Path) -> dict[AnswerKey, tuple[int, int]]:
-        """Where each answer stands in a log: (offset, length)."""
-        if log not in self._indexes:
-            self._indexes[log] = places(log)
-        return self._indexes[log]
-
-    def _with_directory(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        if len(frames) == 1:
-            return frames[0]
-        pd = _pandas()
-        whole = pd.concat(dict(zip(map(str, self.directories), frames, strict=True)), names=["directory"])
-        for name in ("model", "format", "problem_id"):
-            whole[name] = whole[name].astype("category")
-        return whole.reset_index(level="directory").reset_index(drop=True)
-
-
 def frame(table: Table) -> pd.DataFrame:
     """A table with typed columns: text, whole numbers and fractions, empty cells as NA."""
-    pd = _pandas()
+    pd = pandas()
     rows = [csv_row(row, table.columns) for row in table.rows]
     whole = pd.DataFrame(rows, columns=csv_header(table.columns), dtype=object)
     for column in table.columns:
@@ -280,8 +63,9 @@ def _kind(kind: str, values: list[object]) -> str:
     return "Int64" if kind == "count" and whole else "Float64"
 
 
-def _samples_of(run: Run) -> pd.DataFrame:
-    pd = _pandas()
+def samples_of(run: Run) -> pd.DataFrame:
+    """A row for each planned sample; see `Loaded.samples`."""
+    pd = pandas()
     rows, absent = run.rows, len(run.missing)
     keys = {
         name: np.concatenate([rows[name], run.missing[:, at]])
@@ -310,9 +94,10 @@ def _samples_of(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
 
 
-def _turns_of(run: Run) -> pd.DataFrame:
-    pd = _pandas()
-    samples = _samples_of(run)
+def turns_of(run: Run) -> pd.DataFrame:
+    """A row for each recorded turn; see `Loaded.turns`."""
+    pd = pandas()
+    samples = samples_of(run)
     first = samples[samples["status"].notna()][[*_KEY, *_OF_A_TURN]].assign(turn=0)
     records = list(read_turns(run)[0].values())
     further = pd.DataFrame(
@@ -332,8 +117,9 @@ def _turns_of(run: Run) -> pd.DataFrame:
     return both.sort_values([*_KEY, "turn"], ignore_index=True)
 
 
-def _tests_of(run: Run) -> pd.DataFrame:
-    pd = _pandas()
+def tests_of(run: Run) -> pd.DataFrame:
+    """A row for each expected test of each sample; see `Loaded.tests`."""
+    pd = pandas()
     names = ("pair", "problem", "sample", "test", "outcome", "message")
     kept: dict[str, list[Any]] = {name: [] for name in names}
     with (run.directory / "results.jsonl").open("rb") as stream:
@@ -361,7 +147,7 @@ def _tests_of(run: Run) -> pd.DataFrame:
 
 def _category(codes: Any, values: Sequence[str | None]) -> pd.Categorical:
     """Codes as a categorical; the code of None and -1 are NaN, and equal values are one category."""
-    pd = _pandas()
+    pd = pandas()
     known = list(dict.fromkeys(value for value in values if value is not None))
     places = {value: at for at, value in enumerate(known)}
     lookup = np.array([-1 if value is None else places[value] for value in values] + [-1], dtype=np.int64)
@@ -373,19 +159,14 @@ def _padded(values: Any, absent: int, filler: float) -> Any:
 
 
 def _masked(values: Any, absent: int, dtype: str) -> Any:
-    pd = _pandas()
+    pd = pandas()
     whole = pd.array(np.concatenate([values, np.zeros(absent, dtype=values.dtype)]), dtype=dtype)
     whole[len(values) :] = pd.NA
     return whole
 
 
-def _one(run: str | Path | Loaded) -> Path:
-    if isinstance(run, Loaded):
-        return run._directory(None)  # noqa: SLF001 - of this very module
-    return Path(run)
-
-
-def _pandas() -> Any:
+def pandas() -> Any:
+    """The library; raises UsageError where it is not installed."""
     try:
         import pandas as pd
     except ImportError as error:

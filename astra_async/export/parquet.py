@@ -14,8 +14,8 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import UsageError
-from astra_async.export.frames import Loaded
 from astra_async.export.lines import lines
+from astra_async.export.loaded import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from astra_async.types import refuse_unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from astra_async.export.frames import Loaded
+    from astra_async.export.loaded import Loaded
     from astra_async.running.opening import OpenRun, Outcome
     from astra_async.types import Result
 
@@ -35,7 +35,7 @@ class Finished:
 
     def load(self, *, provisional: bool = False) -> Loaded:
         """The run as frames (`astra_async.load`)."""
-        from astra_async.export.frames import load
+        from astra_async.export.loaded import load
 
         return load(self.directory, provisional=provisional)
 

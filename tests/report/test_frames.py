@@ -23,7 +23,7 @@ from made_runs import Made, agreeing, made_problems, write_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from astra_async.export.frames import Loaded
+    from astra_async.export.loaded import Loaded
 
 MADE = Made(formats=("xml", "json"), problems=made_problems(6, families=True), samples=4, seed=3)
 KEY = ["model", "format", "problem_id", "sample"]

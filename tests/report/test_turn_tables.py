@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from astra_async.errors import ConflictError
-from astra_async.export.frames import load
+from astra_async.export.loaded import load
 from astra_async.report import build_report
 from astra_async.report.table import records
 from astra_async.report.turn_states import Answer, Course
