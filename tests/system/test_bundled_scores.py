@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.docker
 
 
+@pytest.mark.timeout(3600)  # some 200 runs of tests
 def test_every_known_answer_earns_its_known_score(tmp_path: Path) -> None:
     details = tmp_path / "validation.json"
     done = subprocess.run(
