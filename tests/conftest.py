@@ -12,8 +12,9 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
-# Docker tests on engines of their own, which wait more than they compute, share nothing with the others.
-_OWN_ENGINES = ("test_cluster_runs", "test_engine_restart")
+# Docker tests that wait more than they compute: of whole programs, and on engines of their own.
+_WAITING = ("cluster", "system", "test_engine_restart")
+_COMPUTING = ("test_bundled_scores",)
 
 
 def pytest_configure() -> None:
@@ -29,11 +30,12 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `--dist loadscope`, one process for the machine's engine and one for engines of the tests' own."""
-    return _ByEngine(config, log) if config.getoption("dist") == "loadscope" else None
+    """With `--dist loadscope`, Docker tests that wait go to one process, those that compute to another."""
+    return _ByUse(config, log) if config.getoption("dist") == "loadscope" else None
 
 
-class _ByEngine(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
-        own = Path(nodeid.partition("::")[0]).stem in _OWN_ENGINES
-        return "own engines" if own else "the machine's engine"
+        path = Path(nodeid.partition("::")[0])
+        waits = {path.parent.name, path.stem} & set(_WAITING) and path.stem not in _COMPUTING
+        return "waiting" if waits else "computing"
