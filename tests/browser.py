@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
-import re
 import shutil
 import subprocess
+import tempfile
+import time
 from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0")
@@ -88,30 +91,45 @@ class Tab:
 
 
 @asynccontextmanager
-async def open_tab(profile: Path) -> AsyncIterator[Tab]:
-    """Start the browser with an empty profile; it ends with the block."""
-    assert PROGRAM is not None
-    command = [PROGRAM, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
-    process = await asyncio.create_subprocess_exec(*command, stderr=subprocess.PIPE)
-    try:
-        address = await asyncio.wait_for(_address(process), _START_S)
-        async with aiohttp.ClientSession() as session:
-            async with session.get(f"http://{address}/json") as response:
-                tabs = await response.json()
-            url = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
-            async with session.ws_connect(url, max_msg_size=0) as socket:
+async def open_tab() -> AsyncIterator[Tab]:
+    """A tab with a profile of its own, in the one browser of this process; both are gone after the block."""
+    host, whole = await asyncio.to_thread(_browser)
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"ws://{host}{whole}") as control:
+        browser = Tab(control)
+        own = {"browserContextId": (await browser.call("Target.createBrowserContext"))["browserContextId"]}
+        target = (await browser.call("Target.createTarget", url="about:blank", **own))["targetId"]
+        try:
+            async with session.ws_connect(f"ws://{host}/devtools/page/{target}", max_msg_size=0) as socket:
                 tab = Tab(socket)
                 for domain in ("Page", "Runtime", "Network", "Log"):
                     await tab.call(f"{domain}.enable")
                 yield tab
-    finally:
+        finally:
+            await browser.call("Target.disposeBrowserContext", **own)
+
+
+@cache
+def _browser() -> tuple[str, str]:
+    """Start the browser, which ends with this process: its host and the path of the browser itself."""
+    assert PROGRAM is not None
+    profile = Path(tempfile.mkdtemp(prefix="astra-browser-"))
+    process = subprocess.Popen(
+        [PROGRAM, *_FLAGS, f"--user-data-dir={profile}"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def end() -> None:
         process.terminate()
-        await process.communicate()
+        process.wait()
+        shutil.rmtree(profile, ignore_errors=True)
 
-
-async def _address(process: asyncio.subprocess.Process) -> str:
-    assert process.stderr is not None
-    async for line in process.stderr:
-        if found := re.search(rb"ws://([^/]+)/", line):
-            return found[1].decode()
-    raise AssertionError("the browser ended before it listened")
+    atexit.register(end)
+    listens = profile / "DevToolsActivePort"  # its port and the path, once it listens
+    for _ in range(_START_S * 20):
+        if listens.exists() and len(lines := listens.read_text().splitlines()) > 1:
+            return f"127.0.0.1:{lines[0]}", lines[1]
+        assert process.poll() is None, "the browser ended before it listened"
+        time.sleep(0.05)
+    raise AssertionError("the browser does not listen")

@@ -57,10 +57,10 @@ def main() -> None:
         if not (directory / "results.jsonl").exists():
             view.make(directory, options.models, options.problems, options.samples)
         with view.viewer(directory) as started:
-            asyncio.run(_measure(f"http://127.0.0.1:{started.port}/", Path(temporary), options.rounds))
+            asyncio.run(_measure(f"http://127.0.0.1:{started.port}/", options.rounds))
 
 
-async def _measure(address: str, profile: Path, rounds: int) -> None:
+async def _measure(address: str, rounds: int) -> None:
     run = await _all_read(address)
     model, problem = (
         quote(run[of][0][name], safe="") for of, name in (("models", "name"), ("problems", "id"))
@@ -96,7 +96,7 @@ async def _measure(address: str, profile: Path, rounds: int) -> None:
         ),
     }
     print("| what | ms, median | ms, slowest |", "|---|---|---|", sep="\n")
-    async with open_tab(profile / "browser") as tab:
+    async with open_tab() as tab:
         await tab.call(
             "Emulation.setDeviceMetricsOverride", width=1400, height=900, deviceScaleFactor=1, mobile=False
         )

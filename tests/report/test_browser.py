@@ -49,9 +49,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_built(build_report([directory]), directory / "report").index
 
 
-def browse(index: Path, profile: Path, steps: Callable[[Tab], Awaitable[None]]) -> None:
+def browse(index: Path, steps: Callable[[Tab], Awaitable[None]]) -> None:
     async def all_steps() -> None:
-        async with open_tab(profile) as tab:
+        async with open_tab() as tab:
             await tab.open(index.as_uri())
             await steps(tab)
             assert tab.complaints == []
@@ -60,15 +60,15 @@ def browse(index: Path, profile: Path, steps: Callable[[Tab], Awaitable[None]]) 
     asyncio.run(all_steps())
 
 
-def test_the_page_has_no_error_and_asks_for_nothing(index: Path, tmp_path: Path) -> None:
+def test_the_page_has_no_error_and_asks_for_nothing(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         assert await tab.run("document.querySelectorAll('figure svg text').length") > 50
         assert await tab.run("document.querySelectorAll('#map a').length") == 20
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
-def test_a_cell_of_the_map_opens_its_sample(index: Path, tmp_path: Path) -> None:
+def test_a_cell_of_the_map_opens_its_sample(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         await tab.run("document.querySelector('#map tbody tr:nth-child(2) td:nth-child(4) a').click()")
         await tab.until("document.getElementById('sample').open")
@@ -80,10 +80,10 @@ def test_a_cell_of_the_map_opens_its_sample(index: Path, tmp_path: Path) -> None
         await tab.run("document.getElementById('sample-close').click()")
         await tab.until("!document.getElementById('sample').open && location.hash === '#problems'")
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
-def test_the_map_shows_the_model_that_is_chosen(index: Path, tmp_path: Path) -> None:
+def test_the_map_shows_the_model_that_is_chosen(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         await tab.run(
             "{ const select = document.getElementById('map-entry'); select.value = 3;"
@@ -94,10 +94,10 @@ def test_the_map_shows_the_model_that_is_chosen(index: Path, tmp_path: Path) -> 
         await tab.run(f"{missing}[0].click()")
         await tab.until("document.getElementById('sample').textContent.includes('no result yet')")
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
-def test_a_table_sorts_by_the_column_that_is_clicked(index: Path, tmp_path: Path) -> None:
+def test_a_table_sorts_by_the_column_that_is_clicked(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         header = "document.querySelector('#table-leaderboard th:nth-child(3) button')"
         values = (
@@ -114,7 +114,7 @@ def test_a_table_sorts_by_the_column_that_is_clicked(index: Path, tmp_path: Path
         sort = await tab.run(f"{header}.closest('th').getAttribute('aria-sort')")
         assert sort == "descending"
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
 def test_nothing_is_wider_than_a_narrow_window(index: Path, tmp_path: Path) -> None:
@@ -122,12 +122,10 @@ def test_nothing_is_wider_than_a_narrow_window(index: Path, tmp_path: Path) -> N
         await tab.screenshot(tmp_path / "narrow.png", width=380, height=800)
         assert await tab.run("document.documentElement.scrollWidth") <= 380
 
-    browse(index, tmp_path / "profile", steps)
+    browse(index, steps)
 
 
-def test_a_sample_shows_its_messages_changes_and_output_in_colours_and_obeys_none(
-    index: Path, tmp_path: Path
-) -> None:
+def test_a_sample_shows_its_messages_changes_and_output_in_colours_and_obeys_none(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         failed = "[...document.querySelectorAll('#map a')].find((cell) => /, tests_failed$/.test(cell.title))"
         await tab.run(f"{failed}.click()")
@@ -150,7 +148,7 @@ def test_a_sample_shows_its_messages_changes_and_output_in_colours_and_obeys_non
         changed = await tab.run("document.querySelector('#sample .changed').textContent")
         assert changed == "src/<b><U+202E>xsj.a (changed): 7 lines added, 2 removed"
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
 def type_into_search(text: str) -> str:
@@ -160,7 +158,7 @@ def type_into_search(text: str) -> str:
     )
 
 
-def test_search_leaves_the_rows_with_that_text(index: Path, tmp_path: Path) -> None:
+def test_search_leaves_the_rows_with_that_text(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         await tab.run(type_into_search("p03"))
         for table in ("#map", "#matrix", "#table-problems"):
@@ -174,10 +172,10 @@ def test_search_leaves_the_rows_with_that_text(index: Path, tmp_path: Path) -> N
             "[...document.querySelectorAll('tbody tr, section')].some((item) => item.hidden)"
         )
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
-def test_search_finds_the_samples_whose_answer_has_the_text(index: Path, tmp_path: Path) -> None:
+def test_search_finds_the_samples_whose_answer_has_the_text(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         await tab.run(type_into_search("<solution>beta p04 1"))
         await tab.run("document.getElementById('search-inside').click()")
@@ -189,12 +187,10 @@ def test_search_finds_the_samples_whose_answer_has_the_text(index: Path, tmp_pat
         await tab.run("document.querySelector('#search-hits a').click()")
         await tab.until("document.getElementById('sample').textContent.includes('<solution>beta p04 1')")
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
-def test_the_matrix_has_a_cell_for_each_problem_and_model_and_leads_to_its_samples(
-    index: Path, tmp_path: Path
-) -> None:
+def test_the_matrix_has_a_cell_for_each_problem_and_model_and_leads_to_its_samples(index: Path) -> None:
     async def steps(tab: Tab) -> None:
         assert await tab.run("document.querySelectorAll('#matrix tbody a').length") == 5 * 4
         await tab.run(
@@ -210,7 +206,7 @@ def test_the_matrix_has_a_cell_for_each_problem_and_model_and_leads_to_its_sampl
         await tab.run("document.querySelector('#matrix tbody tr td:nth-child(4) a').click()")
         assert await tab.run("document.querySelector('#map caption').textContent") == "beta (xml)"
 
-    browse(index, tmp_path, steps)
+    browse(index, steps)
 
 
 def test_the_first_screen_answers_and_its_data_is_one_click_away(index: Path, tmp_path: Path) -> None:
@@ -225,7 +221,7 @@ def test_the_first_screen_answers_and_its_data_is_one_click_away(index: Path, tm
         assert {"leaderboard.csv", "pairwise.csv", "problems.csv", "runs.csv", "report.json"} <= set(links)
         assert all((index.parent / link).is_file() for link in links)
 
-    browse(index, tmp_path / "profile", steps)
+    browse(index, steps)
 
 
 def test_a_phone_shows_what_matters_without_scrolling_sideways(index: Path, tmp_path: Path) -> None:
@@ -244,7 +240,7 @@ def test_a_phone_shows_what_matters_without_scrolling_sideways(index: Path, tmp_
         )
         assert min(letters) >= 9
 
-    browse(index, tmp_path / "profile", steps)
+    browse(index, steps)
 
 
 def test_on_paper_nothing_is_cut_and_no_figure_is_torn(index: Path, tmp_path: Path) -> None:
@@ -260,4 +256,4 @@ def test_on_paper_nothing_is_cut_and_no_figure_is_torn(index: Path, tmp_path: Pa
             rule = f"getComputedStyle(document.querySelector('{what}')).breakInside"
             assert await tab.run(rule) == "avoid", what
 
-    browse(index, tmp_path / "profile", steps)
+    browse(index, steps)

@@ -66,10 +66,10 @@ def all_of(selector: str, what: str) -> str:
 
 
 @asynccontextmanager
-async def opened(directories: list[Path], profile: Path, port: int | None = 0) -> AsyncIterator[Page]:
+async def opened(directories: list[Path], port: int | None = 0) -> AsyncIterator[Page]:
     async with (
         served(Viewer(directories, Access(None)), "127.0.0.1", port) as bound,
-        open_tab(profile) as tab,
+        open_tab() as tab,
     ):
         yield Page(tab, f"http://127.0.0.1:{bound}/")
         assert tab.complaints == []
@@ -77,9 +77,9 @@ async def opened(directories: list[Path], profile: Path, port: int | None = 0) -
         assert await tab.run("window.canary ?? null") is None
 
 
-def look(directory: Path, profile: Path, steps: Steps) -> None:
+def look(directory: Path, steps: Steps) -> None:
     async def all_steps() -> None:
-        async with opened([directory], profile) as page:
+        async with opened([directory]) as page:
             await steps(page)
 
     asyncio.run(all_steps())
@@ -100,7 +100,7 @@ def scores(directory: Path) -> dict[tuple[str, str, int], dict[str, Any]]:
     return {(line["model"], line["problem_id"], line["sample"]): line for line in lines}
 
 
-def test_the_overview_has_the_leaderboard_and_what_came_of_the_samples(plain: Path, tmp_path: Path) -> None:
+def test_the_overview_has_the_leaderboard_and_what_came_of_the_samples(plain: Path) -> None:
     async def steps(page: Page) -> None:
         await page.go("", "document.querySelectorAll('.board tbody tr').length === 2")
         assert await page.text(".standing-line strong") == "48 of 48 samples graded (100 %)"
@@ -116,12 +116,10 @@ def test_the_overview_has_the_leaderboard_and_what_came_of_the_samples(plain: Pa
             f"document.querySelector('.filters .count')?.textContent === '{failed} of 48 samples'"
         )
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
 
 
-def test_a_keyboard_walks_the_map_and_its_address_brings_the_same_place_back(
-    plain: Path, tmp_path: Path
-) -> None:
+def test_a_keyboard_walks_the_map_and_its_address_brings_the_same_place_back(plain: Path) -> None:
     async def steps(page: Page) -> None:
         await page.go("map?sort=hard", "document.querySelectorAll('.grid-names a').length === 6")
         await page.press("j", "ArrowRight", "ArrowRight", "]")
@@ -144,7 +142,7 @@ def test_a_keyboard_walks_the_map_and_its_address_brings_the_same_place_back(
             f"document.querySelector('.grid-line')?.textContent === {orjson.dumps(line).decode()}"
         )
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
 
 
 INK = (  # of a copy: the map's own canvas is only written
@@ -156,7 +154,7 @@ INK = (  # of a copy: the map's own canvas is only written
 )
 
 
-def test_the_map_draws_every_sample_and_fades_what_a_filter_leaves_out(plain: Path, tmp_path: Path) -> None:
+def test_the_map_draws_every_sample_and_fades_what_a_filter_leaves_out(plain: Path) -> None:
     async def steps(page: Page) -> None:
         await page.go("map", f"document.querySelectorAll('.grid-names a').length === 6 && {INK} > 0")
         ink = await page.run(INK)
@@ -169,10 +167,10 @@ def test_the_map_draws_every_sample_and_fades_what_a_filter_leaves_out(plain: Pa
         await page.until("location.hash.includes('by=models')")
         assert await page.run("document.querySelector('canvas').getAttribute('role')") == "application"
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
 
 
-def test_a_filter_is_typed_sent_as_an_address_and_cleared(plain: Path, tmp_path: Path) -> None:
+def test_a_filter_is_typed_sent_as_an_address_and_cleared(plain: Path) -> None:
     async def steps(page: Page) -> None:
         await page.go("list", "document.querySelectorAll('.rows .row').length > 20")
         await page.press("/", *"p03", "Escape")
@@ -191,10 +189,10 @@ def test_a_filter_is_typed_sent_as_an_address_and_cleared(plain: Path, tmp_path:
         await page.run("document.querySelector('button.quiet').click()")
         await page.until("document.querySelector('.count').textContent === '48 samples'")
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
 
 
-def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path, tmp_path: Path) -> None:
+def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path) -> None:
     async def steps(page: Page) -> None:
         await page.go(f"sample/alpha/{quote(NASTY_ID, safe='')}/0", "document.querySelector('.diff')")
         assert await page.text(".verdict strong") == "1 of 3 tests passed"
@@ -219,10 +217,10 @@ def test_a_sample_shows_tests_output_and_diff_and_nothing_of_it_runs(nasty: Path
         assert await page.run("document.querySelectorAll('main img, main script, main iframe').length") == 0
         assert await page.run("document.querySelectorAll('a[href^=javascript]').length") == 0
 
-    look(nasty, tmp_path, steps)
+    look(nasty, steps)
 
 
-def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Path, tmp_path: Path) -> None:
+def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Path) -> None:
     async def steps(page: Page) -> None:
         for route in ROUTES:
             await page.go(route, "document.querySelector('h1')")
@@ -232,12 +230,10 @@ def test_every_page_of_a_run_of_hostile_names_stands_and_nothing_runs(nasty: Pat
         names = await page.run("[...document.querySelectorAll('.test-name a')].map((n) => n.textContent)")
         assert NASTY_TEST.replace("\u202e", "<U+202E>") in names
 
-    look(nasty, tmp_path, steps)
+    look(nasty, steps)
 
 
-def test_samples_are_filtered_by_what_was_mended_and_what_looks_suspicious(
-    nasty: Path, tmp_path: Path
-) -> None:
+def test_samples_are_filtered_by_what_was_mended_and_what_looks_suspicious(nasty: Path) -> None:
     async def steps(page: Page) -> None:
         for flag in ("repair:prose", f"suspicion:{SUSPICION}", "suspicious"):
             await page.go(
@@ -247,10 +243,10 @@ def test_samples_are_filtered_by_what_was_mended_and_what_looks_suspicious(
         await page.run("document.querySelector('.rows .row').click()")
         await page.until("document.querySelector('.verdict strong').textContent === '1 of 3 tests passed'")
 
-    look(nasty, tmp_path, steps)
+    look(nasty, steps)
 
 
-def test_an_answer_of_ten_megabytes_in_one_line_is_shown_in_pieces(nasty: Path, tmp_path: Path) -> None:
+def test_an_answer_of_ten_megabytes_in_one_line_is_shown_in_pieces(nasty: Path) -> None:
     async def steps(page: Page) -> None:
         route = f"sample/alpha/{quote(NASTY_ID, safe='')}/1?tab=answer"
         await page.go(route, "document.querySelector('.verbatim')")
@@ -260,10 +256,10 @@ def test_an_answer_of_ten_megabytes_in_one_line_is_shown_in_pieces(nasty: Path, 
         await page.run("document.querySelector('.long .more').click()")
         assert await page.run("document.querySelectorAll('.verbatim').length") == 2
 
-    look(nasty, tmp_path, steps)
+    look(nasty, steps)
 
 
-def test_keys_lead_from_sample_to_sample(plain: Path, tmp_path: Path) -> None:
+def test_keys_lead_from_sample_to_sample(plain: Path) -> None:
     async def steps(page: Page) -> None:
         def titled(name: str) -> str:
             return f"document.querySelector('h1')?.textContent === '{name}'"
@@ -293,7 +289,7 @@ def test_keys_lead_from_sample_to_sample(plain: Path, tmp_path: Path) -> None:
         await page.until("document.getElementById('help').open")
         assert "two samples side by side" in await page.text("#help")
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
 
 
 def test_a_key_labels_a_sample_in_labels_csv(tmp_path: Path) -> None:
@@ -315,7 +311,7 @@ def test_a_key_labels_a_sample_in_labels_csv(tmp_path: Path) -> None:
         await page.until(f"{pressed} === 'false,false,false,false'")
         assert "logic" not in (directory / "labels.csv").read_text()
 
-    look(directory, tmp_path / "profile", steps)
+    look(directory, steps)
 
 
 def test_tests_by_model_name_what_nobody_and_what_everybody_passes(tmp_path: Path) -> None:
@@ -335,10 +331,10 @@ def test_tests_by_model_name_what_nobody_and_what_everybody_passes(tmp_path: Pat
         await page.press("j")
         await page.until("location.hash === '#/problem/p02'")
 
-    look(directory, tmp_path / "profile", steps)
+    look(directory, steps)
 
 
-def test_two_models_are_compared_by_where_one_is_right(plain: Path, tmp_path: Path) -> None:
+def test_two_models_are_compared_by_where_one_is_right(plain: Path) -> None:
     found = scores(plain)
 
     def right(model: str, problem: str, sample: int) -> bool:
@@ -357,7 +353,7 @@ def test_two_models_are_compared_by_where_one_is_right(plain: Path, tmp_path: Pa
         await page.until("document.querySelectorAll('.side').length === 2")
         assert "differ" in await page.text("h3")
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
 
 
 def test_a_run_that_grows_is_followed_without_loading_again(plain: Path, tmp_path: Path) -> None:
@@ -382,7 +378,7 @@ def test_a_run_that_grows_is_followed_without_loading_again(plain: Path, tmp_pat
         await page.until("document.querySelectorAll('.chips b')[5].textContent === '0'")
         assert await page.run("window.same") is True
 
-    look(directory, tmp_path / "profile", steps)
+    look(directory, steps)
 
 
 def test_the_overview_tells_what_a_running_run_waits_for(tmp_path: Path) -> None:
@@ -416,7 +412,7 @@ def test_the_overview_tells_what_a_running_run_waits_for(tmp_path: Path) -> None
             assert part in line
         assert await page.text("#run-state") == "running"
 
-    look(directory, tmp_path / "profile", steps)
+    look(directory, steps)
 
 
 def test_the_turns_of_a_sample_are_its_own_addresses(tmp_path: Path) -> None:
@@ -450,14 +446,14 @@ def test_the_turns_of_a_sample_are_its_own_addresses(tmp_path: Path) -> None:
         await page.run("location.hash += '&tab=feedback'")
         await page.until("document.querySelector('.verbatim')?.textContent.startsWith('Some failed. <img')")
 
-    look(directory, tmp_path / "profile", steps)
+    look(directory, steps)
 
 
 def test_a_directory_that_goes_and_a_server_that_comes_back_are_told_in_one_line(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", PLAIN)
 
     async def steps() -> None:
-        async with open_tab(tmp_path / "profile") as tab:
+        async with open_tab() as tab:
             viewer = Viewer([directory], Access(None))
             async with served(viewer, "127.0.0.1", 0) as port:
                 page = Page(tab, f"http://127.0.0.1:{port}/")
@@ -486,11 +482,11 @@ def test_a_run_without_a_result_says_what_will_appear(tmp_path: Path) -> None:
         for route in ROUTES[1:]:
             await page.go(route, "document.querySelector('main').textContent.length > 40")
 
-    look(directory, tmp_path / "profile", steps)
+    look(directory, steps)
 
 
 @pytest.mark.parametrize("width", [390, 800, 1400])
-def test_no_page_is_wider_than_the_window(nasty: Path, tmp_path: Path, width: int) -> None:
+def test_no_page_is_wider_than_the_window(nasty: Path, width: int) -> None:
     async def steps(page: Page) -> None:
         await page.tab.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False
@@ -505,10 +501,10 @@ def test_no_page_is_wider_than_the_window(nasty: Path, tmp_path: Path, width: in
             await page.go(route, "document.querySelector('h1')")
             assert await page.run("document.documentElement.scrollWidth") <= width, route
 
-    look(nasty, tmp_path, steps)
+    look(nasty, steps)
 
 
-def test_colours_follow_the_system_until_they_are_chosen(plain: Path, tmp_path: Path) -> None:
+def test_colours_follow_the_system_until_they_are_chosen(plain: Path) -> None:
     async def steps(page: Page) -> None:
         paper = "getComputedStyle(document.body).backgroundColor"
         dark = [{"name": "prefers-color-scheme", "value": "dark"}]
@@ -520,4 +516,4 @@ def test_colours_follow_the_system_until_they_are_chosen(plain: Path, tmp_path: 
         await page.go("map", "document.querySelector('canvas')")
         assert await page.run(paper) == "rgb(255, 255, 255)"
 
-    look(plain, tmp_path, steps)
+    look(plain, steps)
