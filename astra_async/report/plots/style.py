@@ -128,7 +128,7 @@ def legend_below(axes: Axes, columns: int) -> None:
 
 
 def cut_note(shown: Sequence[object], of: Sequence[object], what: str) -> str:
-    """What a title says where not all are shown: `what` names them, such as "first" and "skills"."""
+    """What a title says where not all are shown: `what` says which, such as "first skills"."""
     kind, _, things = what.partition(" ")
     return f" (the {kind} {len(shown)} of {len(of)} {things})" if len(of) > len(shown) else ""
 
