@@ -122,7 +122,11 @@ def _browser() -> tuple[str, str]:
 
     def end() -> None:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # no browser holds up the end of the tests
+            process.kill()
+            process.wait()
         shutil.rmtree(profile, ignore_errors=True)
 
     atexit.register(end)
