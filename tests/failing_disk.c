@@ -1,5 +1,6 @@
 /* For LD_PRELOAD: a disk that begins to fail. While the file that $FAILING_WHEN names exists, it holds words
- * such as "write:EROFS unlink:EROFS sync:EIO", and what it names fails so below the folder $FAILING_BELOW. */
+ * such as "write:EROFS unlink:EROFS sync:EIO", and what it names fails so below the folder $FAILING_BELOW.
+ * "tear:EIO": half of what is to be written is written, and half of the rest, until a last byte fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,6 +43,10 @@ static int fails_at(const char *what, int fd) {
 
 ssize_t write(int fd, const void *data, size_t size) {
   if (fails_at("write", fd)) return -1;
+  if (fails_at("tear", fd)) {
+    if (size < 2) return -1;
+    size /= 2;
+  }
   return ((ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, data, size);
 }
 
@@ -51,7 +56,7 @@ int unlink(const char *path) {
 }
 
 int ftruncate64(int fd, off64_t size) {
-  if (fails_at("write", fd)) return -1;
+  if (fails_at("write", fd) || fails_at("truncate", fd)) return -1;
   return ((int (*)(int, off64_t))dlsym(RTLD_NEXT, "ftruncate64"))(fd, size);
 }
 

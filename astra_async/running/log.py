@@ -3,7 +3,8 @@
 Invariants:
 - A record is one `os.write` of one line on an O_APPEND descriptor: a killed process can tear only the
   last line, and opening cuts such a tail off again.
-- A write that fails leaves the file as it was before (the torn part is cut off at once).
+- A write that fails leaves the file as it was before: the torn part is cut off at once or, where the disk
+  refuses that too, before anything else is written behind it.
 - `sync` may run in a thread; everything else belongs to one thread.
 
 Not covered: two processes on one file. The run directory's lock sees to that.
@@ -52,7 +53,9 @@ class AppendLog:
         self.path = path
         self.cut_bytes = cut_bytes
         self._descriptor = descriptor
+        # Invariant: the file ends at `_size_bytes`, behind a whole line, unless `_torn`.
         self._size_bytes = size_bytes
+        self._torn = False
         self._dirty = False
 
     @classmethod
@@ -80,14 +83,21 @@ class AppendLog:
         """Write what `encode` made of a record; as `append`."""
         line = content + b"\n"
         try:
+            if self._torn:
+                self._cut_torn_write()
+            self._torn = True  # until all of it is written
             written = os.write(self._descriptor, line)
             if written != len(line):
                 written += _write_rest(self._descriptor, line[written:])
         except OSError as error:
-            self._cut_torn_write()
+            with contextlib.suppress(
+                OSError
+            ):  # a full or read-only disk: cut before the next record, or on opening
+                self._cut_torn_write()
             raise _storage_error(self.path, error) from error
         offset = self._size_bytes
         self._size_bytes += len(line)
+        self._torn = False
         self._dirty = True
         return offset, len(line) - 1
 
@@ -118,11 +128,8 @@ class AppendLog:
             os.close(self._descriptor)
 
     def _cut_torn_write(self) -> None:
-        # The disk may be full or read-only by now: a tail that cannot be cut is cut when next opened.
-        try:
-            os.ftruncate(self._descriptor, self._size_bytes)
-        except OSError:
-            return
+        os.ftruncate(self._descriptor, self._size_bytes)
+        self._torn = False
 
 
 def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ import pytest
 from astra_async.errors import StorageError
 from astra_async.running.log import AppendLog, decode, encode, scan, write_atomically
 from astra_async.surrogates import without_surrogates
+from preloaded import compiled, needs_compiler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +84,51 @@ def test_a_full_disk_is_one_clear_line_and_leaves_no_torn_record(tmp_path: Path)
         assert [decode(line).get("n") for _, _, line in scan(mount / "a.jsonl")] == [None, 1]
     finally:
         subprocess.run(["umount", str(mount)], check=True)
+
+
+_A_DISK_TEARS_A_LINE = """
+import os, pathlib, sys
+from astra_async.errors import StorageError
+from astra_async.running.log import AppendLog, scan
+
+path, when = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+
+def append(n, fails=""):
+    when.write_text(fails) if fails else when.unlink(missing_ok=True)
+    try:
+        places[n] = log.append({"n": n})
+    except StorageError:
+        print("refused", n)
+
+log, places = AppendLog.open(path), {}
+append(0)
+append(1, "tear:ENOSPC truncate:EIO")
+append(2, "truncate:EIO")
+append(3)
+append(4)
+print([log.read_at(*place)["n"] for place in places.values()])
+log.close()
+print([line.decode() for _, _, line in scan(path)], AppendLog.open(path).cut_bytes)
+"""
+
+
+@needs_compiler
+def test_a_torn_line_that_cannot_be_cut_off_takes_no_other_record_with_it(tmp_path: Path) -> None:
+    shim = {"LD_PRELOAD": str(compiled("failing_disk", tmp_path)), "FAILING_BELOW": str(tmp_path / "a.")}
+    when = tmp_path / "when"
+    done = subprocess.run(
+        [sys.executable, "-c", _A_DISK_TEARS_A_LINE, tmp_path / "a.jsonl", when],
+        env=os.environ | shim | {"FAILING_WHEN": str(when)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        "refused 1",
+        "refused 2",
+        "[0, 3, 4]",
+        """['{"n":0}', '{"n":3}', '{"n":4}'] 0""",
+    ], done.stderr
 
 
 def test_an_unwritable_place_is_a_storage_error(tmp_path: Path) -> None:
