@@ -137,7 +137,7 @@ class Service:
         return self._rejection(wire, ask, rejected) if rejected else None
 
     def _charged(self, wire: Wire, ask: Ask, tokens: int) -> int:
-        if wire.cached_is_exempt and ask.cache_marked:
+        if wire.cached_is_exempt and ask.cacheable:
             tokens -= self._cached(ask)
         return tokens + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
 
@@ -178,9 +178,8 @@ class Service:
 
     def _tokens(self, wire: Wire, ask: Ask, answer: Answer) -> Tokens:
         prompt = tokens_in(ask.prompt)
-        usable = ask.cache_marked or not wire.marks_cache
-        cached = self._cached(ask) if usable else 0
-        writes = wire.marks_cache and usable and prompt >= SMALLEST_TOKENS
+        cached = self._cached(ask) if ask.cacheable else 0
+        writes = wire.cache_mark and ask.cacheable and prompt >= SMALLEST_TOKENS
         return Tokens(
             prompt=prompt,
             cached=cached,
@@ -257,7 +256,7 @@ class Service:
                 pass  # `cut` simply ends; without a fault the terminal marker has been written
 
     def _warm(self, call: _Call) -> None:
-        if call.ask.cache_marked or not call.wire.marks_cache:
+        if call.ask.cacheable:
             self._cache.warm(call.ask.model, call.taken.prompt)
 
     def _settle(self, call: _Call) -> None:

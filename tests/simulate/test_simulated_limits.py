@@ -10,7 +10,7 @@ from simulated_client import PROMPT, chat, running
 from astra_async.simulate import Clocks, SimulationSettings
 from astra_async.simulate.limits import RateLimiter
 from astra_async.simulate.promptcache import PromptCache
-from astra_async.simulate.wires.openai import go_duration
+from astra_async.simulate.wires.chat import go_duration
 
 
 @dataclass

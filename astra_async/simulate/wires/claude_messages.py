@@ -8,23 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Ask,
-    BadAsk,
-    Detail,
-    Reply,
-    Tokens,
-    Told,
-    Trouble,
-    Wire,
-    conversation,
-    event,
-    messages_of,
-    name_of,
-    of_conversation,
-    text_of,
-    whole_number,
-)
+from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Told, Trouble, Wire, event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,24 +36,10 @@ _TOLD: dict[Trouble, Told] = {
 class Messages(Wire):
     """`input_tokens` is the uncached rest; a prompt is cached only where `cache_control` asks for it."""
 
-    marks_cache = True
+    cache_mark = "cache_control"
     cached_is_exempt = True
+    needs_max_tokens = True
     told = _TOLD
-
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request body."""
-        messages = messages_of(body, "messages")
-        max_tokens = whole_number(body, "max_tokens")
-        if max_tokens is None:
-            raise BadAsk("max_tokens: Field required")
-        said, system = conversation(messages, "messages", "content"), body.get("system")
-        return Ask(
-            model=name_of(body, path),
-            **of_conversation(said, text_of(system, "system") if system else ""),
-            stream=bool(body.get("stream")),
-            max_tokens=max_tokens,
-            cache_marked=_is_marked(body, messages, system),
-        )
 
     def opening(self, reply: Reply) -> bytes:
         """The message begins with the usage of its input; its one block begins; a ping follows."""
@@ -106,7 +76,7 @@ class Messages(Wire):
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
         """`{"type": "error", "error": {type, message}}`."""
-        error: dict[str, Any] = {"type": _TOLD[trouble].kind, "message": self.message(trouble, detail)}
+        error: dict[str, Any] = {"type": self.told[trouble].kind, "message": self.message(trouble, detail)}
         if trouble == "quota":
             error["details"] = {"error_code": "enforced_spend_limit_reached"}
         return {"type": "error", "error": error}
@@ -129,12 +99,6 @@ class Messages(Wire):
             headers[f"{name}-remaining"] = f"{window.remaining:.0f}"
             headers[f"{name}-reset"] = reset.strftime("%Y-%m-%dT%H:%M:%SZ")
         return headers
-
-
-def _is_marked(body: Mapping[str, Any], messages: list[Mapping[str, Any]], system: object) -> bool:
-    contents = [message.get("content") for message in messages] + [system]
-    blocks = [block for content in contents if isinstance(content, list) for block in content]
-    return any(isinstance(part, dict) and bool(part.get("cache_control")) for part in (body, *blocks))
 
 
 def _event(kind: str, fields: Mapping[str, Any]) -> bytes:

@@ -12,22 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Ask,
-    BadAsk,
-    Detail,
-    Reply,
-    Tokens,
-    Told,
-    Trouble,
-    Wire,
-    conversation,
-    messages_of,
-    name_of,
-    of_conversation,
-    text_of,
-    whole_number,
-)
+from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Told, Trouble, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,31 +46,13 @@ class Converse(Wire):
 
     stream_type = "application/vnd.amazon.eventstream"
     charges_max_tokens = True
-    marks_cache = True
+    limits, most_tokens = "inferenceConfig", ("maxTokens",)
+    cache_mark = "cachePoint"
     cached_is_exempt = True
     told = _TOLD
 
     def __init__(self, *, stream: bool) -> None:
-        self._stream = stream
-
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request body."""
-        messages = messages_of(body, "messages")
-        system = body.get("system") or []
-        contents = [message.get("content") for message in messages]
-        settings = body.get("inferenceConfig") or {}
-        if not isinstance(settings, dict):
-            raise BadAsk("inferenceConfig must be an object")
-        blocks = [block for content in [system, *contents] if isinstance(content, list) for block in content]
-        return Ask(
-            model=name_of(body, path),
-            **of_conversation(
-                conversation(messages, "messages", "content"), text_of(system, "system") if system else ""
-            ),
-            stream=self._stream,
-            max_tokens=whole_number(settings, "maxTokens"),
-            cache_marked=any(isinstance(block, dict) and "cachePoint" in block for block in blocks),
-        )
+        self.streams = stream
 
     def opening(self, reply: Reply) -> bytes:
         """The message begins."""

@@ -7,22 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import (
-    Ask,
-    BadAsk,
-    Detail,
-    Reply,
-    Tokens,
-    Told,
-    Trouble,
-    Wire,
-    conversation,
-    messages_of,
-    name_of,
-    of_conversation,
-    text_of,
-    whole_number,
-)
+from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Told, Trouble, Wire, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,29 +43,19 @@ class GenerateContent(Wire):
     Limits are announced in error bodies only, and lines end with CR LF.
     """
 
+    messages, text = "contents", "parts"
+    limits, most_tokens = "generationConfig", ("maxOutputTokens",)
+    seeds, least_seed = ("seed",), -(2**31)
     stream_type = "text/event-stream"
     told = _TOLD
 
     def __init__(self, *, stream: bool) -> None:
-        self._stream = stream
+        self.streams = stream
 
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request body."""
-        said = conversation(messages_of(body, "contents"), "contents", "parts")
+    def system_of(self, body: Mapping[str, Any]) -> str:
+        """The text of `systemInstruction`."""
         system = body.get("systemInstruction")
-        instructed = (
-            text_of(system.get("parts"), "systemInstruction.parts") if isinstance(system, dict) else ""
-        )
-        settings = body.get("generationConfig") or {}
-        if not isinstance(settings, dict):
-            raise BadAsk("generationConfig must be an object")
-        return Ask(
-            model=name_of(body, path),
-            **of_conversation(said, instructed),
-            stream=self._stream,
-            max_tokens=whole_number(settings, "maxOutputTokens"),
-            seed=whole_number(settings, "seed", least=-(2**31)),
-        )
+        return text_of(system.get("parts"), "systemInstruction.parts") if isinstance(system, dict) else ""
 
     def opening(self, reply: Reply) -> bytes:
         """Nothing comes before the first piece."""

@@ -6,20 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.openai import OpenAI
-from astra_async.simulate.wires.wire import (
-    Ask,
-    BadAsk,
-    Detail,
-    Reply,
-    Tokens,
-    conversation,
-    event,
-    messages_of,
-    name_of,
-    of_conversation,
-    whole_number,
-)
+from astra_async.simulate.wires.chat import OpenAI
+from astra_async.simulate.wires.wire import BadAsk, Detail, Reply, Tokens, event
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,24 +16,21 @@ _OPENING_EVENTS = 4
 
 
 class Responses(OpenAI):
-    """The stream ends with response.completed or response.incomplete; there is no `[DONE]`."""
+    """The stream ends with response.completed or response.incomplete; there is no `[DONE]`, and no seed."""
 
-    def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
-        """Understand a request body; the format has no seed."""
+    messages, system = "input", "instructions"
+    most_tokens = ("max_output_tokens",)
+
+    def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The input may be a message's text alone."""
         question = body.get("input")
-        if isinstance(question, str):
-            said = [(False, question)]
-        else:
-            said = conversation(messages_of(body, "input"), "input", "content")
-        instructions = body.get("instructions") or ""
-        if not isinstance(instructions, str):
+        return [{"content": question}] if isinstance(question, str) else super().messages_of(body)
+
+    def system_of(self, body: Mapping[str, Any]) -> str:
+        """Instructions are text."""
+        if not isinstance(body.get("instructions") or "", str):
             raise BadAsk("instructions must be a string")
-        return Ask(
-            model=name_of(body, path),
-            **of_conversation(said, instructions),
-            stream=bool(body.get("stream")),
-            max_tokens=whole_number(body, "max_output_tokens"),
-        )
+        return super().system_of(body)
 
     def opening(self, reply: Reply) -> bytes:
         """The response, its one message and the message's one part begin."""

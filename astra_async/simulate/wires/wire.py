@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
 
@@ -32,15 +32,6 @@ _OWN_ROLES = frozenset({"assistant", "model"})
 _ROLES = _OWN_ROLES | {"user", "system", "developer"}
 _SEPARATOR = "\n\n"
 _MARK = "@@"
-Said = list[tuple[bool, str]]  # whether the model itself has said it, and what
-
-
-class Conversed(TypedDict):
-    """Fields of an Ask."""
-
-    prompt: str
-    answers: tuple[str, ...]
-    begun: tuple[str, ...]
 
 
 class BadAsk(Exception):  # noqa: N818 - names what was seen
@@ -52,7 +43,7 @@ class Ask:
     """One request, whatever its format.
 
     `prompt` is all of its input; in a conversation `answers` are what the model said earlier, the last one
-    last, and `begun` what the input was when it said each. `cache_marked` tells that the request asks for
+    last, and `begun` what the input was when it said each. `cacheable` tells that the request asks for
     prompt caching, where the format has markers.
     """
 
@@ -61,7 +52,7 @@ class Ask:
     stream: bool
     max_tokens: int | None = None
     seed: int | None = None
-    cache_marked: bool = False
+    cacheable: bool = True
     with_usage: bool = True
     answers: tuple[str, ...] = ()
     begun: tuple[str, ...] = ()
@@ -135,17 +126,61 @@ class Told:
 
 
 class Wire:
-    """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing."""
+    """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing.
 
+    The names say where a request's body holds what: `messages`, the `text` of each, the `system`'s word, the
+    `limits` that `most_tokens` and `seeds` stand in (the body itself where it is None), the mark that asks
+    for a prompt's caching.
+    """
+
+    messages, text, system = "messages", "content", "system"
+    limits: str | None = None
+    most_tokens: tuple[str, ...] = ("max_tokens",)
+    seeds: tuple[str, ...] = ()
+    least_seed = 0
+    cache_mark: str | None = None  # prompts are cached only where the request says so; None: all are
+    needs_max_tokens = False
+    streams: bool | None = None  # None: the body says it
     stream_type = "text/event-stream; charset=utf-8"
     charges_max_tokens = False  # max_tokens counts against the limit when the request is admitted
-    marks_cache = False  # prompts are cached only where the request says so
     cached_is_exempt = False  # cached tokens do not count against the limit
-    told: Mapping[Trouble, Told]
+    told: ClassVar[Mapping[Trouble, Told]]
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request; `path` holds what its URL says. Raises BadAsk."""
-        raise NotImplementedError
+        model = path.get("model") or body.get("model")
+        if not isinstance(model, str) or not model:
+            raise BadAsk("you must provide a model parameter")
+        messages = self.messages_of(body)
+        limits = body if self.limits is None else object_in(body, self.limits)
+        max_tokens = _whole_number(limits, self.most_tokens, least=1)
+        if max_tokens is None and self.needs_max_tokens:
+            raise BadAsk("max_tokens: Field required")
+        prompt, answers, begun = _conversation(self._said(messages), self.system_of(body))
+        return Ask(
+            model=model,
+            prompt=prompt,
+            stream=bool(body.get("stream")) if self.streams is None else self.streams,
+            max_tokens=max_tokens,
+            seed=_whole_number(limits, self.seeds, least=self.least_seed),
+            cacheable=self.cache_mark is None or self._is_marked(body, messages),
+            answers=answers,
+            begun=begun,
+        )
+
+    def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The messages in a body. Raises BadAsk."""
+        messages = body.get(self.messages)
+        if not isinstance(messages, list) or not messages:
+            raise BadAsk(f"{self.messages} must be an array with at least one message")
+        if not all(isinstance(message, dict) for message in messages):
+            raise BadAsk(f"{self.messages} must hold objects")
+        return messages
+
+    def system_of(self, body: Mapping[str, Any]) -> str:
+        """What the system says in a body, if anything. Raises BadAsk."""
+        said = body.get(self.system)
+        return text_of(said, self.system) if said else ""
 
     def opening(self, reply: Reply) -> bytes:
         """What comes before the first piece."""
@@ -189,8 +224,8 @@ class Wire:
         return {}
 
     def stream_error(self, detail: Detail) -> bytes:
-        """An error in the middle of a stream."""
-        raise NotImplementedError
+        """An error in the middle of a stream, after HTTP 200."""
+        return event(self.error("stream_error", detail))
 
     def limit_headers(self, windows: Iterable[Window]) -> dict[str, str]:
         """Headers that announce the limits; empty where the provider sends none."""
@@ -200,6 +235,23 @@ class Wire:
     def message(self, trouble: Trouble, detail: Detail) -> str:
         """The words of an error."""
         return self.told[trouble].message.format(detail)
+
+    def _said(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
+        """Whether the model itself has said each message, and what. Raises BadAsk."""
+        said: list[tuple[bool, str]] = []
+        for message in messages:
+            role = message.get("role", "user")
+            if role not in _ROLES:
+                raise BadAsk(f"{self.messages}: no such role: {role!r}")
+            said.append((role in _OWN_ROLES, text_of(message.get(self.text), f"{self.messages}.{self.text}")))
+        if said[-1][0]:
+            raise BadAsk(f"{self.messages}: the last of them must be the user's")
+        return said
+
+    def _is_marked(self, body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> bool:
+        contents = [body.get(self.system), *(message.get(self.text) for message in messages)]
+        blocks = [block for content in contents if isinstance(content, list) for block in content]
+        return any(isinstance(part, dict) and bool(part.get(self.cache_mark)) for part in (body, *blocks))
 
 
 def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
@@ -224,35 +276,16 @@ def text_of(content: object, where: str) -> str:
     return "".join(parts)
 
 
-def messages_of(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """The list of messages in a body. Raises BadAsk."""
-    messages = body.get(name)
-    if not isinstance(messages, list) or not messages:
-        raise BadAsk(f"{name} must be an array with at least one message")
-    if not all(isinstance(message, dict) for message in messages):
-        raise BadAsk(f"{name} must hold objects")
-    return messages
+def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object in a body, empty where it is missing. Raises BadAsk."""
+    found = body.get(name) or {}
+    if not isinstance(found, dict):
+        raise BadAsk(f"{name} must be an object")
+    return found
 
 
-def conversation(messages: Sequence[Mapping[str, Any]], name: str, content: str) -> Said:
-    """What was said in messages of which each has its text in the field `content`.
-
-    Raises:
-        BadAsk: a message has no role that this format knows, or the model is to answer itself.
-    """
-    said: list[tuple[bool, str]] = []
-    for message in messages:
-        role = message.get("role", "user")
-        if role not in _ROLES:
-            raise BadAsk(f"{name}: no such role: {role!r}")
-        said.append((role in _OWN_ROLES, text_of(message.get(content), f"{name}.{content}")))
-    if said[-1][0]:
-        raise BadAsk(f"{name}: the last of them must be the user's")
-    return said
-
-
-def of_conversation(said: Said, system: str = "") -> Conversed:
-    """The fields of an Ask that are what was said."""
+def _conversation(said: list[tuple[bool, str]], system: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """`prompt`, `answers` and `begun` of an Ask in which this was said."""
     texts = [system] if system else []
     answers, begun = [], []
     for is_own, text in said:
@@ -260,10 +293,10 @@ def of_conversation(said: Said, system: str = "") -> Conversed:
             answers.append(text)
             begun.append(_SEPARATOR.join(texts))
         texts.append(text)
-    return {"prompt": _SEPARATOR.join(texts), "answers": tuple(answers), "begun": tuple(begun)}
+    return _SEPARATOR.join(texts), tuple(answers), tuple(begun)
 
 
-def whole_number(body: Mapping[str, Any], *names: str, least: int = 1) -> int | None:
+def _whole_number(body: Mapping[str, Any], names: tuple[str, ...], *, least: int) -> int | None:
     """The first of these fields that is set, as a number of at least `least`. Raises BadAsk."""
     for name in names:
         value = body.get(name)
@@ -273,11 +306,3 @@ def whole_number(body: Mapping[str, Any], *names: str, least: int = 1) -> int | 
             raise BadAsk(f"{name} must be a whole number of at least {least}")
         return value
     return None
-
-
-def name_of(body: Mapping[str, Any], path: Mapping[str, str]) -> str:
-    """The model that a request names, in its URL or in its body. Raises BadAsk."""
-    model = path.get("model") or body.get("model")
-    if not isinstance(model, str) or not model:
-        raise BadAsk("you must provide a model parameter")
-    return model
