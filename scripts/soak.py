@@ -39,7 +39,6 @@ from fakes import CountingSandbox
 from in_memory import run_in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from multiprocessing.queues import Queue
 
     from astra_async.asking.throttle import Pool, PoolEvent
@@ -84,23 +83,6 @@ class Seen:
 
     memory: list[tuple[int, int]] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """A wrong solution that passes so many tests."""
-
-    name: str
-    files: Mapping[str, str]
-    expected_passed: int
-
-
-@dataclass(frozen=True)
-class Known:
-    """The solutions of every problem."""
-
-    reference: Mapping[str, str]
-    faulty: tuple[Wrong, ...]
 
 
 def main() -> None:
@@ -242,12 +224,22 @@ def resident_bytes() -> int:
 
 def serve(ports: Queue[int]) -> None:
     """The server's process."""
+    from astra_async.bundled import BundledAnswers, Faulty
     from astra_async.simulate import SimulatedServer, SimulationSettings
 
     def files(passed: int) -> dict[str, str]:
         return {"src/answer.txt": f"{passed}\n"}
 
-    known = Known(files(4), tuple(Wrong(f"wrong-{n}", files(n), n) for n in range(4)))
+    def wrong(passed: int) -> Faulty:
+        return Faulty(
+            name=f"wrong-{passed}",
+            files=files(passed),
+            expected_passed=passed,
+            error_class="logic",
+            summary="",
+        )
+
+    known = BundledAnswers(reference=files(4), faulty=tuple(map(wrong, range(4))), total=4)
 
     async def run() -> None:
         server = await SimulatedServer.start(

@@ -4,14 +4,14 @@ For demonstrations, load and fault tests. Its eight models (`profiles.py`) answe
 the problems' own reference and faulty solutions, at a skill of their own. What a model answers to a
 sample depends on names and the seed alone; see `draws.py`.
 
-    server.py       life-cycle and routes          service.py    one call from request to last byte
-    answers.py      what a model says              formatting.py files as XML or JSON, with flaws
-    timing.py       when each piece is due         faults.py     which attempt fails, and how
-    limits.py       rate limits                    promptcache.py cached prompts
-    samples.py      which sample and attempt       wires/        one file for each wire format
+    server.py         life-cycle and routes          service.py    one call from request to last byte
+    model_answers.py  what a model says              formatting.py files as XML or JSON, with flaws
+    timing.py         when each piece is due         faults.py     which attempt fails, and how
+    limits.py         rate limits, the prompt cache  numbering.py  which problem, sample and attempt
+    profiles.py       the models                     wires/        one file for each wire format
 """
 
-from astra_async.simulate.clocks import Clocks
+from astra_async.simulate.limits import Clocks
 from astra_async.simulate.server import SimulatedServer
 from astra_async.simulate.service import Counters
 from astra_async.types.simulation import SimulationSettings

@@ -7,7 +7,6 @@ meant, or it leaves nothing that could be recovered for certain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from astra_async.types import Format
 
     Files = Mapping[str, str]
+    Write = Callable[[Files], str]  # gives the whole answer
 
 _FENCED = 0.35
 _BEFORE = (
@@ -34,14 +34,6 @@ _AFTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """One way to get a format wrong; `write` gives the whole answer."""
-
-    name: str
-    write: Callable[[Files], str]
-
-
 def well_formed(files: Files, fmt: Format, generator: random.Random, *, prose: float) -> str:
     """An answer that keeps to the format, in one of the usual manners; `prose` is a chance."""
     styles = _XML_STYLES if fmt == "xml" else _JSON_STYLES
@@ -50,6 +42,11 @@ def well_formed(files: Files, fmt: Format, generator: random.Random, *, prose: f
         body = f"```{fmt}\n{body}\n```"
     after = "\n\n" + generator.choice(_AFTER) if generator.random() < prose else ""
     return introduced(body, generator, prose=prose) + after
+
+
+def flawed(files: Files, fmt: Format, flaw: str) -> str:
+    """The whole answer with a flaw of `MENDABLE` or `UNREADABLE`."""
+    return {**MENDABLE[fmt], **UNREADABLE[fmt]}[flaw](files)
 
 
 def introduced(body: str, generator: random.Random, *, prose: float) -> str:
@@ -65,23 +62,11 @@ def xml(files: Files) -> str:
     return _document(_element(path, _cdata(content)) for path, content in files.items())
 
 
-def _xml_with_line_breaks(files: Files) -> str:
-    return _document(_element(path, _cdata("\n" + content)) for path, content in files.items())
-
-
-def _xml_with_entities(files: Files) -> str:
-    return _document(_element(path, escape(content)) for path, content in files.items())
-
-
 def _xml_with_children(files: Files) -> str:
     return _document(
         f"  <file>\n    <path>{escape(path)}</path>\n    <content>{_cdata(content)}</content>\n  </file>"
         for path, content in files.items()
     )
-
-
-def _xml_with_declaration(files: Files) -> str:
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + xml(files)
 
 
 def _document(elements: Iterable[str]) -> str:
@@ -104,10 +89,6 @@ def json(files: Files) -> str:
     return orjson.dumps(dict(files), option=orjson.OPT_INDENT_2).decode()
 
 
-def _json_on_one_line(files: Files) -> str:
-    return orjson.dumps(dict(files)).decode()
-
-
 def _json_with_wrapper(files: Files) -> str:
     entries = [{"path": path, "content": content} for path, content in files.items()]
     return orjson.dumps({"files": entries}, option=orjson.OPT_INDENT_2).decode()
@@ -120,26 +101,6 @@ def _string(text: str) -> str:
 # --- flaws that can be mended -----------------------------------------------------------------------
 
 
-def _xml_unescaped(files: Files) -> str:
-    return _document(_element(path, content) for path, content in files.items())
-
-
-def _xml_unclosed_root(files: Files) -> str:
-    return xml(files).removesuffix("</solution>")
-
-
-def _xml_unclosed_file(files: Files) -> str:
-    return xml(files).removesuffix("</file>\n</solution>") + "\n</solution>"
-
-
-def _windows_xml(files: Files) -> str:
-    return "\ufeff" + xml(files).replace("\n", "\r\n")
-
-
-def _xml_literal_escapes(files: Files) -> str:
-    return xml({path: _spelled_out(content) for path, content in files.items()})
-
-
 def _json_raw_line_breaks(files: Files) -> str:
     lines = (f"{_string(path)}: {_string_with_breaks(content)}" for path, content in files.items())
     return "{\n" + ",\n".join(lines) + "\n}"
@@ -149,20 +110,12 @@ def _string_with_breaks(content: str) -> str:
     return '"' + "\n".join(_string(line)[1:-1] for line in content.split("\n")) + '"'
 
 
-def _json_trailing_comma(files: Files) -> str:
-    return json(files).removesuffix("\n}") + ",\n}"
+def _windows(write: Write) -> Write:
+    return lambda files: "\ufeff" + write(files).replace("\n", "\r\n")
 
 
-def _json_unclosed(files: Files) -> str:
-    return json(files).removesuffix("\n}")
-
-
-def _windows_json(files: Files) -> str:
-    return "\ufeff" + json(files).replace("\n", "\r\n")
-
-
-def _json_literal_escapes(files: Files) -> str:
-    return json({path: _spelled_out(content) for path, content in files.items()})
+def _with_literal_escapes(write: Write) -> Write:
+    return lambda files: write({path: _spelled_out(content) for path, content in files.items()})
 
 
 def _spelled_out(content: str) -> str:
@@ -181,58 +134,47 @@ def _description(files: Files) -> str:
     return f"To solve this problem:\n\n{steps}\n\nThen run the tests again."
 
 
-def _xml_without_paths(files: Files) -> str:
-    return _document(f"<file>{_cdata(content)}</file>" for content in files.values())
-
-
-def _xml_empty(_files: Files) -> str:
-    return "<solution>\n</solution>"
-
-
-def _json_without_paths(files: Files) -> str:
-    return orjson.dumps(list(files.values()), option=orjson.OPT_INDENT_2).decode()
-
-
-def _json_empty(_files: Files) -> str:
-    return "{}"
-
-
-_XML_STYLES = (
+_XML_STYLES: tuple[tuple[Write, int], ...] = (
     (xml, 6),
-    (_xml_with_line_breaks, 3),
-    (_xml_with_entities, 1),
+    (lambda files: _document(_element(path, _cdata("\n" + text)) for path, text in files.items()), 3),
+    (lambda files: _document(_element(path, escape(text)) for path, text in files.items()), 1),
     (_xml_with_children, 1),
-    (_xml_with_declaration, 1),
+    (lambda files: '<?xml version="1.0" encoding="UTF-8"?>\n' + xml(files), 1),
 )
-_JSON_STYLES = ((json, 5), (_json_on_one_line, 3), (_json_with_wrapper, 1))
+_JSON_STYLES: tuple[tuple[Write, int], ...] = (
+    (json, 5),
+    (lambda files: orjson.dumps(dict(files)).decode(), 3),
+    (_json_with_wrapper, 1),
+)
 
-MENDABLE: Mapping[Format, tuple[Flaw, ...]] = {
-    "xml": (
-        Flaw("unescaped", _xml_unescaped),
-        Flaw("unclosed_root", _xml_unclosed_root),
-        Flaw("unclosed_file", _xml_unclosed_file),
-        Flaw("windows", _windows_xml),
-        Flaw("literal_escapes", _xml_literal_escapes),
-    ),
-    "json": (
-        Flaw("raw_line_breaks", _json_raw_line_breaks),
-        Flaw("trailing_comma", _json_trailing_comma),
-        Flaw("unclosed_object", _json_unclosed),
-        Flaw("windows", _windows_json),
-        Flaw("literal_escapes", _json_literal_escapes),
-    ),
+# The ways to get a format wrong, by their names.
+MENDABLE: Mapping[Format, Mapping[str, Write]] = {
+    "xml": {
+        "unescaped": lambda files: _document(_element(path, text) for path, text in files.items()),
+        "unclosed_root": lambda files: xml(files).removesuffix("</solution>"),
+        "unclosed_file": lambda files: xml(files).removesuffix("</file>\n</solution>") + "\n</solution>",
+        "windows": _windows(xml),
+        "literal_escapes": _with_literal_escapes(xml),
+    },
+    "json": {
+        "raw_line_breaks": _json_raw_line_breaks,
+        "trailing_comma": lambda files: json(files).removesuffix("\n}") + ",\n}",
+        "unclosed_object": lambda files: json(files).removesuffix("\n}"),
+        "windows": _windows(json),
+        "literal_escapes": _with_literal_escapes(json),
+    },
 }
-UNREADABLE: Mapping[Format, tuple[Flaw, ...]] = {
-    "xml": (
-        Flaw("markdown", _markdown),
-        Flaw("description", _description),
-        Flaw("no_paths", _xml_without_paths),
-        Flaw("empty", _xml_empty),
-    ),
-    "json": (
-        Flaw("markdown", _markdown),
-        Flaw("description", _description),
-        Flaw("no_paths", _json_without_paths),
-        Flaw("empty", _json_empty),
-    ),
+UNREADABLE: Mapping[Format, Mapping[str, Write]] = {
+    "xml": {
+        "markdown": _markdown,
+        "description": _description,
+        "no_paths": lambda files: _document(f"<file>{_cdata(text)}</file>" for text in files.values()),
+        "empty": lambda _: "<solution>\n</solution>",
+    },
+    "json": {
+        "markdown": _markdown,
+        "description": _description,
+        "no_paths": lambda files: orjson.dumps([*files.values()], option=orjson.OPT_INDENT_2).decode(),
+        "empty": lambda _: "{}",
+    },
 }

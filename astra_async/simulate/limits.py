@@ -1,19 +1,35 @@
-"""Rate limits of a simulated provider: exact buckets, refilled continuously, one pair for each model."""
+"""What a simulated provider counts: rate limits, the prompt cache, and the clocks for both.
+
+Limits are exact buckets, refilled continuously, one pair for each model. A prompt is cached from the first
+token of its first answer on.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from astra_async.simulate.clocks import Clocks
+    from collections.abc import Callable
+
     from astra_async.types.simulation import SimulationSettings
 
 Dimension = Literal["requests", "tokens"]
 # A rejection reaches its client after others were sent: those could not know of the pause.
 GRACE_S = 0.1
 _ROUNDING = 1e-6
+SMALLEST_TOKENS = 1024  # shorter prompts are never cached (OpenAI and Anthropic alike)
+_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """Monotonic seconds for limits and the prompt cache, Unix time for what is announced."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    unix: Callable[[], float] = time.time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +158,28 @@ def _rejected(
         never=never,
         told=told,
     )
+
+
+class PromptCache:
+    """Remembers prompts by (model, digest) for `ttl_s` seconds after their last use."""
+
+    def __init__(self, ttl_s: float, clock: Callable[[], float]) -> None:
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._used: dict[tuple[str, str], float] = {}
+
+    def cached_tokens(self, model: str, prompt: str, tokens: int) -> int:
+        """How many of a prompt's tokens are read from the cache, in steps of 128."""
+        used = self._used.get((model, prompt))
+        if used is None or self._clock() - used >= self._ttl_s or tokens < SMALLEST_TOKENS:
+            return 0
+        self.warm(model, prompt)
+        return tokens // 128 * 128
+
+    def warm(self, model: str, prompt: str) -> None:
+        """An answer to this prompt has begun to stream."""
+        now = self._clock()
+        if len(self._used) >= _KEPT:
+            self._used = {key: at for key, at in self._used.items() if now - at < self._ttl_s}
+        if len(self._used) < _KEPT or (model, prompt) in self._used:
+            self._used[model, prompt] = now

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from astra_async.simulate.draws import SampleName, seeded
-from astra_async.simulate.formatting import MENDABLE, UNREADABLE, introduced, well_formed
+from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, introduced, well_formed
 from astra_async.simulate.profiles import Profile, try_rate
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
-    from astra_async.simulate.formatting import Flaw
+    from astra_async.bundled import BundledAnswers, Faulty
     from astra_async.types import Format
 
 CHARACTERS_PER_TOKEN = 3.6
@@ -37,39 +37,6 @@ _REFUSALS = (
     "I can't assist with changing this project.",
     "This request conflicts with my guidelines, so I have to decline it.",
 )
-
-
-class FaultySolution(Protocol):
-    """A wrong solution: its name, its files, and how many tests it passes."""
-
-    @property
-    def name(self) -> str:
-        """Distinct among the faulty solutions of a problem."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Path to content."""
-        ...
-
-    @property
-    def expected_passed(self) -> int:
-        """Tests that it passes."""
-        ...
-
-
-class Solutions(Protocol):
-    """The right and the wrong solutions of one problem (`astra_async.bundled.BundledAnswers`)."""
-
-    @property
-    def reference(self) -> Mapping[str, str]:
-        """Path to content of the reference solution."""
-        ...
-
-    @property
-    def faulty(self) -> Sequence[FaultySolution]:
-        """Wrong solutions, in any order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +65,7 @@ def tokens_in(text: str) -> int:
 
 
 def draw_answer(
-    profile: Profile, name: SampleName, solutions: Solutions | None, earlier: Sequence[str] = ()
+    profile: Profile, name: SampleName, solutions: BundledAnswers | None, earlier: Sequence[str] = ()
 ) -> Answer:
     """The answer of a model to one sample; always the same for the same arguments.
 
@@ -120,7 +87,7 @@ def draw_answer(
         files = _changed(files, earlier)
     flaw = _draw_flaw(profile, name.format, readable, generator)
     if flaw:
-        text = introduced(flaw.write(files), generator, prose=profile.prose)
+        text = introduced(flawed(files, name.format, flaw), generator, prose=profile.prose)
     else:
         text = well_formed(files, name.format, generator, prose=profile.prose)
     if cut < profile.truncation:
@@ -129,7 +96,7 @@ def draw_answer(
         text=text,
         finish="length" if cut < profile.truncation else "stop",
         solution=solution,
-        flaw=flaw.name if flaw else None,
+        flaw=flaw,
         reasoning_tokens=reasoning,
     )
 
@@ -140,9 +107,7 @@ def limited(answer: Answer, max_tokens: int | None) -> Answer:
         return answer
     reasoning = min(answer.reasoning_tokens, max_tokens)
     text = answer.text[: int((max_tokens - reasoning) * CHARACTERS_PER_TOKEN)]
-    return Answer(
-        text=text, finish="length", solution=answer.solution, flaw=answer.flaw, reasoning_tokens=reasoning
-    )
+    return replace(answer, text=text, finish="length", reasoning_tokens=reasoning)
 
 
 def _refusal(generator: random.Random, reasoning: int) -> Answer:
@@ -152,7 +117,7 @@ def _refusal(generator: random.Random, reasoning: int) -> Answer:
 
 
 def _without_a_try(
-    profile: Profile, solutions: Solutions, earlier: Sequence[str], generator: random.Random, fmt: Format
+    profile: Profile, solutions: BundledAnswers, earlier: Sequence[str], generator: random.Random, fmt: Format
 ) -> Answer | None:
     """An answer to feedback that is no new try, or None."""
     turns, drawn = profile.turns, generator.random()
@@ -170,7 +135,7 @@ def _without_a_try(
     return None
 
 
-def _whole(solutions: Solutions) -> list[FaultySolution]:
+def _whole(solutions: BundledAnswers) -> list[Faulty]:
     """Wrong solutions that give every file which the reference gives.
 
     Laid over an earlier answer they are still just as wrong: nothing of that one shows through.
@@ -186,7 +151,7 @@ def _changed(files: Mapping[str, str], earlier: Sequence[str]) -> Mapping[str, s
 
 
 def _draw_solution(
-    profile: Profile, name: SampleName, solutions: Solutions, generator: random.Random
+    profile: Profile, name: SampleName, solutions: BundledAnswers, generator: random.Random
 ) -> tuple[str, Mapping[str, str]]:
     problem_id = name.problem_id
     if generator.random() < try_rate(profile, problem_id, name.turn):
@@ -201,9 +166,9 @@ def _draw_solution(
     return chosen.name, chosen.files
 
 
-def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random.Random) -> Flaw | None:
+def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random.Random) -> str | None:
     if readable < profile.unreadable[fmt]:
-        return generator.choice(UNREADABLE[fmt])
+        return generator.choice(tuple(UNREADABLE[fmt]))
     if readable < profile.unreadable[fmt] + profile.malformed[fmt]:
-        return generator.choice(MENDABLE[fmt])
+        return generator.choice(tuple(MENDABLE[fmt]))
     return None

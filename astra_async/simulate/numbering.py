@@ -1,7 +1,8 @@
-"""Which sample and which attempt a request is: from its header, or counted where it carries none."""
+"""Which sample and which attempt a request is: from its header, or recognised and counted without one."""
 
 from __future__ import annotations
 
+import functools
 import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -97,3 +98,22 @@ class _Numbers:
 
     def give_back(self, number: int) -> None:
         heapq.heappush(self._free, number)
+
+
+def find_bundled_problem(prompt: str) -> str | None:
+    """The id of the bundled problem whose statement stands in the prompt, or None."""
+    squeezed = _squeezed(prompt)
+    found = (problem_id for problem_id, statement in _statements() if statement in squeezed)
+    return next(found, None)
+
+
+@functools.cache
+def _statements() -> tuple[tuple[str, str], ...]:
+    from astra_async.bundled import problem_ids, read_statement
+
+    return tuple((problem_id, _squeezed(read_statement(problem_id))) for problem_id in problem_ids())
+
+
+def _squeezed(text: str) -> str:
+    # A prompt may indent or wrap the statement differently.
+    return " ".join(text.split())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from astra_async.errors import ConfigError
-from astra_async.simulate.clocks import Clocks
+from astra_async.simulate.limits import Clocks
+from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
-from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.service import Counters, Service
 from astra_async.simulate.wires.chat import AzureChatCompletions, ChatCompletions
 from astra_async.simulate.wires.claude_messages import Messages
@@ -23,7 +23,7 @@ from astra_async.types.simulation import SimulationSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.simulate.model_answers import Solutions
+    from astra_async.bundled import BundledAnswers
     from astra_async.simulate.wires.wire import Wire
 
 HOST = "127.0.0.1"
@@ -50,7 +50,7 @@ class SimulatedServer:
         *,
         port: int = 0,
         settings: SimulationSettings | None = None,
-        answers: Callable[[str], Solutions | None] | None = None,
+        answers: Callable[[str], BundledAnswers | None] | None = None,
         find_problem: Callable[[str], str | None] = find_bundled_problem,
         clocks: Clocks | None = None,
     ) -> SimulatedServer:
@@ -101,7 +101,7 @@ class SimulatedServer:
         return f"http://{HOST}:{self.port}"
 
 
-def bundled_answers(problem_id: str) -> Solutions | None:
+def bundled_answers(problem_id: str) -> BundledAnswers | None:
     """The solutions of a bundled problem, None for any other id."""
     from astra_async.bundled import load_answers
 

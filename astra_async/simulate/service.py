@@ -16,20 +16,19 @@ from aiohttp import web
 from astra_async.asking.judge_prompt import is_judge_prompt
 from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
 from astra_async.simulate.faults import broken_at, fault_of
-from astra_async.simulate.limits import RateLimiter
-from astra_async.simulate.model_answers import Solutions, draw_answer, limited, tokens_in
+from astra_async.simulate.limits import SMALLEST_TOKENS, PromptCache, RateLimiter
+from astra_async.simulate.model_answers import draw_answer, limited, tokens_in
 from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
-from astra_async.simulate.promptcache import SMALLEST_TOKENS, PromptCache
 from astra_async.simulate.simulated_judge import draw_judgement
 from astra_async.simulate.timing import due_times, grouped
-from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Failure, Reply, Tokens, Wire
+from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Reply, Tokens, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from astra_async.simulate.clocks import Clocks
-    from astra_async.simulate.limits import Rejected
+    from astra_async.bundled import BundledAnswers
+    from astra_async.simulate.limits import Clocks, Rejected
     from astra_async.simulate.model_answers import Answer
     from astra_async.simulate.numbering import Taken
     from astra_async.types.simulation import FaultKind, SimulationSettings
@@ -68,7 +67,6 @@ class _Call:
     ask: Ask
     profile: Profile
     taken: Taken
-    answer: Answer
     reply: Reply
     fault: FaultKind | None
 
@@ -80,7 +78,7 @@ class Service:
         self,
         settings: SimulationSettings,
         *,
-        answers: Callable[[str], Solutions | None],
+        answers: Callable[[str], BundledAnswers | None],
         find_problem: Callable[[str], str | None],
         clocks: Clocks,
     ) -> None:
@@ -100,10 +98,10 @@ class Service:
             header = request.headers.get(SAMPLE_HEADER)
             name = _sample_name(header, ask) if header is not None else None
         except BadAsk as error:
-            return _error(wire.failure("bad_request", Detail(message=str(error))))
+            return wire.failure("bad_request", Detail(message=str(error)))
         failure = self._refusal(wire, ask)
         if failure:
-            return self._announced(_error(failure), wire, ask.model)
+            return self._announced(failure, wire, ask.model)
         taken = self._samples.take(ask, name)
         answered = False
         try:
@@ -121,7 +119,7 @@ class Service:
 
     # --- before the answer ------------------------------------------------------------------------
 
-    def _refusal(self, wire: Wire, ask: Ask) -> Failure | None:
+    def _refusal(self, wire: Wire, ask: Ask) -> web.Response | None:
         """Why the call gets no answer: key, quota, model, context length, limits; None admits it."""
         denial = self._settings.denied.get(ask.model)
         if denial:
@@ -141,7 +139,7 @@ class Service:
             tokens -= self._cached(ask)
         return tokens + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
 
-    def _rejection(self, wire: Wire, ask: Ask, rejected: Rejected) -> Failure:
+    def _rejection(self, wire: Wire, ask: Ask, rejected: Rejected) -> web.Response:
         self.counters.rejected += 1
         self.counters.violations += rejected.told
         detail = Detail(model=ask.model, rejected=rejected, wait_s=rejected.wait_s)
@@ -166,9 +164,7 @@ class Service:
             with_usage=ask.with_usage,
         )
         fault = fault_of(self._settings, taken.key, taken.attempt)
-        return _Call(
-            wire=wire, ask=ask, profile=profile, taken=taken, answer=answer, reply=reply, fault=fault
-        )
+        return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
 
     def _cached(self, ask: Ask) -> int:
         """Tokens that are read from the cache: of the whole input, else of its longest cached beginning."""
@@ -196,8 +192,9 @@ class Service:
             self.counters.faults[call.fault] += 1
         match call.fault:
             case "rate_limit" | "server_error" | "unavailable" | "overloaded" as trouble:
-                failure = call.wire.failure(trouble, self._injected(call))
-                return self._announced(_error(failure), call.wire, call.ask.model), False
+                wait_s = max(_LEAST_WAIT_S, _INJECTED_WAIT_S * self._settings.speed)
+                failure = call.wire.failure(trouble, Detail(model=call.ask.model, wait_s=wait_s))
+                return self._announced(failure, call.wire, call.ask.model), False
         if not call.ask.stream:
             return await self._respond_whole(call, request)
         response = await self._stream(call, request)
@@ -205,10 +202,6 @@ class Service:
             return response, False
         self._settle(call)
         return response, True
-
-    def _injected(self, call: _Call) -> Detail:
-        wait_s = max(_LEAST_WAIT_S, _INJECTED_WAIT_S * self._settings.speed)
-        return Detail(model=call.ask.model, wait_s=wait_s)
 
     async def _respond_whole(self, call: _Call, request: web.Request) -> tuple[web.StreamResponse, bool]:
         await _sleep(_times(call)[-1] * self._settings.speed)
@@ -305,15 +298,6 @@ def _sample_name(header: str, ask: Ask) -> SampleName:
             f"{SAMPLE_HEADER} names turn {name.turn}, and the input holds {len(ask.answers)} answers"
         )
     return name
-
-
-def _error(failure: Failure) -> web.Response:
-    return web.Response(
-        status=failure.status,
-        body=failure.body,
-        content_type=failure.content_type,
-        headers=dict(failure.headers),
-    )
 
 
 def _reset(request: web.Request) -> None:

@@ -15,7 +15,7 @@ from astra_async.simulate.draws import digest, seeded
 from astra_async.simulate.model_answers import Answer
 
 if TYPE_CHECKING:
-    from astra_async.simulate.model_answers import Solutions
+    from astra_async.bundled import BundledAnswers
     from astra_async.simulate.profiles import Profile
 
 ERROR_RATE = 0.15
@@ -23,7 +23,7 @@ INVENTED_RATE = 0.04
 CLASSES = ("user_interface", "logic", "data_handling", "syntax")
 
 
-def draw_judgement(profile: Profile, prompt: str, solutions: Solutions | None) -> Answer:
+def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | None) -> Answer:
     """The judge's answer to one prompt of `asking.judge_prompt`."""
     parts = parts_of(prompt)
     generator = seeded("judge", profile.name, digest(prompt))
@@ -37,13 +37,13 @@ def draw_judgement(profile: Profile, prompt: str, solutions: Solutions | None) -
     return Answer(text=text, finish="stop")
 
 
-def true_class(answer: str, solutions: Solutions | None) -> str:
+def true_class(answer: str, solutions: BundledAnswers | None) -> str:
     """The class of the faulty solution that an answer gives."""
     squeezed = _squeezed(answer)
     for faulty in solutions.faulty if solutions else ():
         contents = [_squeezed(content) for content in faulty.files.values()]
         if all(each in squeezed or _squeezed(json.dumps(each))[1:-1] in squeezed for each in contents):
-            return str(getattr(faulty, "error_class", "logic"))
+            return faulty.error_class
     return "logic"
 
 

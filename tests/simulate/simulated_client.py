@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 
+from astra_async.bundled import BundledAnswers, Faulty
 from astra_async.simulate import Clocks, SimulatedServer, SimulationSettings
 
 if TYPE_CHECKING:
@@ -18,31 +19,22 @@ QUIET = SimulationSettings(speed=0, faults=False)
 PROMPT = "Make the shop sell things. Answer with <solution>. " * 120
 
 
-@dataclass(frozen=True)
-class Wrong:
-    name: str
-    files: Mapping[str, str]
-    expected_passed: int
-
-
-@dataclass(frozen=True)
-class Known:
-    reference: Mapping[str, str]
-    faulty: tuple[Wrong, ...]
-
-
 def shop_files(mark: str) -> dict[str, str]:
     lines = "\n".join(f"\tconst line{number} = '{mark} & \"{number}\" < 3';" for number in range(20))
     return {"src/shop.js": f"// {mark}\n{lines}\n", "src/sell/index.js": f"module.exports = '{mark}'\n"}
 
 
-SHOP = Known(
-    reference=shop_files("right"),
-    faulty=tuple(Wrong(f"wrong-{passed}", shop_files(f"wrong-{passed}"), passed) for passed in range(5)),
-)
+def wrong(passed: int) -> Faulty:
+    name = f"wrong-{passed}"
+    return Faulty(
+        name=name, files=shop_files(name), expected_passed=passed, error_class="logic", summary="wrong"
+    )
 
 
-def know_everything(problem_id: str) -> Known | None:
+SHOP = BundledAnswers(reference=shop_files("right"), faulty=tuple(map(wrong, range(5))), total=5)
+
+
+def know_everything(problem_id: str) -> BundledAnswers | None:
     return None if problem_id.startswith("unknown") else SHOP
 
 

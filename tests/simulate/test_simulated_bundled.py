@@ -10,10 +10,10 @@ from simulated_client import SHOP
 from astra_async.answers import parse_solution
 from astra_async.bundled import problem_ids, read_statement
 from astra_async.simulate.draws import SampleName, seeded
-from astra_async.simulate.formatting import MENDABLE, UNREADABLE, Flaw, well_formed
+from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, well_formed
 from astra_async.simulate.model_answers import draw_answer
+from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
-from astra_async.simulate.recognition import find_bundled_problem
 from astra_async.simulate.server import bundled_answers
 from astra_async.types import Solution, Unusable
 
@@ -52,24 +52,18 @@ def test_well_formed_answers_are_read_as_they_were_meant(fmt: Format) -> None:
         assert read.files == SHOP.reference
 
 
-def named(value: Format | Flaw) -> str:
-    return value if isinstance(value, str) else value.name
-
-
-@pytest.mark.parametrize(
-    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in MENDABLE.items() for flaw in flaws], ids=named
-)
-def test_a_flaw_that_is_called_mendable_can_be_mended(fmt: Format, flaw: Flaw) -> None:
-    read = parse_solution(flaw.write(SHOP.reference), fmt, "stop")
+@pytest.mark.parametrize(("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in MENDABLE.items() for flaw in flaws])
+def test_a_flaw_that_is_called_mendable_can_be_mended(fmt: Format, flaw: str) -> None:
+    read = parse_solution(flawed(SHOP.reference, fmt, flaw), fmt, "stop")
     assert isinstance(read, Solution)
     assert read.files == SHOP.reference
     assert read.repairs
 
 
 @pytest.mark.parametrize(
-    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in UNREADABLE.items() for flaw in flaws], ids=named
+    ("fmt", "flaw"), [(fmt, flaw) for fmt, flaws in UNREADABLE.items() for flaw in flaws]
 )
-def test_a_flaw_that_is_called_unreadable_is_a_format_error(fmt: Format, flaw: Flaw) -> None:
-    read = parse_solution(flaw.write(SHOP.reference), fmt, "stop")
+def test_a_flaw_that_is_called_unreadable_is_a_format_error(fmt: Format, flaw: str) -> None:
+    read = parse_solution(flawed(SHOP.reference, fmt, flaw), fmt, "stop")
     assert isinstance(read, Unusable)
     assert read.failure == "format_error"

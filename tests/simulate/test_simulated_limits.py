@@ -8,8 +8,7 @@ import pytest
 from simulated_client import PROMPT, chat, running
 
 from astra_async.simulate import Clocks, SimulationSettings
-from astra_async.simulate.limits import RateLimiter
-from astra_async.simulate.promptcache import PromptCache
+from astra_async.simulate.limits import PromptCache, RateLimiter
 from astra_async.simulate.wires.chat import go_duration
 
 

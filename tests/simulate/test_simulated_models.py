@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
 import pytest
 from lxml import etree
-from simulated_client import SHOP, Known, shop_files
+from simulated_client import SHOP, shop_files
 
 from astra_async.simulate.draws import SampleName, seeded
-from astra_async.simulate.formatting import MENDABLE, UNREADABLE, json, well_formed, xml
+from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, json, well_formed, xml
 from astra_async.simulate.model_answers import Answer, draw_answer, limited, tokens_in
 from astra_async.simulate.profiles import PROFILES, Profile, solve_rate
 from astra_async.simulate.timing import due_times, grouped
@@ -40,8 +41,8 @@ def test_500_samples_keep_the_rates_of_the_profile(profile: Profile, fmt: Format
     assert near(len(refused), profile.refusal)
     assert near(sum(one.finish == "length" for one in drawn), profile.truncation)
     flaws = [one.flaw for one in drawn]
-    unreadable = {flaw.name for flaw in UNREADABLE[fmt]}
-    mendable = {flaw.name for flaw in MENDABLE[fmt]}
+    unreadable = set(UNREADABLE[fmt])
+    mendable = set(MENDABLE[fmt])
     assert near(sum(flaw in unreadable for flaw in flaws), profile.unreadable[fmt])
     assert near(sum(flaw in mendable for flaw in flaws), profile.malformed[fmt])
     right = sum(one.solution == "reference" for one in drawn)
@@ -81,7 +82,7 @@ def test_a_hard_problem_is_hard_for_every_model() -> None:
 
 
 def test_the_order_of_faulty_solutions_changes_nothing() -> None:
-    backwards = Known(SHOP.reference, SHOP.faulty[::-1])
+    backwards = replace(SHOP, faulty=SHOP.faulty[::-1])
     weak = PROFILES["weak"]
     for number in range(50):
         name = SampleName("7", "xml", "shop", number)
@@ -141,7 +142,7 @@ def test_well_formed_xml_is_xml(number: int) -> None:
 @pytest.mark.parametrize("fmt", ["xml", "json"])
 def test_a_flaw_changes_the_canonical_answer(fmt: Format) -> None:
     canonical = xml(SHOP.reference) if fmt == "xml" else json(SHOP.reference)
-    texts = {flaw.name: flaw.write(SHOP.reference) for flaw in (*MENDABLE[fmt], *UNREADABLE[fmt])}
+    texts = {flaw: flawed(SHOP.reference, fmt, flaw) for flaw in (*MENDABLE[fmt], *UNREADABLE[fmt])}
     assert canonical not in texts.values()
     assert len(set(texts.values())) == len(texts)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
+from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -105,16 +106,6 @@ class Detail:
         return f" of {known.limit:.0f} {known.dimension} per minute" if known else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """An error response."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content_type: str = "application/json"
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
     """What a provider answers to a trouble; `message` is a template of a Detail's fields."""
@@ -203,14 +194,15 @@ class Wire:
         """The answer to a request that does not want a stream."""
         raise NotImplementedError
 
-    def failure(self, trouble: Trouble, detail: Detail) -> Failure:
+    def failure(self, trouble: Trouble, detail: Detail) -> web.Response:
         """The error response for a trouble."""
         if trouble == "unavailable":  # a proxy in front of the provider made it up
             page = b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>"
-            return Failure(status=503, body=page, content_type="text/html")
-        return Failure(
+            return web.Response(status=503, body=page, content_type="text/html")
+        return web.Response(
             status=self.told[trouble].status,
             body=orjson.dumps(self.error(trouble, detail)),
+            content_type="application/json",
             headers=self.error_headers(trouble, detail),
         )
 
