@@ -17,8 +17,6 @@ from astra_async.report.load import load_run
 from astra_async.report.paired_table import paired_table, seen_from_b
 from astra_async.report.pairwise import (
     EQUIVALENCE_MARGIN,
-    Judged,
-    Metric,
     Pair,
     judged_pairs,
 )
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from astra_async.report.entries import Entry
+    from astra_async.report.pairwise import Found
     from astra_async.report.table import Cell
     from astra_async.types import Format
 
@@ -90,7 +89,7 @@ def compare_runs(a: Path | Side, b: Path | Side, margin: float = EQUIVALENCE_MAR
             f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) have no model and format in common, or no "
             "problem; give two runs of the same problems, or two models of one run"
         )
-    judged = list(judged_pairs(pairs, margin))
+    judged = judged_pairs(pairs, margin)
     problems = _problems(pairs)
     return RunComparison(
         conclusions=(*_sentences(pairs, judged), *problems.notes),
@@ -145,9 +144,9 @@ def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
     return Pair(a=after, b=before, a_name=names[1], b_name=names[0], format="/".join(formats))
 
 
-def _sentences(pairs: Sequence[Pair], judged: Sequence[tuple[Metric, Pair, Judged]]) -> Iterator[str]:
+def _sentences(pairs: Sequence[Pair], judged: Found) -> Iterator[str]:
     for pair in pairs:
-        of_pair = {metric: found for metric, compared, found in judged if compared is pair}
+        of_pair = {found.comparison.metric: found for compared, found in judged if compared is pair}
         yield paired_sentence(pair, of_pair)
 
 
@@ -167,15 +166,15 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         name="compare_problems",
         title="Problem by problem",
         columns=(
-            Column(name="model", title="Model"),
-            Column(name="format", title="Format"),
-            Column(name="problem_id", title="Problem"),
-            Column(name="a_value", title="A's score %", kind="percent"),
-            Column(name="b_value", title="B's score %", kind="percent"),
-            Column(name="difference", title="B - A", kind="points", minus=("b_value", "a_value")),
-            Column(name="p", title="p", kind="p", help="exact permutation test of the samples"),
-            Column(name="p_bh", title="p, adjusted", kind="p", help="Benjamini-Hochberg over all rows"),
-            Column(name="verdict", title="Verdict", help="of B, with new samples of this very problem"),
+            Column("model", "Model"),
+            Column("format", "Format"),
+            Column("problem_id", "Problem"),
+            Column("a_value", "A's score %", "percent"),
+            Column("b_value", "B's score %", "percent"),
+            Column("difference", "B - A", "points", minus=("b_value", "a_value")),
+            Column("p", "p", "p", help="exact permutation test of the samples"),
+            Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
+            Column("verdict", "Verdict", help="of B, with new samples of this very problem"),
         ),
         rows=tuple(done),
         notes=(
@@ -217,12 +216,12 @@ def _changed(pairs: Sequence[Pair]) -> Table:
         name="changed_verdicts",
         title="Equal solutions, other verdict",
         columns=(
-            Column(name="model", title="Model"),
-            Column(name="format", title="Format"),
-            Column(name="problem_id", title="Problem"),
-            Column(name="sample", title="Sample", kind="count"),
-            Column(name="a_passed", title="A passed", kind="count"),
-            Column(name="b_passed", title="B passed", kind="count"),
+            Column("model", "Model"),
+            Column("format", "Format"),
+            Column("problem_id", "Problem"),
+            Column("sample", "Sample", "count"),
+            Column("a_passed", "A passed", "count"),
+            Column("b_passed", "B passed", "count"),
         ),
         rows=tuple(rows),
         notes=("The same files for the same sample, judged differently: the harness or its limits.",),

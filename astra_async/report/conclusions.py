@@ -10,22 +10,17 @@ import math
 from typing import TYPE_CHECKING
 
 from astra_async.report.costs import cost_is_estimated, mean_cost_usd
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, rank
-from astra_async.report.table import Column, shown
-from astra_async.stats.intervals import total_interval
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN
+from astra_async.report.table import shown
+from astra_async.stats.intervals import ends, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Judged, Metric, Pair
-
-    Found = Sequence[tuple[Metric, Pair, Judged]]
+    from astra_async.report.pairwise import Found, Judged, Metric, Pair
 
 _MOST_NAMED = 4
-_PERCENT = Column(name="percent", title="", kind="percent")
-_POINTS = Column(name="points", title="", kind="points", interval=True)
-_USD = Column(name="usd", title="", kind="usd")
 _ALIKE = 0.05  # costs this close are called the same
 
 
@@ -48,14 +43,16 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
     several = len({entry.format for entry in entries}) > 1
     for answer_format in dict.fromkeys(entry.format for entry in entries):
-        ranked = sorted((entry for entry in entries if entry.format == answer_format), key=rank)
+        ranked = sorted(
+            (entry for entry in entries if entry.format == answer_format), key=lambda entry: entry.rank
+        )
         prefix = f"{answer_format.upper()}: " if several else ""
         if len(ranked) == 1:
             yield prefix + _alone(ranked[0])
             continue
-        of_best = [found for found in pairs if found[1].a is ranked[0] and found[1].format == answer_format]
-        first = {metric: judged for metric, pair, judged in of_best if pair.b is ranked[1]}
-        pair = next(pair for _, pair, _ in of_best if pair.b is ranked[1])
+        of_best = [found for found in pairs if found[0].a is ranked[0] and found[0].format == answer_format]
+        first = {judged.comparison.metric: judged for pair, judged in of_best if pair.b is ranked[1]}
+        pair = next(pair for pair, _ in of_best if pair.b is ranked[1])
         yield prefix + paired_sentence(pair, first)
         yield from _others(prefix, ranked, of_best)
     if formats:
@@ -64,20 +61,20 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
 
 def _alone(entry: Entry) -> str:
     score, found = entry.summary.mean_score, total_interval(entry.means[entry.valid > 0])
-    sure = f" {_interval(found.low, found.high)} on problems like these, at 95 %" if found else ""
+    sure = f" {shown(ends(found), 'percent')} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
     price = f"; {_price(entry, cost)} a sample" if cost else ""
-    state = "" if entry.summary.complete else "So far, with samples missing: "
-    passed = shown(entry.summary.pass_at_1, _PERCENT)
+    state = "" if entry.complete else "So far, with samples missing: "
+    passed = shown(entry.summary.pass_at_1, "percent")
     return (
-        f"{state}{entry.label} has a mean score of {shown(score, _PERCENT)} %{sure}, and {passed} % of its"
+        f"{state}{entry.label} has a mean score of {shown(score, 'percent')} %{sure}, and {passed} % of its"
         f" samples pass all tests{price}."
     )
 
 
 def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[str]:
     """What became of the third and later models against the best."""
-    rest = [(pair.b.label, judged) for metric, pair, judged in of_best if metric == "mean_score"]
+    rest = [(pair.b.label, judged) for pair, judged in of_best if judged.comparison.metric == "mean_score"]
     rest = [(label, judged) for label, judged in rest if label != ranked[1].label]
     behind = [label for label, judged in rest if judged.verdict == "better"]
     close = [label for label, judged in rest if judged.verdict != "better"]
@@ -88,7 +85,7 @@ def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[st
 
 
 def _formats(formats: Found) -> str:
-    verdicts = [judged.verdict for metric, _, judged in formats if metric == "mean_score"]
+    verdicts = [judged.verdict for _, judged in formats if judged.comparison.metric == "mean_score"]
     models = "1 model" if len(verdicts) == 1 else f"{len(verdicts)} models"
     better, worse = verdicts.count("better"), verdicts.count("worse")
     if not better and not worse:
@@ -102,8 +99,8 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
         return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}"
     low, high = (-c.interval[1], -c.interval[0]) if turned else c.interval
     # the difference of what the tables show, so that nobody finds another one there
-    points = abs(float(shown(c.a, _PERCENT)) - float(shown(c.b, _PERCENT)))
-    by = f"{points:.1f} points of mean score {shown((low, high), _POINTS)}"
+    points = abs(float(shown(c.a, "percent")) - float(shown(c.b, "percent")))
+    by = f"{points:.1f} points of mean score {shown((low, high), 'points')}"
     if score.verdict == "equivalent":
         margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
         return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
@@ -112,7 +109,7 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
     why = f": {score.why}" if score.why else " on other problems like these"
     if points == 0:
         return f"{winner} and {other} have the same mean score, which does not show that they are alike{why}"
-    above = f"{winner}'s mean score is {points:.1f} points above {other}'s {shown((low, high), _POINTS)}"
+    above = f"{winner}'s mean score is {points:.1f} points above {other}'s {shown((low, high), 'points')}"
     return f"{above}, which does not show that it is better{why}"
 
 
@@ -128,7 +125,7 @@ def _cost(first: Entry, second: Entry) -> str:
 
 
 def _price(entry: Entry, cost: float) -> str:
-    return f"{'about ' if cost_is_estimated(entry) else ''}${shown(cost, _USD)}"
+    return f"{'about ' if cost_is_estimated(entry) else ''}${shown(cost, 'usd')}"
 
 
 def _consistency(sd: Judged, turned: bool) -> str:  # noqa: FBT001 - one of two directions, within this file
@@ -139,10 +136,6 @@ def _consistency(sd: Judged, turned: bool) -> str:  # noqa: FBT001 - one of two 
     if sd.verdict == "equivalent":
         return "they are equally consistent"
     return f"it is {'less' if (sd.verdict == 'better') != turned else 'more'} consistent"
-
-
-def _interval(low: float, high: float) -> str:
-    return shown((low, high), Column(name="interval", title="", kind="percent", interval=True))
 
 
 def _named(labels: Sequence[str]) -> str:

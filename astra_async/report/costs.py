@@ -24,15 +24,15 @@ def costs(entries: Sequence[Entry]) -> Table:
         title="Tokens and cost",
         columns=(
             *WHO,
-            Column(name="valid", title="Answers", kind="count"),
-            Column(name="attempts", title="Attempts", kind="count", help="calls, repeats included"),
-            Column(name="input_tokens", title="Input tokens", kind="count"),
-            Column(name="cached_share", title="Cached %", kind="percent", help="of the input tokens"),
-            Column(name="output_tokens", title="Output tokens", kind="count"),
-            Column(name="reasoning_share", title="Reasoning %", kind="percent", help="of the output tokens"),
-            Column(name="cost_usd", title="Cost $", kind="usd"),
-            Column(name="cost_per_sample", title="$ per sample", kind="usd"),
-            Column(name="cost_per_pass", title="$ per perfect sample", kind="usd"),
+            Column("valid", "Answers", "count"),
+            Column("attempts", "Attempts", "count", help="calls, repeats included"),
+            Column("input_tokens", "Input tokens", "count"),
+            Column("cached_share", "Cached %", "percent", help="of the input tokens"),
+            Column("output_tokens", "Output tokens", "count"),
+            Column("reasoning_share", "Reasoning %", "percent", help="of the output tokens"),
+            Column("cost_usd", "Cost $", "usd"),
+            Column("cost_per_sample", "$ per sample", "usd"),
+            Column("cost_per_pass", "$ per perfect sample", "usd"),
         ),
         rows=tuple(_cost_row(entry) for entry in entries),
         notes=_cost_notes(entries),
@@ -46,14 +46,14 @@ def times(entries: Sequence[Entry]) -> Table:
         title="Time",
         columns=(
             *WHO,
-            Column(name="ttft_s", title="First token s, median", kind="seconds"),
-            Column(name="latency_s", title="Answer s, median", kind="seconds"),
-            Column(name="latency_p90", title="Answer s, 90 %", kind="seconds"),
-            Column(name="latency_p99", title="Answer s, 99 %", kind="seconds"),
-            Column(name="tokens_per_s", title="Tokens/s, median", kind="number", help="after the first"),
-            Column(name="test_s", title="Tests s, median", kind="seconds", help="in the container"),
-            Column(name="test_p90", title="Tests s, 90 %", kind="seconds"),
-            Column(name="timed_out", title="Time-outs", kind="count", help="of the tests"),
+            Column("ttft_s", "First token s, median", "seconds"),
+            Column("latency_s", "Answer s, median", "seconds"),
+            Column("latency_p90", "Answer s, 90 %", "seconds"),
+            Column("latency_p99", "Answer s, 99 %", "seconds"),
+            Column("tokens_per_s", "Tokens/s, median", "number", help="after the first"),
+            Column("test_s", "Tests s, median", "seconds", help="in the container"),
+            Column("test_p90", "Tests s, 90 %", "seconds"),
+            Column("timed_out", "Time-outs", "count", help="of the tests"),
         ),
         rows=tuple(_time_row(entry) for entry in entries),
     )
@@ -93,8 +93,7 @@ def _cost_row(entry: Entry) -> tuple[Cell, ...]:
     }
     cost, valid, perfect = tokens["cost_usd"], len(rows), int(entry.perfect.sum())
     return (
-        entry.label,
-        entry.format,
+        *entry.who,
         valid,
         int(rows["attempts"].sum()),
         tokens["input_tokens"],
@@ -114,8 +113,7 @@ def _time_row(entry: Entry) -> tuple[Cell, ...]:
         speed = np.where(streaming > 0, rows["output_tokens"] / streaming, np.nan)
     tested = rows["test_s"][rows["test_s"] > 0]
     return (
-        entry.label,
-        entry.format,
+        *entry.who,
         _quantile(rows["ttft_s"], 0.5),
         _quantile(rows["latency_s"], 0.5),
         _quantile(rows["latency_s"], 0.9),

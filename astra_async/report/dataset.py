@@ -64,9 +64,9 @@ def table_1(rows: Sequence[ProblemFacts]) -> Table:
         name="table_1",
         title="Key statistics of the problems",
         columns=(
-            Column(name="statistic", title="Statistic"),
-            Column(name="value", title="Value", kind="number"),
-            Column(name="paper", title="Paper (v1)", kind="number"),
+            Column("statistic", "Statistic"),
+            Column("value", "Value", "number"),
+            Column("paper", "Paper (v1)", "number"),
         ),
         rows=cells,
         notes=tuple(_notes(rows)),

@@ -59,6 +59,22 @@ class Entry:
         return f"{self.label} ({self.format})"
 
     @property
+    def who(self) -> tuple[str, str]:
+        """The first two cells of its rows."""
+        return self.label, self.format
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned sample has a result."""
+        return self.summary.complete
+
+    @property
+    def rank(self) -> tuple[bool, float, str, str]:
+        """The order of a leaderboard: complete ones first, the best mean score first."""
+        score = self.summary.mean_score
+        return not self.complete, -score if score is not None else 1.0, self.label, self.format
+
+    @property
     def done(self) -> NDArray[np.bool_]:
         """Problems with all their planned samples."""
         done: NDArray[np.bool_] = self.valid == self.planned
@@ -76,6 +92,10 @@ class Entry:
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = self.passes * (1 - self.passes)
             return np.where(self.valid > 1, spread * self.valid / (self.valid - 1), np.nan)
+
+    def begun(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The values of the problems with a valid sample."""
+        return values[self.valid > 0]
 
     def rows(self) -> NDArray[np.void]:
         """The result rows of all parts (numbers of problems and texts are those of each run)."""

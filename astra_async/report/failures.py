@@ -38,11 +38,11 @@ def automatic_kinds(entries: Sequence[Entry]) -> Table:
         title="Outcome of samples, as recorded",
         columns=(
             *WHO,
-            Column(name="valid", title="Valid", kind="count", help="samples"),
-            Column(name="perfect", title="All tests passed", kind="count", help="samples"),
-            Column(name="partial", title="Some", kind="count", help="samples that passed some tests"),
-            Column(name="none_passed", title="None", kind="count", help="tests ran and all of them failed"),
-            *(Column(name=kind, title=_KINDS[kind], kind="count") for kind in seen),
+            Column("valid", "Valid", "count", help="samples"),
+            Column("perfect", "All tests passed", "count", help="samples"),
+            Column("partial", "Some", "count", help="samples that passed some tests"),
+            Column("none_passed", "None", "count", help="tests ran and all of them failed"),
+            *(Column(kind, _KINDS[kind], "count") for kind in seen),
         ),
         rows=tuple(_row(entry, seen) for entry in entries),
         notes=("Each sample is counted once; only the first two kinds score above 0.",),
@@ -56,8 +56,7 @@ def _row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
         for _, rows in entry.rows_by_run()
     )
     return (
-        entry.label,
-        entry.format,
+        *entry.who,
         entry.summary.valid,
         int(entry.perfect.sum()),
         partial,

@@ -9,7 +9,7 @@ import numpy as np
 
 from astra_async.report.load import FAILURES
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.stats.intervals import total_interval
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def format_scores(entries: Sequence[Entry]) -> Table:
         title="XML and JSON",
         columns=(
             WHO[0],
-            Column(name="xml_mean_score", title="XML mean score %", kind="percent"),
-            Column(name="xml_pass_at_1", title="XML pass@1 %", kind="percent"),
-            Column(name="json_mean_score", title="JSON mean score %", kind="percent"),
-            Column(name="json_pass_at_1", title="JSON pass@1 %", kind="percent"),
+            Column("xml_mean_score", "XML mean score %", "percent"),
+            Column("xml_pass_at_1", "XML pass@1 %", "percent"),
+            Column("json_mean_score", "JSON mean score %", "percent"),
+            Column("json_pass_at_1", "JSON pass@1 %", "percent"),
         ),
         rows=tuple(rows),
-        provisional=frozenset(place for place, pair in enumerate(pairs) if not pair.complete),
+        provisional=unfinished(pairs),
     )
 
 
@@ -73,19 +73,19 @@ def answer_rates(entries: Sequence[Entry]) -> Table:
         title="Answers that could not be used",
         columns=(
             *WHO,
-            Column(name="valid", title="Valid", kind="count", help="samples"),
+            Column("valid", "Valid", "count", help="samples"),
             *(
                 column
                 for name, title in _RATES
                 for column in (
-                    Column(name=name, title=title, kind="count"),
-                    Column(name=f"{name}_rate", title="%", kind="percent"),
-                    Column(name=f"{name}_interval", title="95 %", kind="percent", interval=True),
+                    Column(name, title, "count"),
+                    Column(f"{name}_rate", "%", "percent"),
+                    Column(f"{name}_interval", "95 %", "percent", interval=True),
                 )
             ),
         ),
         rows=tuple(_rate_row(entry) for entry in begun),
-        provisional=frozenset(place for place, entry in enumerate(begun) if not entry.summary.complete),
+        provisional=unfinished(begun),
         notes=(
             (
                 "Share of a problem's valid samples, averaged over the problems begun; the interval is for"
@@ -100,7 +100,7 @@ def _headline(entry: Entry) -> tuple[Cell, Cell]:
 
 
 def _rate_row(entry: Entry) -> tuple[Cell, ...]:
-    cells: list[Cell] = [entry.label, entry.format, entry.summary.valid]
+    cells: list[Cell] = [*entry.who, entry.summary.valid]
     for name, _ in _RATES:
         hits, valid = _counts(entry, name)
         shares = hits[valid > 0] / valid[valid > 0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.report.events import read_events
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import WHO, Column, Table, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,10 +42,10 @@ def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Tabl
         title="Missing samples",
         columns=(
             *WHO,
-            Column(name="problem_id", title="Problem"),
-            Column(name="sample", title="Sample", kind="count"),
-            Column(name="kind", title="Kind"),
-            Column(name="detail", title="Last reason"),
+            Column("problem_id", "Problem"),
+            Column("sample", "Sample", "count"),
+            Column("kind", "Kind"),
+            Column("detail", "Last reason"),
         ),
         rows=tuple(rows[:_MOST_NAMED]),
         notes=tuple(notes) if rows else (),
@@ -64,10 +64,10 @@ def event_counts(events: dict[str, Events]) -> Table:
         name="events",
         title="Events",
         columns=(
-            Column(name="kind", title="Kind"),
-            Column(name="model", title="Model"),
-            Column(name="count", title="Times", kind="count"),
-            Column(name="cost_usd", title="Cost $", kind="usd", help="in no result: spent without one"),
+            Column("kind", "Kind"),
+            Column("model", "Model"),
+            Column("count", "Times", "count"),
+            Column("cost_usd", "Cost $", "usd", help="in no result: spent without one"),
         ),
         rows=tuple((*which, times, costs[which] or None) for which, times in sorted(counts.items())),
         notes=("From events.jsonl: repeats and waits cost time, never score.",) if counts else (),
@@ -82,21 +82,21 @@ def handling(entries: Sequence[Entry]) -> Table:
         title="What was mended, dropped and suspected",
         columns=(
             *WHO,
-            Column(name="valid", title="Valid", kind="count"),
-            Column(name="repaired", title="Mended answers", kind="count"),
-            Column(name="repairs", title="Repairs"),
+            Column("valid", "Valid", "count"),
+            Column("repaired", "Mended answers", "count"),
+            Column("repairs", "Repairs"),
             Column(
-                name="strict_score",
-                title="Strict score %",
-                kind="percent",
+                "strict_score",
+                "Strict score %",
+                "percent",
                 help="mean score if every mended answer counted 0: what the mending is worth",
             ),
-            Column(name="dropped", title="With dropped changes", kind="count", help="protected files"),
-            Column(name="suspected", title="Suspicious", kind="count"),
-            Column(name="suspicions", title="Suspicions"),
+            Column("dropped", "With dropped changes", "count", help="protected files"),
+            Column("suspected", "Suspicious", "count"),
+            Column("suspicions", "Suspicions"),
         ),
         rows=tuple(_handling_row(entry) for entry in begun),
-        provisional=frozenset(place for place, entry in enumerate(begun) if not entry.summary.complete),
+        provisional=unfinished(begun),
     )
 
 
@@ -118,19 +118,14 @@ def nodes(runs: Sequence[Run]) -> Table:
         name="nodes",
         title="Nodes of the cluster",
         columns=(
-            Column(name="node", title="Node"),
-            Column(name="graded", title="Graded", kind="count"),
-            Column(name="perfect", title="All passed", kind="count"),
-            Column(name="mean_score", title="Mean score %", kind="percent"),
-            Column(name="timeouts", title="Time-outs", kind="count"),
-            Column(name="test_s", title="Test s", kind="seconds", help="median"),
-            Column(name="test_p95_s", title="95 % below s", kind="seconds"),
-            Column(
-                name="pace",
-                title="Pace",
-                kind="number",
-                help="median of seconds by the usual of the problem",
-            ),
+            Column("node", "Node"),
+            Column("graded", "Graded", "count"),
+            Column("perfect", "All passed", "count"),
+            Column("mean_score", "Mean score %", "percent"),
+            Column("timeouts", "Time-outs", "count"),
+            Column("test_s", "Test s", "seconds", help="median"),
+            Column("test_p95_s", "95 % below s", "seconds"),
+            Column("pace", "Pace", "number", help="median of seconds by the usual of the problem"),
         ),
         rows=tuple(_node_row(name, np.concatenate(parts, axis=1)) for name, parts in sorted(columns.items())),
     )
@@ -183,15 +178,11 @@ def flakiness(runs: Sequence[Run]) -> Table:
         name="flakiness",
         title="Flakiness of the harness",
         columns=(
-            Column(name="problem_id", title="Problem"),
-            Column(
-                name="groups", title="Solutions seen twice", kind="count", help="equal files, equal image"
-            ),
-            Column(name="samples", title="Samples", kind="count", help="with such a solution"),
-            Column(name="unlike", title="Unlike outcomes", kind="count", help="judged differently"),
-            Column(
-                name="noise_sd", title="SD by harness", kind="score", help="within equal solutions, ddof 1"
-            ),
+            Column("problem_id", "Problem"),
+            Column("groups", "Solutions seen twice", "count", help="equal files, equal image"),
+            Column("samples", "Samples", "count", help="with such a solution"),
+            Column("unlike", "Unlike outcomes", "count", help="judged differently"),
+            Column("noise_sd", "SD by harness", "score", help="within equal solutions, ddof 1"),
         ),
         rows=tuple(rows),
         notes=(
@@ -252,7 +243,7 @@ def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[tuple[Cell, ..
         for _, problem, sample in run.missing[run.missing[:, 0] == pair].tolist():
             name = run.problems[problem]
             kind, detail = known.reason(entry.model, entry.format, name, sample) or _NOT_TRIED
-            yield entry.label, entry.format, name, sample, kind, detail
+            yield *entry.who, name, sample, kind, detail
 
 
 def _handling_row(entry: Entry) -> tuple[Cell, ...]:
@@ -268,8 +259,7 @@ def _handling_row(entry: Entry) -> tuple[Cell, ...]:
                     counter[text.split(":")[0]] += often
                 marked[name] += often if number else 0
     return (
-        entry.label,
-        entry.format,
+        *entry.who,
         entry.summary.valid,
         marked["repairs"],
         _listed(counts["repairs"]),

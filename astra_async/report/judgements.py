@@ -112,18 +112,18 @@ def judged_classes(entries: Sequence[Entry]) -> Table:
         for source, counts in by_source.items():
             classes: list[Cell] = [counts[name] for name in CLASSES]
             labelled = sum(counts[name] for name in CLASSES)
-            rows.append((entry.label, entry.format, source, failed, labelled, *classes))
+            rows.append((*entry.who, source, failed, labelled, *classes))
         if not by_source:
-            rows.append((entry.label, entry.format, "not labelled", failed, 0, *(None for _ in CLASSES)))
+            rows.append((*entry.who, "not labelled", failed, 0, *(None for _ in CLASSES)))
     return Table(
         name="error_classes",
         title="Classes of errors, as judged",
         columns=(
             *WHO,
-            Column(name="source", title="Judged by", help="hand, or judge: and the model"),
-            Column(name="failed", title="Not all passed", kind="count", help="samples"),
-            Column(name="labelled", title="Labelled", kind="count", help="samples"),
-            *(Column(name=name, title=title, kind="count") for name, title in CLASSES.items()),
+            Column("source", "Judged by", help="hand, or judge: and the model"),
+            Column("failed", "Not all passed", "count", help="samples"),
+            Column("labelled", "Labelled", "count", help="samples"),
+            *(Column(name, title, "count") for name, title in CLASSES.items()),
         ),
         rows=tuple(rows),
         notes=(
@@ -163,16 +163,12 @@ def _agreement_table(found: Sequence[Labels], judges: Sequence[str]) -> Table:
         name="judge_agreement",
         title="Judges against people",
         columns=(
-            Column(name="source", title="Judged by"),
-            Column(name="judged", title="Judged", kind="count", help="samples"),
-            Column(
-                name="rejected", title="Not counted", kind="count", help="answers without a true quotation"
-            ),
-            Column(name="both", title="By hand, too", kind="count", help="samples"),
-            Column(name="agreement", title="Equal %", kind="percent"),
-            Column(
-                name="kappa", title="Cohen's kappa", kind="number", help="1: always equal, 0: as by chance"
-            ),
+            Column("source", "Judged by"),
+            Column("judged", "Judged", "count", help="samples"),
+            Column("rejected", "Not counted", "count", help="answers without a true quotation"),
+            Column("both", "By hand, too", "count", help="samples"),
+            Column("agreement", "Equal %", "percent"),
+            Column("kappa", "Cohen's kappa", "number", help="1: always equal, 0: as by chance"),
         ),
         rows=tuple(rows),
     )
@@ -185,15 +181,13 @@ def _shares_table(entries: Sequence[Entry], judges: Sequence[str]) -> Table:
         title="Shares of classes, corrected",
         columns=(
             *WHO,
-            Column(name="source", title="Judged by"),
-            Column(name="class", title="Class"),
-            Column(name="judged", title="Judged", kind="count", help="samples"),
-            Column(name="checked", title="By hand, too", kind="count", help="samples"),
-            Column(name="share", title="Judge says %", kind="percent"),
-            Column(
-                name="corrected", title="Corrected %", kind="percent", help="prediction-powered inference"
-            ),
-            Column(name="corrected_interval", title="95 %", kind="percent", interval=True),
+            Column("source", "Judged by"),
+            Column("class", "Class"),
+            Column("judged", "Judged", "count", help="samples"),
+            Column("checked", "By hand, too", "count", help="samples"),
+            Column("share", "Judge says %", "percent"),
+            Column("corrected", "Corrected %", "percent", help="prediction-powered inference"),
+            Column("corrected_interval", "95 %", "percent", interval=True),
         ),
         rows=tuple(rows),
         notes=(
@@ -216,7 +210,7 @@ def _shares(entry: Entry, judge: str) -> Iterator[tuple[Cell, ...]]:
             [label == name for label in judged], [(mine == name, hand == name) for mine, hand in checked]
         )
         yield (
-            *(entry.label, entry.format, JUDGE + judge, title, share.total, share.checked),
+            *(*entry.who, JUDGE + judge, title, share.total, share.checked),
             *(share.judged, share.corrected, share.interval),
         )
 

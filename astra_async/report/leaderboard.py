@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import compress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.stats.intervals import (
     clustered_interval,
+    ends,
     median_interval,
     run_only_interval,
     total_interval,
@@ -22,108 +24,66 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Judged, Metric, Pair
+    from astra_async.report.pairwise import Found
     from astra_async.report.table import Cell
-    from astra_async.stats.intervals import Estimate
 
 _M = (2, 4, 8)  # the m of pass@m and pass^m
 _MG = 8  # the m of mG-Pass@m
 
-_COUNTS = (
-    Column(name="complete", title="Complete", help="every planned sample of every problem is valid"),
-    Column(name="n", title="n", kind="count", help="problems"),
-    Column(name="k", title="k", kind="count", help="samples of each problem"),
-    Column(name="planned", title="Planned", kind="count", help="samples planned, n x k"),
-    Column(name="valid", title="Valid", kind="count", help="samples scored or without a solution"),
-    Column(name="missing", title="Missing", kind="count", help="planned samples without a result"),
-    Column(name="no_solution", title="No solution", kind="count", help="valid samples, 0 of T"),
-)
-_HEADLINE = (
-    Column(name="mean_score", title="Mean score %", kind="percent", help="equation 1 of the paper"),
-    Column(name="pass_at_1", title="Pass@1 %", kind="percent", help="equation 2 of the paper"),
-    Column(name="median_sd", title="Median SD", kind="score", help="equation 5 of the paper, ddof = 0"),
-)
-_INTERVALS = (
-    Column(
-        name="mean_score_total",
-        title="Mean score, new problems",
-        kind="percent",
-        interval=True,
-        help="95 % interval over the problems: a new set of problems like these",
+_INTERVALS = {
+    "total": ("new problems", "over the problems: a new set of problems like these"),
+    "run_only": ("new samples", "for these very problems with new samples"),
+    "clustered": ("by family", "with families of problems as clusters"),
+}
+
+
+def _interval(name: str, title: str, kind: str) -> Column:
+    of, told = _INTERVALS[kind]
+    return Column(f"{name}_{kind}", f"{title}, {of}", "percent", interval=True, help=f"95 % interval {told}")
+
+
+_PASSES = (
+    *(
+        Column(f"pass_at_{m}", f"Pass@{m} %", "percent", help=f"at least one of {m} samples passes")
+        for m in _M
     ),
+    *(Column(f"pass_hat_{m}", f"Pass^{m} %", "percent", help=f"all of {m} samples pass") for m in _M),
     Column(
-        name="mean_score_run_only",
-        title="Mean score, new samples",
-        kind="percent",
-        interval=True,
-        help="95 % interval for these very problems with new samples",
-    ),
-    Column(
-        name="mean_score_clustered",
-        title="Mean score, by family",
-        kind="percent",
-        interval=True,
-        help="95 % interval with families of problems as clusters",
-    ),
-    Column(
-        name="pass_at_1_total",
-        title="Pass@1, new problems",
-        kind="percent",
-        interval=True,
-        help="95 % interval over the problems: a new set of problems like these",
-    ),
-    Column(
-        name="pass_at_1_run_only",
-        title="Pass@1, new samples",
-        kind="percent",
-        interval=True,
-        help="95 % interval for these very problems with new samples",
+        f"mg_pass_at_{_MG}",
+        f"mG-Pass@{_MG} %",
+        "percent",
+        help=f"G-Pass@{_MG} averaged over thresholds from half to all",
     ),
 )
-_SPREAD = (
+_COLUMNS = (
+    *WHO,
+    Column("complete", "Complete", help="every planned sample of every problem is valid"),
+    Column("n", "n", "count", help="problems"),
+    Column("k", "k", "count", help="samples of each problem"),
+    Column("planned", "Planned", "count", help="samples planned, n x k"),
+    Column("valid", "Valid", "count", help="samples scored or without a solution"),
+    Column("missing", "Missing", "count", help="planned samples without a result"),
+    Column("no_solution", "No solution", "count", help="valid samples, 0 of T"),
+    Column("mean_score", "Mean score %", "percent", help="equation 1 of the paper"),
+    Column("pass_at_1", "Pass@1 %", "percent", help="equation 2 of the paper"),
+    Column("median_sd", "Median SD", "score", help="equation 5 of the paper, ddof = 0"),
+    *(_interval("mean_score", "Mean score", kind) for kind in _INTERVALS),
+    *(_interval("pass_at_1", "Pass@1", kind) for kind in ("total", "run_only")),
     Column(
-        name="median_sd_interval",
-        title="Median SD, new problems",
-        kind="score",
+        "median_sd_interval",
+        "Median SD, new problems",
+        "score",
         interval=True,
         help="95 % interval with this k, between two of the problems' SDs; from six problems on",
     ),
-    Column(name="rms_within_sd", title="RMS within-SD", kind="score", help="ddof = 1; independent of k"),
-    Column(name="between_sd", title="Between-SD", kind="score", help="spread of problem means, ANOVA"),
-    Column(name="icc", title="ICC(1)", kind="score", help="share of the variance between problems"),
-)
-_STANDING = (
-    Column(
-        name="against_best",
-        title="Against the best",
-        help="of the same format, by mean score: see pairwise.csv",
-    ),
-    Column(name="cost_per_sample", title="$ each", kind="usd", help="US dollars for a sample, all attempts"),
-)
-_BEGUN = (
-    Column(name="problems_begun", title="Problems begun", kind="count", help="with a valid sample"),
-    Column(name="problems_done", title="Problems done", kind="count", help="with all k samples valid"),
-)
-_PASSES = (
-    *(
-        Column(
-            name=f"pass_at_{m}",
-            title=f"Pass@{m} %",
-            kind="percent",
-            help=f"at least one of {m} samples passes",
-        )
-        for m in _M
-    ),
-    *(
-        Column(name=f"pass_hat_{m}", title=f"Pass^{m} %", kind="percent", help=f"all of {m} samples pass")
-        for m in _M
-    ),
-    Column(
-        name=f"mg_pass_at_{_MG}",
-        title=f"mG-Pass@{_MG} %",
-        kind="percent",
-        help=f"G-Pass@{_MG} averaged over thresholds from half to all",
-    ),
+    Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1; independent of k"),
+    Column("between_sd", "Between-SD", "score", help="spread of problem means, ANOVA"),
+    Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
+    *_PASSES,
+    Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
+    Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
+    Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
+    Column("problems_done", "Problems done", "count", help="with all k samples valid"),
 )
 _PROVISIONAL = (
     "~ is provisional: samples are missing, and the problems begun may be the easier or the harder ones. Run "
@@ -131,7 +91,7 @@ _PROVISIONAL = (
 )
 
 
-def leaderboard(entries: Sequence[Entry], compared: Sequence[tuple[Metric, Pair, Judged]]) -> Table:
+def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
     """Everything known of each entry, best mean score first, incomplete entries last.
 
     `compared` are the judged pairs of the same entries.
@@ -140,14 +100,14 @@ def leaderboard(entries: Sequence[Entry], compared: Sequence[tuple[Metric, Pair,
     of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
     `complete` is false, and people see them with a tilde.
     """
-    ranked = sorted(entries, key=_rank)
+    ranked = sorted(entries, key=attrgetter("rank"))
     return Table(
         name="leaderboard",
         title="Leaderboard",
-        columns=(*WHO, *_COUNTS, *_HEADLINE, *_INTERVALS, *_SPREAD, *_PASSES, *_STANDING, *_BEGUN),
+        columns=_COLUMNS,
         rows=tuple(_row(entry, _against_best(entry, ranked, compared)) for entry in ranked),
         notes=tuple(_notes(entries)),
-        provisional=frozenset(place for place, entry in enumerate(ranked) if not entry.summary.complete),
+        provisional=unfinished(ranked),
     )
 
 
@@ -161,7 +121,7 @@ def headline(wide: Table) -> Table:
         *("n", "k", "valid", "planned"),
     )
     columns = [replace(column, title="95 %") if column.interval else column for column in table.columns]
-    valid = Column(name="valid", title="Valid", kind="count", help="valid samples / samples planned")
+    valid = Column("valid", "Valid", "count", help="valid samples / samples planned")
     rows = tuple((*row[:-2], f"{row[-2]}/{row[-1]}") for row in table.rows)
     return replace(table, columns=(*columns[:-2], valid), rows=rows)
 
@@ -184,16 +144,8 @@ def uncertainty(wide: Table) -> Table:
 
 def consistency(wide: Table) -> Table:
     """How much repeated samples of the same problem differ."""
-    table = wide.only(
-        "model",
-        "format",
-        "k",
-        "median_sd",
-        "median_sd_interval",
-        "rms_within_sd",
-        "between_sd",
-        "icc",
-    )
+    spread = ("median_sd", "median_sd_interval", "rms_within_sd", "between_sd", "icc")
+    table = wide.only("model", "format", "k", *spread)
     notes = [
         (
             "Median SD follows the paper (population SD, ddof = 0) and depends on k: compare it between equal"
@@ -225,79 +177,81 @@ def reliability(wide: Table) -> Table:
     )
 
 
-def _rank(entry: Entry) -> tuple[bool, float, str, str]:
-    score = entry.summary.mean_score
-    return not entry.summary.complete, -(score if score is not None else -1.0), entry.label, entry.format
+def curves(entries: Sequence[Entry]) -> Table:
+    """Pass@m and pass^m for every m: what a model gives to whoever may try m times, or needs m in a row.
+
+    One row for each entry and m from 1 to the fewest samples that a begun problem of it has.
+    """
+    rows = [
+        (entry, (m, _over_problems(entry, m, pass_at), _over_problems(entry, m, pass_hat)))
+        for entry in entries
+        for m in range(1, min(entry.begun(entry.valid).tolist(), default=0) + 1)
+    ]
+    return Table(
+        name="curves",
+        title="Pass@m and pass^m for every m",
+        columns=(
+            *WHO,
+            Column("m", "m", "count", help="samples that are looked at"),
+            Column("pass_at", "Pass@m %", "percent", help="at least one passes all tests"),
+            Column("pass_hat", "Pass^m %", "percent", help="all m do"),
+        ),
+        rows=tuple((*entry.who, *row) for entry, row in rows),
+        provisional=unfinished(entry for entry, _ in rows),
+    )
 
 
-def _against_best(
-    entry: Entry, ranked: Sequence[Entry], compared: Sequence[tuple[Metric, Pair, Judged]]
-) -> str:
+def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str:
     """What the comparison with the first entry of the same format has shown."""
     best = next(each for each in ranked if each.format == entry.format)
     rivals = [each for each in ranked if each.format == entry.format and each.summary.valid]
     if entry is best:
         if len(rivals) < 2:  # noqa: PLR2004 - nobody to be better than
             return ""
-        if not entry.summary.complete:
+        if not entry.complete:
             return "best so far"
-        return "best" if all(each.summary.complete for each in rivals) else "best of the complete"
+        return "best" if all(each.complete for each in rivals) else "best of the complete"
     found = (
-        j for metric, pair, j in compared if metric == "mean_score" and pair.a is best and pair.b is entry
+        judged.verdict
+        for pair, judged in compared
+        if judged.comparison.metric == "mean_score" and pair.a is best and pair.b is entry
     )
-    verdict = next((judged.verdict for judged in found), "inconclusive")
-    return {"better": "behind", "equivalent": "equivalent"}.get(verdict, "not separable")
+    return {"better": "behind", "equivalent": "equivalent"}.get(next(found, ""), "not separable")
 
 
 def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
-    summary = entry.summary
-    counts: tuple[Cell, ...] = (
-        summary.complete,
+    summary, valid, several = entry.summary, entry.begun(entry.valid), entry.valid > 1
+    means, passes = entry.begun(entry.means), entry.begun(entry.passes)
+    split = variance_split(entry.means[several], entry.score_variances[several], entry.valid[several])
+    return (
+        *entry.who,
+        entry.complete,
         summary.problems,
         summary.k,
         summary.planned,
         summary.valid,
         summary.missing,
         summary.no_solution,
-    )
-    return (
-        entry.label,
-        entry.format,
-        *counts,
-        *_derived(entry),
+        summary.mean_score,
+        summary.pass_at_1,
+        summary.median_sd,
+        ends(total_interval(means)),
+        ends(run_only_interval(means, entry.begun(entry.score_variances), valid)),
+        _clustered(entry),
+        ends(total_interval(passes)),
+        ends(run_only_interval(passes, entry.begun(entry.pass_variances), valid)),
+        median_interval(entry.sds[several]),
+        rms_within_sd(entry.score_variances),
+        math.sqrt(split.between) if split else None,
+        split.icc if split else None,
+        *(_over_problems(entry, m, pass_at) for m in _M),
+        *(_over_problems(entry, m, pass_hat) for m in _M),
+        _over_problems(entry, _MG, mg_pass_at),
         against_best,
         mean_cost_usd(entry),
         summary.problems_begun,
         summary.problems_done,
     )
-
-
-def _derived(entry: Entry) -> tuple[Cell, ...]:
-    summary, begun = entry.summary, entry.valid > 0
-    means, passes, valid = entry.means[begun], entry.passes[begun], entry.valid[begun]
-    sds = entry.sds[entry.valid > 1]
-    return (
-        summary.mean_score,
-        summary.pass_at_1,
-        summary.median_sd,
-        _pair(total_interval(means)),
-        _pair(run_only_interval(means, entry.score_variances[begun], valid)),
-        _clustered(entry),
-        _pair(total_interval(passes)),
-        _pair(run_only_interval(passes, entry.pass_variances[begun], valid)),
-        median_interval(sds),
-        rms_within_sd(entry.score_variances),
-        *_split(entry),
-        *(_over_problems(entry, m, pass_at) for m in _M),
-        *(_over_problems(entry, m, pass_hat) for m in _M),
-        _over_problems(entry, _MG, mg_pass_at),
-    )
-
-
-def _split(entry: Entry) -> tuple[Cell, Cell]:
-    several = entry.valid > 1
-    split = variance_split(entry.means[several], entry.score_variances[several], entry.valid[several])
-    return (math.sqrt(split.between), split.icc) if split else (None, None)
 
 
 def _clustered(entry: Entry) -> tuple[float, float] | None:
@@ -309,22 +263,15 @@ def _clustered(entry: Entry) -> tuple[float, float] | None:
     ]
     if len(set(families)) == len(families):
         return None
-    begun = entry.valid > 0
-    return _pair(clustered_interval(entry.means[begun], list(compress(families, begun))))
+    return ends(clustered_interval(entry.begun(entry.means), list(compress(families, entry.valid > 0))))
 
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:
     """Mean over the begun problems of pass@m or its relatives; None where one has fewer than m samples."""
-    begun = entry.valid > 0
-    if not begun.any() or bool((entry.valid[begun] < m).any()):
+    valid, perfect = entry.begun(entry.valid).tolist(), entry.begun(entry.perfect).tolist()
+    if min(valid, default=0) < m:
         return None
-    pairs = zip(entry.valid[begun].tolist(), entry.perfect[begun].tolist(), strict=True)
-    values = [function(m, k, c) for k, c in pairs]
-    return math.fsum(values) / len(values)
-
-
-def _pair(estimate: Estimate | None) -> tuple[float, float] | None:
-    return (estimate.low, estimate.high) if estimate else None
+    return math.fsum(function(m, k, c) for k, c in zip(valid, perfect, strict=True)) / len(valid)
 
 
 def _notes(entries: Sequence[Entry]) -> list[str]:
@@ -334,7 +281,7 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
             " for the mean score on a new set of problems like these."
         )
     ]
-    if not all(entry.summary.complete for entry in entries):
+    if not all(entry.complete for entry in entries):
         notes.append(_PROVISIONAL)
     if len({entry.summary.k for entry in entries}) > 1:
         notes.append("The rows have different k: their median SDs cannot be compared.")

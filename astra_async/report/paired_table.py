@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, said
-from astra_async.report.table import Column, Table
+from astra_async.report.table import Column, Table, unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from astra_async.report.pairwise import Judged, Metric, Pair
+    from astra_async.report.pairwise import Found, Judged, Pair
     from astra_async.report.table import Cell, Kind
 
 FOR_PEOPLE = (
@@ -23,19 +23,17 @@ FOR_PEOPLE = (
 def paired_table(
     name: str,
     title: str,
-    found: Iterable[tuple[Metric, Pair, Judged]],
+    found: Found,
     margin: float = EQUIVALENCE_MARGIN,
 ) -> Table:
     """One row for each metric and pair."""
-    found = list(found)
-    rows = [_row(metric, pair, judged) for metric, pair, judged in found]
     return Table(
         name=name,
         title=title,
         columns=_columns("score"),
-        rows=tuple(rows),
-        notes=tuple(_notes(margin)) if rows else (),
-        provisional=frozenset(place for place, (_, pair, _) in enumerate(found) if not pair.complete),
+        rows=tuple(_row(pair, judged) for pair, judged in found),
+        notes=(_note(margin),) if found else (),
+        provisional=unfinished(pair for pair, _ in found),
     )
 
 
@@ -84,57 +82,48 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
     """All columns; values in percent and differences in points, or both on the scale from 0 to 1."""
     signed: Kind = "points" if kind == "percent" else "signed"
     return (
-        Column(name="metric", title="Metric"),
-        Column(name="format", title="Format"),
-        Column(name="a", title="A"),
-        Column(name="b", title="B"),
+        Column("metric", "Metric"),
+        Column("format", "Format"),
+        Column("a", "A"),
+        Column("b", "B"),
+        Column("n", "n", "count", help="problems complete under both; with ~, those begun"),
+        Column("differing", "Differing", "count", help="problems that are not equal"),
+        Column("a_value", "A's value", kind),
+        Column("b_value", "B's value", kind),
         Column(
-            name="n",
-            title="n",
-            kind="count",
-            help="problems complete under both; with ~, those begun",
-        ),
-        Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
-        Column(name="a_value", title="A's value", kind=kind),
-        Column(name="b_value", title="B's value", kind=kind),
-        Column(
-            name="difference",
-            title="A - B",
-            kind=signed,
-            help="mean difference over problems",
-            minus=("a_value", "b_value"),
+            "difference", "A - B", signed, help="mean difference over problems", minus=("a_value", "b_value")
         ),
         Column(
-            name="difference_interval",
-            title="95 % interval",
-            kind=signed,
+            "difference_interval",
+            "95 % interval",
+            signed,
             interval=True,
             help="of the difference on new problems like these",
         ),
-        Column(name="sd_difference", title="SD of differences", kind="score", help="ddof = 1"),
-        Column(name="t", title="t", kind="number", help="n - 1 degrees of freedom"),
-        Column(name="p_t", title="p, t-test", kind="p", help="paired, two-sided"),
-        Column(name="p_t_holm", title="Holm", kind="p", help="adjusted for all rows of this metric"),
-        Column(name="p_wilcoxon", title="Wilcoxon", kind="p", help="signed ranks, zeros as Pratt"),
-        Column(name="p_wilcoxon_holm", title="Wilcoxon, Holm", kind="p"),
-        Column(name="p_permutation", title="Sign flips", kind="p", help="permutation test"),
-        Column(name="p_permutation_holm", title="Sign flips, Holm", kind="p"),
-        Column(name="p_equivalence_holm", title="Equivalence, Holm", kind="p", help="two one-sided tests"),
+        Column("sd_difference", "SD of differences", "score", help="ddof = 1"),
+        Column("t", "t", "number", help="n - 1 degrees of freedom"),
+        Column("p_t", "p, t-test", "p", help="paired, two-sided"),
+        Column("p_t_holm", "Holm", "p", help="adjusted for all rows of this metric"),
+        Column("p_wilcoxon", "Wilcoxon", "p", help="signed ranks, zeros as Pratt"),
+        Column("p_wilcoxon_holm", "Wilcoxon, Holm", "p"),
+        Column("p_permutation", "Sign flips", "p", help="permutation test"),
+        Column("p_permutation_holm", "Sign flips, Holm", "p"),
+        Column("p_equivalence_holm", "Equivalence, Holm", "p", help="two one-sided tests"),
         Column(
-            name="smallest_effect",
-            title="Detectable effect",
-            kind=kind,
+            "smallest_effect",
+            "Detectable effect",
+            kind,
             help="smallest difference found with 80 % power at alpha 5 %, unadjusted",
         ),
-        Column(name="verdict", title="Verdict", help="after Holm, by both tests and the interval"),
-        Column(name="why", title="Why", help="what an inconclusive comparison lacks"),
+        Column("verdict", "Verdict", help="after Holm, by both tests and the interval"),
+        Column("why", "Why", help="what an inconclusive comparison lacks"),
     )
 
 
-def _row(metric: Metric, pair: Pair, judged: Judged) -> tuple[Cell, ...]:
+def _row(pair: Pair, judged: Judged) -> tuple[Cell, ...]:
     c, holm_p = judged.comparison, judged.holm
     return (
-        metric,
+        c.metric,
         pair.format,
         pair.a_name,
         pair.b_name,
@@ -159,8 +148,8 @@ def _row(metric: Metric, pair: Pair, judged: Judged) -> tuple[Cell, ...]:
     )
 
 
-def _notes(margin: float) -> Iterable[str]:
-    yield (
+def _note(margin: float) -> str:
+    return (
         "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
         "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
         f"of {100 * margin:g} points or more (for SD: {margin:g}) can be excluded. Else inconclusive."

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from astra_async.stats.paired import PairedVerdict
 
     Values = tuple["Metric", Floats, Floats]  # of one metric, over the same problems
+    Found = Sequence[tuple["Pair", "Judged"]]
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
@@ -96,7 +97,7 @@ class Pair:
     @property
     def complete(self) -> bool:
         """False where samples are missing: other results may change what is said."""
-        return self.a.summary.complete and self.b.summary.complete
+        return self.a.complete and self.b.complete
 
 
 def compare_values(values: Sequence[Values], margin: float) -> list[Comparison]:
@@ -148,10 +149,9 @@ def said(judged: Judged, names: tuple[str, str]) -> str:
     return f"{winner} {'steadier' if lower_wins else 'better'}"
 
 
-def judged_pairs(
-    pairs: Sequence[Pair], margin: float = EQUIVALENCE_MARGIN
-) -> Iterator[tuple[Metric, Pair, Judged]]:
+def judged_pairs(pairs: Sequence[Pair], margin: float = EQUIVALENCE_MARGIN) -> Found:
     """Every pair on every metric, one Holm family for each metric and format."""
+    found: list[tuple[Pair, Judged]] = []
     values = [(pair, each) for pair in pairs for each in common_values(pair.a, pair.b)]
     compared = compare_values([each for _, each in values], margin)
     for metric in METRICS:
@@ -161,23 +161,19 @@ def judged_pairs(
                 for (pair, _), comparison in zip(values, compared, strict=True)
                 if pair.format == shared and comparison.metric == metric
             ]
-            found = judge([comparison for _, comparison in family])
-            for (pair, _), judged in zip(family, found, strict=True):
-                yield metric, pair, judged
+            judged = judge([comparison for _, comparison in family])
+            found += zip([pair for pair, _ in family], judged, strict=True)
+    return found
 
 
 def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
     """All pairs of entries of one format, the better mean score as A."""
     for answer_format in dict.fromkeys(entry.format for entry in entries):
-        ranked = sorted((entry for entry in entries if entry.format == answer_format), key=rank)
+        ranked = sorted(
+            (entry for entry in entries if entry.format == answer_format), key=lambda entry: entry.rank
+        )
         for a, b in combinations(ranked, 2):
             yield Pair(a=a, b=b, a_name=a.label, b_name=b.label, format=answer_format)
-
-
-def rank(entry: Entry) -> tuple[bool, float, str]:
-    """The order of a leaderboard: complete ones first, the best mean score first."""
-    score = entry.summary.mean_score
-    return not entry.summary.complete, -score if score is not None else 1.0, entry.label
 
 
 def _compared(values: Values, p_permutation: float | None, margin: float) -> Comparison:
@@ -249,7 +245,7 @@ def _obstacle(c: Comparison, tests: int) -> str:
 
 def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
     """Places of the problems that are complete under both, in A's order; while one is incomplete, begun."""
-    sure = a.summary.complete and b.summary.complete
+    sure = a.complete and b.complete
     ours, theirs = (entry.done if sure else entry.valid > 0 for entry in (a, b))
     there = {problem: place for place, problem in enumerate(b.problem_ids) if theirs[place]}
     return [

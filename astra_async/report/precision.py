@@ -110,15 +110,15 @@ def _now(pilots: Sequence[_Pilot], target: float) -> Table:
         title="The pilot",
         columns=(
             *WHO,
-            Column(name="n", title="n", kind="count", help="problems with at least two samples"),
-            Column(name="k", title="k", kind="number", help="samples of a problem, effective number"),
-            Column(name="between_sd", title="SD between problems", kind="score"),
-            Column(name="within_sd", title="SD within problems", kind="score"),
-            Column(name="se_total", title="SE, new problems", kind="percent", help="points"),
-            Column(name="se_run_only", title="SE, new samples", kind="percent", help="points"),
-            Column(name="k_total", title="k for the target, new problems", kind="number"),
-            Column(name="k_run_only", title="k for the target, new samples", kind="number"),
-            Column(name="detectable", title="Detectable difference", kind="percent", help="points"),
+            Column("n", "n", "count", help="problems with at least two samples"),
+            Column("k", "k", "number", help="samples of a problem, effective number"),
+            Column("between_sd", "SD between problems", "score"),
+            Column("within_sd", "SD within problems", "score"),
+            Column("se_total", "SE, new problems", "percent", help="points"),
+            Column("se_run_only", "SE, new samples", "percent", help="points"),
+            Column("k_total", "k for the target, new problems", "number"),
+            Column("k_run_only", "k for the target, new samples", "number"),
+            Column("detectable", "Detectable difference", "percent", help="points"),
         ),
         rows=tuple(_now_row(pilot, target) for pilot in pilots),
         notes=(
@@ -139,8 +139,7 @@ def _now_row(pilot: _Pilot, target: float) -> tuple[Cell, ...]:
     total = math.sqrt((split.between + split.within / split.k0) / n)
     effect = minimum_detectable_effect(n)
     return (
-        pilot.entry.label,
-        pilot.entry.format,
+        *pilot.entry.who,
         n,
         split.k0,
         math.sqrt(split.between),
@@ -159,12 +158,12 @@ def _options(pilots: Sequence[_Pilot], target: float) -> Table:
         title=f"Sizes that reach a standard error of {100 * target:g} points, and what they cost",
         columns=(
             *WHO,
-            Column(name="k", title="k", kind="count", help="samples of each problem"),
-            Column(name="se_same_n", title="SE with this n", kind="percent", help="points, new problems"),
-            Column(name="se_run_only", title="SE, new samples", kind="percent", help="these problems"),
-            Column(name="n_needed", title="Problems needed", kind="count", help="for the target"),
-            Column(name="calls", title="Calls", kind="count", help="problems needed x k"),
-            Column(name="cost_usd", title="Cost $", kind="usd", help="at the pilot's mean cost"),
+            Column("k", "k", "count", help="samples of each problem"),
+            Column("se_same_n", "SE with this n", "percent", help="points, new problems"),
+            Column("se_run_only", "SE, new samples", "percent", help="these problems"),
+            Column("n_needed", "Problems needed", "count", help="for the target"),
+            Column("calls", "Calls", "count", help="problems needed x k"),
+            Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost"),
         ),
         rows=tuple(row for pilot in pilots for row in _option_rows(pilot, target)),
         notes=(
@@ -182,8 +181,7 @@ def _option_rows(pilot: _Pilot, target: float) -> Iterator[tuple[Cell, ...]]:
         n = problems_needed(split.between, split.within, k, target)
         calls = n * k
         yield (
-            pilot.entry.label,
-            pilot.entry.format,
+            *pilot.entry.who,
             k,
             math.sqrt((split.between + split.within / k) / pilot.problems),
             math.sqrt(split.within / k / pilot.problems),

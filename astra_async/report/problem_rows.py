@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     *WHO,
-    Column(name="problem_id", title="Problem"),
-    Column(name="name", title="Name"),
-    Column(name="main_skill", title="Main skill"),
-    Column(name="planned", title="k", kind="count", help="samples planned"),
-    Column(name="valid", title="Valid", kind="count", help="samples with a result"),
-    Column(name="perfect", title="Perfect", kind="count", help="samples that passed all tests"),
-    Column(name="total", title="T", kind="count", help="tests that count"),
-    Column(name="mean_tests_passed", title="Tests passed, mean", kind="number"),
-    Column(name="mean_score", title="Mean score %", kind="percent"),
-    Column(name="pass_at_1", title="Pass@1 %", kind="percent"),
-    Column(name="sd", title="SD", kind="score", help="ddof = 0"),
+    Column("problem_id", "Problem"),
+    Column("name", "Name"),
+    Column("main_skill", "Main skill"),
+    Column("planned", "k", "count", help="samples planned"),
+    Column("valid", "Valid", "count", help="samples with a result"),
+    Column("perfect", "Perfect", "count", help="samples that passed all tests"),
+    Column("total", "T", "count", help="tests that count"),
+    Column("mean_tests_passed", "Tests passed, mean", "number"),
+    Column("mean_score", "Mean score %", "percent"),
+    Column("pass_at_1", "Pass@1 %", "percent"),
+    Column("sd", "SD", "score", help="ddof = 0"),
 )
 
 
@@ -53,8 +53,7 @@ def _rows(entry: Entry) -> Iterator[tuple[Cell, ...]]:
     )
     for problem, planned, valid, perfect, total, mean, passed, sd in zip(*columns, strict=True):
         yield (
-            entry.label,
-            entry.format,
+            *entry.who,
             problem,
             infos[problem].name,
             infos[problem].main_skill,

@@ -8,11 +8,11 @@ change is shown with a tilde (`~71.2`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
 Interval = tuple[float, float]
 Cell = str | int | float | bool | Interval | None
@@ -32,7 +32,7 @@ MAIN_TABLES = ("leaderboard", "problems", "pairwise", "skills", "formats")  # th
 NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column; `help` says what it means, with its unit.
 
@@ -43,6 +43,7 @@ class Column:
     name: str
     title: str
     kind: Kind = "text"
+    _: KW_ONLY
     interval: bool = False
     help: str = ""
     minus: tuple[str, str] | None = None
@@ -96,10 +97,15 @@ class Table:
             rows=tuple(tuple(row[place] for place in places) for row in self.rows),
         )
 
+    def by_name(self) -> list[dict[str, Cell]]:
+        """All rows, the cells of each by the names of their columns."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
     def shown(self, place: int) -> list[str]:
         """The cells of one row as people read them."""
         pairs = zip(self.rows[place], self.columns, strict=True)
-        texts = {column.name: shown(cell, column) for cell, column in pairs}
+        texts = {column.name: shown(cell, column.kind) for cell, column in pairs}
         for column in self.columns:
             if column.minus and set(column.minus) <= texts.keys():
                 texts[column.name] = _difference(texts, column)
@@ -112,20 +118,39 @@ class Table:
         return (place in self.provisional or column.provisional) and column.kind not in ("text", "count")
 
 
-WHO = (Column(name="model", title="Model"), Column(name="format", title="Format"))
+class Completable(Protocol):
+    """What may lack results."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
 
 
-def shown(cell: Cell, column: Column) -> str:
+WHO = (Column("model", "Model"), Column("format", "Format"))
+
+
+def unfinished(items: Iterable[Completable]) -> frozenset[int]:
+    """The places of what is not complete: the provisional rows of a table."""
+    return frozenset(place for place, item in enumerate(items) if not item.complete)
+
+
+def shown(cell: Cell, kind: Kind) -> str:
     """A cell as people read it."""
     if isinstance(cell, tuple):
         low, high = cell
-        if math.isnan(low) or math.isnan(high):
-            return NOTHING
-        return f"[{_shown_value(low, column.kind)}, {_shown_value(high, column.kind)}]"
-    return _shown_value(cell, column.kind)
+        return (
+            NOTHING if math.isnan(low) or math.isnan(high) else f"[{shown(low, kind)}, {shown(high, kind)}]"
+        )
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, str):
+        return cell
+    if cell is None or math.isnan(cell):
+        return NOTHING
+    return _FORMATS[kind](cell)
 
 
-def csv_header(columns: tuple[Column, ...]) -> list[str]:
+def csv_header(columns: Sequence[Column]) -> list[str]:
     """Column names for CSV: an interval gives two."""
     return [
         name
@@ -134,7 +159,7 @@ def csv_header(columns: tuple[Column, ...]) -> list[str]:
     ]
 
 
-def csv_row(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[str | int | float | None]:
+def csv_row(row: tuple[Cell, ...], columns: Sequence[Column]) -> list[str | int | float | None]:
     """Raw values for CSV: all digits, None (an empty field) for nothing and for NaN."""
     values: list[str | int | float | None] = []
     for cell, column in zip(row, columns, strict=True):
@@ -182,17 +207,7 @@ def _difference(texts: dict[str, str], column: Column) -> str:
     if NOTHING in (first, second):
         return NOTHING
     scale = 100 if column.kind == "points" else 1
-    return _shown_value((float(first) - float(second)) / scale, column.kind)
-
-
-def _shown_value(value: Cell, kind: Kind) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    if value is None or isinstance(value, tuple) or math.isnan(value):
-        return NOTHING
-    return _FORMATS[kind](value)
+    return shown((float(first) - float(second)) / scale, column.kind)
 
 
 def _is_nothing(value: str | float | None) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from astra_async.report import by_skill, costs, dataset, failures, formats, harness, lengths, provenance
 from astra_async.report import leaderboard as board
 from astra_async.report.conclusions import conclusions
-from astra_async.report.curves import curves
 from astra_async.report.difficulty import difficulty, telling_tests
 from astra_async.report.entries import entries_of
 from astra_async.report.judgements import judge_tables, judged_classes
@@ -66,7 +65,7 @@ class Report:
     @property
     def complete(self) -> bool:
         """True when every planned sample of every entry has a result."""
-        return all(entry.summary.complete for entry in self.entries)
+        return all(entry.complete for entry in self.entries)
 
     def tables(self) -> Iterator[Table]:
         """All tables that people see."""
@@ -99,9 +98,9 @@ def build_report(directories: Sequence[Path]) -> Report:
 def report_of(runs: tuple[Run, ...]) -> Report:
     """Every table of loaded runs; raises ConflictError where they contradict each other."""
     entries = entries_of(runs)
-    compared = list(judged_pairs(list(pairs_of(entries))))
+    compared = judged_pairs(list(pairs_of(entries)))
     wide = board.leaderboard(entries, compared)
-    by_format = list(judged_pairs(formats.both_formats(entries)))
+    by_format = judged_pairs(formats.both_formats(entries))
     courses, ignored = courses_of(entries)
     return Report(
         runs=runs,
@@ -136,7 +135,7 @@ def _leaderboard_section(entries: Sequence[Entry], wide: Table) -> Section:
             board.uncertainty(wide),
             board.consistency(wide),
             board.reliability(wide),
-            curves(entries),
+            board.curves(entries),
             published(),
         ),
         plots=("leaderboard", "sd", "curves"),

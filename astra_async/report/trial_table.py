@@ -28,14 +28,14 @@ def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
         title="Trials by twin",
         columns=(
             *WHO,
-            Column(name="due", title="Above the untouched project", kind="count", help="samples"),
-            Column(name="tried", title="Tried", kind="count", help="the same tests, made to fail"),
-            Column(name="equal", title="Equal to one tried", kind="count"),
-            Column(name="not_drawn", title="Not drawn", kind="count", help="more would take over 40 %"),
-            Column(name="no_twin", title="Without a twin", kind="count"),
-            Column(name="tampered", title="Tampered", kind="count"),
-            Column(name="share", title="Share tried", kind="percent"),
-            Column(name="time", title="Trials / scored runs", kind="percent", help="time"),
+            Column("due", "Above the untouched project", "count", help="samples"),
+            Column("tried", "Tried", "count", help="the same tests, made to fail"),
+            Column("equal", "Equal to one tried", "count"),
+            Column("not_drawn", "Not drawn", "count", help="more would take over 40 %"),
+            Column("no_twin", "Without a twin", "count"),
+            Column("tampered", "Tampered", "count"),
+            Column("share", "Share tried", "percent"),
+            Column("time", "Trials / scored runs", "percent", help="time"),
         ),
         rows=tuple(rows),
         notes=tuple(_notes(runs)) if rows else ("Nobody was tried: --canary off, or nothing was graded.",),
@@ -57,8 +57,7 @@ def _row(entry: Entry) -> tuple[Cell, ...] | None:
         return None
     tried = counts["tried"] + counts["equal"]
     return (
-        entry.label,
-        entry.format,
+        *entry.who,
         due,
         *(counts[state] for state in states),
         tampered,

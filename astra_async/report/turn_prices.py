@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from astra_async.report.table import Cell
     from astra_async.report.turn_states import Answer, Courses
 
-TURN = Column(name="turn", title="Turn", kind="count", help="0: the first answer")
+TURN = Column("turn", "Turn", "count", help="0: the first answer")
 _FURTHER = (
     "Further solves come on top of those of the first answers; what was spent on samples that were not"
     " solved is counted. Blind: what is expected of up to r more samples for each, until one passes all"
@@ -32,15 +32,15 @@ def prices(found: Sequence[Courses]) -> Table:
         columns=(
             *WHO,
             TURN,
-            Column(name="calls", title="Calls", kind="count", help="of all turns up to this one"),
-            Column(name="further", title="Further solves", kind="count", help="samples solved since turn 0"),
-            Column(name="tokens", title="Tokens", kind="number", help="a further solve, input and output"),
-            Column(name="usd", title="$", kind="usd", help="a further solve"),
-            Column(name="seconds", title="Seconds", kind="number", help="a further solve, tests included"),
-            Column(name="blind_calls", title="Blind calls", kind="number", help="expected, by pass@m"),
-            Column(name="blind_further", title="Blind solves", kind="number", help="expected, by pass@m"),
-            Column(name="blind_tokens", title="Blind tokens", kind="number", help="a further solve"),
-            Column(name="blind_usd", title="Blind $", kind="usd", help="a further solve"),
+            Column("calls", "Calls", "count", help="of all turns up to this one"),
+            Column("further", "Further solves", "count", help="samples solved since turn 0"),
+            Column("tokens", "Tokens", "number", help="a further solve, input and output"),
+            Column("usd", "$", "usd", help="a further solve"),
+            Column("seconds", "Seconds", "number", help="a further solve, tests included"),
+            Column("blind_calls", "Blind calls", "number", help="expected, by pass@m"),
+            Column("blind_further", "Blind solves", "number", help="expected, by pass@m"),
+            Column("blind_tokens", "Blind tokens", "number", help="a further solve"),
+            Column("blind_usd", "Blind $", "usd", help="a further solve"),
         ),
         rows=tuple(_price_row(courses, turn) for courses, turn in places),
         notes=(_FURTHER,),
@@ -58,8 +58,7 @@ def _price_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
     further = sum(answer.solved for answer in later)
     calls, blind_further, blind_tokens, blind_usd = _blind(courses, turn)
     return (
-        courses.entry.label,
-        courses.entry.format,
+        *courses.entry.who,
         turn,
         len(later),
         further,

@@ -118,7 +118,7 @@ class Courses:
 
     def complete(self, turn: int) -> bool:
         """Whether no sample lacks anything up to this turn."""
-        return self.entry.summary.complete and all(course.known(turn) for course in self.all)
+        return self.entry.complete and all(course.known(turn) for course in self.all)
 
     def scores(self, turn: int) -> Floats:
         """Share of tests that pass after a turn, by problem: mean of its samples; NaN where none is known."""

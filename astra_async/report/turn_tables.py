@@ -43,7 +43,7 @@ _EQUAL_BUDGET = (
     " samples of a problem. A turn's prompt is longer: the table of further solves has tokens and dollars."
     " Holm's adjustment covers all rows of a format."
 )
-_N = Column(name="n", title="n", kind="count", help="problems")
+_N = Column("n", "n", "count", help="problems")
 _ENDS: dict[End, tuple[str, str]] = {
     "first": ("At once", "the first answer passed all tests"),
     "later": ("Later", "passed all tests after feedback"),
@@ -71,12 +71,12 @@ def by_turn(found: Sequence[Courses]) -> Table:
             *WHO,
             TURN,
             _N,
-            Column(name="mean_score", title="Mean score %", kind="percent", help="of what stands by then"),
-            Column(name="mean_score_interval", title="95 %", kind="percent", interval=True),
-            Column(name="solved", title="Solved %", kind="percent", help="samples that pass all tests"),
-            Column(name="solved_interval", title="95 %", kind="percent", interval=True),
-            Column(name="known", title="Samples", kind="count", help="whose state by then is known"),
-            Column(name="missing", title="Missing", kind="count", help="a turn up to this one has no result"),
+            Column("mean_score", "Mean score %", "percent", help="of what stands by then"),
+            Column("mean_score_interval", "95 %", "percent", interval=True),
+            Column("solved", "Solved %", "percent", help="samples that pass all tests"),
+            Column("solved_interval", "95 %", "percent", interval=True),
+            Column("known", "Samples", "count", help="whose state by then is known"),
+            Column("missing", "Missing", "count", help="a turn up to this one has no result"),
         ),
         rows=tuple(_turn_row(courses, turn) for courses, turn in places),
         notes=(_STANDS,),
@@ -99,17 +99,15 @@ def gain(found: Sequence[Courses]) -> Table:
             *WHO,
             TURN,
             _N,
-            Column(name="differing", title="Differing", kind="count", help="problems that are not equal"),
-            Column(name="solved", title="Solved %", kind="percent", help="by this turn"),
-            Column(
-                name="blind", title="Blind samples %", kind="percent", help="pass@(turn + 1) of first answers"
-            ),
-            Column(name="gain", title="Gain", kind="points", minus=("solved", "blind")),
-            Column(name="gain_interval", title="95 % interval", kind="points", interval=True),
-            Column(name="p_t_holm", title="t-test, Holm", kind="p", help="paired over problems, two-sided"),
-            Column(name="p_permutation_holm", title="Sign flips, Holm", kind="p"),
-            Column(name="verdict", title="Verdict", help="by both tests and the interval"),
-            Column(name="why", title="Why", help="what an inconclusive comparison lacks"),
+            Column("differing", "Differing", "count", help="problems that are not equal"),
+            Column("solved", "Solved %", "percent", help="by this turn"),
+            Column("blind", "Blind samples %", "percent", help="pass@(turn + 1) of first answers"),
+            Column("gain", "Gain", "points", minus=("solved", "blind")),
+            Column("gain_interval", "95 % interval", "points", interval=True),
+            Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
+            Column("p_permutation_holm", "Sign flips, Holm", "p"),
+            Column("verdict", "Verdict", help="by both tests and the interval"),
+            Column("why", "Why", help="what an inconclusive comparison lacks"),
         ),
         rows=tuple(_gain_row(courses, turn, judged) for courses, turn, judged in rows),
         notes=(_EQUAL_BUDGET,),
@@ -126,13 +124,13 @@ def changes(found: Sequence[Courses]) -> Table:
         columns=(
             *WHO,
             TURN,
-            Column(name="answers", title="Answers", kind="count"),
-            Column(name="unusable", title="Unusable", kind="count", help="no solution could be read of them"),
-            Column(name="identical", title="Identical", kind="count", help="all files as they stood before"),
-            Column(name="solved", title="Solved", kind="count", help="samples that now pass all tests"),
-            Column(name="won", title="Tests won", kind="count", help="failed before, pass now"),
-            Column(name="lost", title="Tests lost", kind="count", help="passed before, fail now"),
-            Column(name="regressed", title="Regressed", kind="count", help="samples that lost a test"),
+            Column("answers", "Answers", "count"),
+            Column("unusable", "Unusable", "count", help="no solution could be read of them"),
+            Column("identical", "Identical", "count", help="all files as they stood before"),
+            Column("solved", "Solved", "count", help="samples that now pass all tests"),
+            Column("won", "Tests won", "count", help="failed before, pass now"),
+            Column("lost", "Tests lost", "count", help="passed before, fail now"),
+            Column("regressed", "Regressed", "count", help="samples that lost a test"),
         ),
         rows=tuple(_change_row(courses, turn) for courses, turn in places),
         provisional=provisional_of(places),
@@ -146,11 +144,8 @@ def ends(found: Sequence[Courses]) -> Table:
         title="How samples end",
         columns=(
             *WHO,
-            Column(name="samples", title="Samples", kind="count"),
-            *(
-                Column(name=end, title=_ENDS[end][0], kind="count", help=_ENDS[end][1])
-                for end in get_args(End)
-            ),
+            Column("samples", "Samples", "count"),
+            *(Column(end, _ENDS[end][0], "count", help=_ENDS[end][1]) for end in get_args(End)),
         ),
         rows=tuple(_end_row(courses) for courses in found),
         provisional=frozenset(
@@ -165,15 +160,15 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
         name="turn_skills",
         title="Gain by skill",
         columns=(
-            Column(name="kind", title="Kind"),
-            Column(name="skill", title="Skill"),
+            Column("kind", "Kind"),
+            Column("skill", "Skill"),
             *WHO,
             _N,
             TURN,
-            Column(name="first", title="Solved at first %", kind="percent"),
-            Column(name="solved", title="Solved %", kind="percent", help="by this turn"),
-            Column(name="blind", title="Blind samples %", kind="percent", help="pass@(turn + 1)"),
-            Column(name="gain", title="Gain", kind="points", minus=("solved", "blind")),
+            Column("first", "Solved at first %", "percent"),
+            Column("solved", "Solved %", "percent", help="by this turn"),
+            Column("blind", "Blind samples %", "percent", help="pass@(turn + 1)"),
+            Column("gain", "Gain", "points", minus=("solved", "blind")),
         ),
         rows=tuple(row for courses in found for row in _skill_rows(courses)),
         notes=("Without tests: a skill with few problems says little.",),
@@ -185,8 +180,7 @@ def _turn_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
     begun = ~np.isnan(scores)
     known = sum(course.known(turn) for course in courses.all)
     return (
-        courses.entry.label,
-        courses.entry.format,
+        *courses.entry.who,
         turn,
         int(begun.sum()),
         *_with_interval(scores[begun]),
@@ -217,8 +211,7 @@ def _gain_row(courses: Courses, turn: int, judged: Judged) -> tuple[Cell, ...]:
     too_few = int((entry.valid > 0).sum()) - int((entry.valid > turn).sum())
     lacking = f"{too_few} problems have no more than {turn} samples" if too_few else ""
     return (
-        entry.label,
-        entry.format,
+        *entry.who,
         turn,
         c.n,
         c.differing,
@@ -242,7 +235,7 @@ def _change_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
             if answer.usable:
                 count.update(_changes(answer, before))
     names = ("answers", "unusable", "identical", "solved", "won", "lost", "regressed")
-    return courses.entry.label, courses.entry.format, turn, *(count[name] for name in names)
+    return *courses.entry.who, turn, *(count[name] for name in names)
 
 
 def _changes(answer: Answer, before: Answer | None) -> dict[str, int]:
@@ -259,8 +252,7 @@ def _changes(answer: Answer, before: Answer | None) -> dict[str, int]:
 def _end_row(courses: Courses) -> tuple[Cell, ...]:
     count = Counter(course.end for course in courses.all)
     return (
-        courses.entry.label,
-        courses.entry.format,
+        *courses.entry.who,
         len(courses.all),
         *(count[end] for end in get_args(End)),
     )
@@ -277,5 +269,5 @@ def _skill_rows(courses: Courses) -> Iterator[tuple[Cell, ...]]:
             if known:
                 means = (math.fsum(values[known]) / len(known) for values in (first, solved, blind))
                 at_first, by_last, by_blind = means
-                row = (entry.label, entry.format, len(known), last, at_first, by_last, by_blind)
+                row = (*entry.who, len(known), last, at_first, by_last, by_blind)
                 yield title, skill.name, *row, by_last - by_blind

@@ -40,6 +40,11 @@ class Estimate:
     high: float
 
 
+def ends(found: Estimate | None) -> tuple[float, float] | None:
+    """The interval alone."""
+    return (found.low, found.high) if found else None
+
+
 def total_interval(means: ArrayLike, level: float = 0.95) -> Estimate | None:
     """The interval of the mean over problems: "a new set of problems like these".
 

@@ -57,7 +57,7 @@ def printed(what: Table, width: int = 80) -> str:
     ],
 )
 def test_cells_are_shown_by_their_kind(cell: Cell, kind: Kind, expected: str) -> None:
-    assert shown(cell, Column(name="c", title="C", kind=kind)) == expected
+    assert shown(cell, kind) == expected
 
 
 def test_csv_has_raw_values_and_two_columns_for_an_interval() -> None:

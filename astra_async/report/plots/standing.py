@@ -56,9 +56,7 @@ def names_of(entries: Sequence[Entry]) -> list[str]:
     """What to call entries beside an axis: with the format only where there are several, ~ if provisional."""
     several = len({entry.format for entry in entries}) > 1
     names = (entry.name if several else entry.label for entry in entries)
-    return [
-        name if entry.summary.complete else f"~{name}" for name, entry in zip(names, entries, strict=True)
-    ]
+    return [name if entry.complete else f"~{name}" for name, entry in zip(names, entries, strict=True)]
 
 
 def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
