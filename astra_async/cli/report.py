@@ -38,12 +38,13 @@ def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool)
 @json_option("Where the tables go with all digits")
 def compare(directories: tuple[Path, ...], *, models: tuple[str, str] | None, json_path: Path | None) -> None:
     """Compare two runs of the same problems, or two models of one: what is better, and what of it is real."""
-    from astra_async.report import compare_runs, print_comparison, tables_for_programs
+    from astra_async.report.compare import compare_runs
+    from astra_async.report.text import print_findings
 
     before, after = _sides(directories, models)
     found = compare_runs(before, after)
-    write_json(json_path, {"a": str(before), "b": str(after), **tables_for_programs(found)})
-    print_comparison(found, open_console(stderr=takes_standard_output(json_path)))
+    write_json(json_path, {"a": str(before), "b": str(after), **found.record()})
+    print_findings(found, open_console(stderr=takes_standard_output(json_path)))
 
 
 def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple[Side, Side]:
@@ -66,12 +67,13 @@ def _sides(directories: Sequence[Path], models: tuple[str, str] | None) -> tuple
 @json_option("Where the tables go with all digits")
 def plan(directory: Path, *, target_se: float, json_path: Path | None) -> None:
     """Say from a pilot run how many samples or problems a wanted precision of the mean score takes."""
-    from astra_async.report import plan_run, print_plan, tables_for_programs
+    from astra_async.report.precision import plan_run
+    from astra_async.report.text import print_findings
 
     found = plan_run(directory, target_se)
     target = {"directory": str(directory), "target_se_points": target_se}
-    write_json(json_path, target | tables_for_programs(found))
-    print_plan(found, open_console(stderr=takes_standard_output(json_path)))
+    write_json(json_path, target | found.record())
+    print_findings(found, open_console(stderr=takes_standard_output(json_path)))
 
 
 def _models(directory: Path) -> list[str]:
@@ -83,13 +85,14 @@ def _models(directory: Path) -> list[str]:
 
 def write_and_print(directories: Sequence[Path], out: Path, *, everything: bool = False) -> None:
     """Write the report and print its conclusions and leaderboard (or all tables), the page's path last."""
-    from astra_async.report import build_report, print_leaderboard, print_report
+    from astra_async.report.tables import build_report
+    from astra_async.report.text import print_report
     from astra_async.report.write import write_built
 
     console = open_console()
     built = build_report(directories)
-    (print_report if everything else print_leaderboard)(built, console)
-    index = write_built(built, out).index
+    print_report(built, console, everything=everything)
+    index = write_built(built, out)
     if not everything:
         say(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
     say(index)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from astra_async.errors import IncompleteRun, UsageError
 from astra_async.export.frames import frame, pandas, samples_of, tests_of, turns_of
 from astra_async.export.lines import places
-from astra_async.report import compare_runs
+from astra_async.report.compare import compare_runs
 from astra_async.report.load import load_run
 from astra_async.running.log import decode
 from astra_async.running.recorded import completion_from, stored_prompt
@@ -55,11 +55,12 @@ def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
     Raises UsageError when nothing can be paired, else as `load`.
     """
     found = compare_runs(_one(a), _one(b))
+    overall, problems, changed = map(frame, found.tables)
     return Compared(
         conclusions=found.conclusions,
-        overall=frame(found.overall),
-        problems=frame(found.problems),
-        changed=frame(found.changed),
+        overall=overall,
+        problems=problems,
+        changed=changed,
         warnings=found.warnings,
     )
 

@@ -16,11 +16,10 @@ from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import paired_table, seen_from_b
 from astra_async.report.pairwise import (
-    EQUIVALENCE_MARGIN,
     Pair,
     judged_pairs,
 )
-from astra_async.report.table import Column, Table
+from astra_async.report.table import Column, Findings, Table
 from astra_async.stats.paired import ALPHA
 from astra_async.stats.several import benjamini_hochberg
 from astra_async.stats.unpaired import permutation_p
@@ -54,27 +53,11 @@ class Side:
         return " ".join(filter(None, (str(self.directory), self.model, self.format)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunComparison:
-    """Two sides compared: in sentences, over problems, problem by problem, and verdicts that changed.
+def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
+    """Compare B against A, in tables over problems, problem by problem, and of verdicts that changed.
 
-    `changed` has rows only when both sides graded the same solutions (a regrade): there every
-    difference is the harness's.
-    """
-
-    conclusions: tuple[str, ...]
-    overall: Table
-    problems: Table
-    changed: Table
-    warnings: tuple[str, ...]
-
-    def tables(self) -> tuple[Table, Table, Table]:
-        """In the order of reading."""
-        return self.overall, self.problems, self.changed
-
-
-def compare_runs(a: Path | Side, b: Path | Side, margin: float = EQUIVALENCE_MARGIN) -> RunComparison:
-    """Compare B against A; a difference is B - A.
+    A difference is B - A. The last table has rows only when both sides graded the same solutions (a regrade):
+    there every difference is the harness's.
 
     Models of the same name and format are paired; where none is, and each side has one of a format, or
     one at all, those two are. Raises UsageError when nothing can be paired, else as `load_run`.
@@ -89,15 +72,12 @@ def compare_runs(a: Path | Side, b: Path | Side, margin: float = EQUIVALENCE_MAR
             f"{sides[0]} ({names[0]}) and {sides[1]} ({names[1]}) have no model and format in common, or no "
             "problem; give two runs of the same problems, or two models of one run"
         )
-    judged = judged_pairs(pairs, margin)
+    judged = judged_pairs(pairs)
     problems = _problems(pairs)
-    return RunComparison(
+    overall = seen_from_b(paired_table("compare", "B against A, paired over problems", judged))
+    return Findings(
         conclusions=(*_sentences(pairs, judged), *problems.notes),
-        overall=seen_from_b(
-            paired_table("compare", "B against A, paired over problems", judged, margin)
-        ).only(*_FOR_PEOPLE),
-        problems=problems,
-        changed=_changed(pairs),
+        tables=(overall.only(*_FOR_PEOPLE), problems, _changed(pairs)),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
     )
 

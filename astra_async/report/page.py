@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.report.by_skill import problem_infos
-from astra_async.report.csvs import data_files
 from astra_async.report.load import FAILURES
 from astra_async.report.page_samples import BUDGET_BYTES, embed
 from astra_async.report.plots import inline
@@ -69,7 +68,7 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         folded=_FOLDED,
         facts=_facts(report),
         standing=_standing(report.leaderboard),
-        data_files=data_files(report),
+        data_files=report.files(),
     )
 
 

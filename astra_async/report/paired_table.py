@@ -18,21 +18,22 @@ FOR_PEOPLE = (
     *("a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value", "b_value"),
     *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
 )
+_NOTE = (
+    "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
+    "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
+    f"of {100 * EQUIVALENCE_MARGIN:g} points or more (for SD: {EQUIVALENCE_MARGIN:g}) can be excluded. Else"
+    " inconclusive."
+)
 
 
-def paired_table(
-    name: str,
-    title: str,
-    found: Found,
-    margin: float = EQUIVALENCE_MARGIN,
-) -> Table:
+def paired_table(name: str, title: str, found: Found) -> Table:
     """One row for each metric and pair."""
     return Table(
         name=name,
         title=title,
         columns=_columns("score"),
         rows=tuple(_row(pair, judged) for pair, judged in found),
-        notes=(_note(margin),) if found else (),
+        notes=(_NOTE,) if found else (),
         provisional=unfinished(pair for pair, _ in found),
     )
 
@@ -145,12 +146,4 @@ def _row(pair: Pair, judged: Judged) -> tuple[Cell, ...]:
         c.smallest_effect,
         f"{'' if pair.complete else '~'}{said(judged, (pair.a_name, pair.b_name))}",
         judged.why,
-    )
-
-
-def _note(margin: float) -> str:
-    return (
-        "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
-        "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
-        f"of {100 * margin:g} points or more (for SD: {margin:g}) can be excluded. Else inconclusive."
     )

@@ -100,10 +100,10 @@ class Pair:
         return self.a.complete and self.b.complete
 
 
-def compare_values(values: Sequence[Values], margin: float) -> list[Comparison]:
+def compare_values(values: Sequence[Values]) -> list[Comparison]:
     """Every paired test of aligned arrays over problems."""
     flips = sign_flips([(a, b) for _, a, b in values])
-    return [_compared(each, p, margin) for each, p in zip(values, flips, strict=True)]
+    return [_compared(each, p) for each, p in zip(values, flips, strict=True)]
 
 
 def common_values(a: Entry, b: Entry) -> Iterator[Values]:
@@ -149,11 +149,11 @@ def said(judged: Judged, names: tuple[str, str]) -> str:
     return f"{winner} {'steadier' if lower_wins else 'better'}"
 
 
-def judged_pairs(pairs: Sequence[Pair], margin: float = EQUIVALENCE_MARGIN) -> Found:
+def judged_pairs(pairs: Sequence[Pair]) -> Found:
     """Every pair on every metric, one Holm family for each metric and format."""
     found: list[tuple[Pair, Judged]] = []
     values = [(pair, each) for pair in pairs for each in common_values(pair.a, pair.b)]
-    compared = compare_values([each for _, each in values], margin)
+    compared = compare_values([each for _, each in values])
     for metric in METRICS:
         for shared in dict.fromkeys(pair.format for pair in pairs):
             family = [
@@ -176,7 +176,7 @@ def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
             yield Pair(a=a, b=b, a_name=a.label, b_name=b.label, format=answer_format)
 
 
-def _compared(values: Values, p_permutation: float | None, margin: float) -> Comparison:
+def _compared(values: Values, p_permutation: float | None) -> Comparison:
     metric, a, b = values
     test, n = paired_t(a, b), len(a)
     effect = minimum_detectable_effect(n)
@@ -190,13 +190,13 @@ def _compared(values: Values, p_permutation: float | None, margin: float) -> Com
         b=mean_b,
         difference=test.difference if test else None,
         interval=interval,
-        within_margin=inner is not None and -margin < inner[0] and inner[1] < margin,
+        within_margin=inner is not None and max(-inner[0], inner[1]) < EQUIVALENCE_MARGIN,
         sd=test.sd if test else None,
         t=test.t if test else None,
         p_t=test.p if test else None,
         p_wilcoxon=wilcoxon(a, b) if test else None,
         p_permutation=p_permutation if test else None,
-        p_equivalence=equivalence(a, b, margin),
+        p_equivalence=equivalence(a, b, EQUIVALENCE_MARGIN),
         least_p=least_p(a, b),
         smallest_effect=min(1.0, effect * test.sd) if test and effect is not None and test.sd else None,
     )

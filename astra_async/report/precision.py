@@ -10,7 +10,7 @@ from astra_async.errors import UsageError
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.power import minimum_detectable_effect, problems_needed, samples_needed
 from astra_async.stats.spread import variance_split
 
@@ -27,20 +27,6 @@ _KS = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
-    """What it takes in sentences, what the pilot says (`now`), what other sizes would give (`options`)."""
-
-    conclusions: tuple[str, ...]
-    now: Table
-    options: Table
-    warnings: tuple[str, ...]
-
-    def tables(self) -> tuple[Table, Table]:
-        """In the order of reading."""
-        return self.now, self.options
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Pilot:
     entry: Entry
     split: VarianceSplit
@@ -48,8 +34,8 @@ class _Pilot:
     cost: float | None  # US dollars for one sample, all attempts
 
 
-def plan_run(directory: Path, target_se_points: float) -> RunPlan:
-    """Work out the sizes that bring the standard error of the mean score down to `target_se_points`.
+def plan_run(directory: Path, target_se_points: float) -> Findings:
+    """What the pilot says, and the sizes that bring its mean score's standard error to `target_se_points`.
 
     SE^2 = (sigma_b^2 + sigma_w^2 / k) / n for new problems, sigma_w^2 / (k n) for these very problems;
     the variances come from a one-way ANOVA of the pilot. Raises UsageError when the target is not above
@@ -64,10 +50,9 @@ def plan_run(directory: Path, target_se_points: float) -> RunPlan:
             f"{directory}: a pilot takes at least two problems with two samples each; run more samples first"
         )
     target = target_se_points / 100
-    return RunPlan(
+    return Findings(
         conclusions=tuple(_sentence(pilot, target) for pilot in pilots),
-        now=_now(pilots, target),
-        options=_options(pilots, target),
+        tables=(_now(pilots, target), _options(pilots, target)),
         warnings=tuple(f"{run.directory}: {warning}" for warning in run.warnings),
     )
 

@@ -118,6 +118,30 @@ class Table:
         return (place in self.provisional or column.provisional) and column.kind not in ("text", "count")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What was found out, in sentences and in tables; `warnings` say what the loaders ignored."""
+
+    conclusions: tuple[str, ...]
+    tables: tuple[Table, ...]
+    warnings: tuple[str, ...]
+
+    def table(self, name: str) -> Table:
+        """The table of that name."""
+        return next(table for table in self.tables if table.name == name)
+
+    def record(self) -> dict[str, object]:
+        """Conclusions, warnings, and each table by its name with title, notes and rows, fit for JSON."""
+        return {
+            "conclusions": self.conclusions,
+            "warnings": self.warnings,
+            "tables": {
+                table.name: {"title": table.title, "notes": table.notes, "rows": records(table)}
+                for table in self.tables
+            },
+        }
+
+
 class Completable(Protocol):
     """What may lack results."""
 

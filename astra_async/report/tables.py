@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from astra_async.report.table import Table
     from astra_async.report.turn_states import Courses
 
+_MOST_PLAIN = 100_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
@@ -77,6 +79,17 @@ class Report:
         wide = (self.leaderboard, *(table for section in self.sections for table in section.data))
         whole = (table for table in self.tables() if not table.within)
         return {table.name: table for table in whole} | {table.name: table for table in wide}
+
+    @property
+    def runs_file(self) -> str:
+        """runs.csv, or runs.csv.gz where it would have more than 100,000 rows (some 30 MB)."""
+        planned = sum(entry.summary.planned for entry in self.entries)
+        return "runs.csv" if planned <= _MOST_PLAIN else "runs.csv.gz"
+
+    def files(self) -> list[str]:
+        """The report's data, relative to its directory: every table, all of them in one, every sample."""
+        tables = [table.file for table in self.data().values()]
+        return ["report.json", *sorted(tables, key=lambda name: ("/" in name, name)), self.runs_file]
 
     def table(self, name: str) -> Table:
         """The table of that name, wide ones included; KeyError if there is none."""

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from astra_async.report.table import Column, Table
+    from astra_async.report.table import Column, Findings, Table
+    from astra_async.report.tables import Report
 
+_FOR_LOOKING_UP = ("problems", "tests", "curves", "inputs", "fingerprints", "turn_skills")
 
 # Colours, control characters, and what turns the direction of text round.
 _OBEYED = re.compile(
@@ -22,6 +24,28 @@ _OBEYED = re.compile(
 _MOST_ROWS = 40
 _TEXT_FOLDS = 14
 _GAP = 2  # columns between two cells
+
+
+def print_report(report: Report, console: Console, *, everything: bool) -> None:
+    """Print the conclusions and the leaderboard, or the tables that people read.
+
+    Those for looking things up are on the page and in the files.
+    """
+    _print_warnings(report.warnings, console)
+    if report.simulated:
+        console.print(
+            "These models are simulated: the numbers say nothing about any real model.", style="bold"
+        )
+    _print_conclusions(report.conclusions, console)
+    read = [table for table in report.tables() if table.name not in _FOR_LOOKING_UP]
+    render_terminal(read if everything else read[:1], console)
+
+
+def print_findings(found: Findings, console: Console) -> None:
+    """Print what got better and what of it is real, or what a wanted precision takes."""
+    _print_warnings(found.warnings, console)
+    _print_conclusions(found.conclusions, console)
+    render_terminal(found.tables, console)
 
 
 def render_terminal(tables: Sequence[Table], console: Console) -> None:
@@ -49,6 +73,18 @@ def escaped(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """A number with its noun: 1 problem, 2 problems."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _print_conclusions(sentences: Sequence[str], console: Console) -> None:
+    for sentence in sentences:
+        console.print(sentence, markup=False, highlight=False)
+    if sentences:
+        console.print()
+
+
+def _print_warnings(warnings: Sequence[str], console: Console) -> None:
+    for warning in warnings:
+        console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
 
 
 def _rich_table(table: Table, terminal: int) -> RichTable:

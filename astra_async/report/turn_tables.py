@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, compare_values, judge, said
+from astra_async.report.pairwise import compare_values, judge, said
 from astra_async.report.table import WHO, Column, Table
 from astra_async.report.turn_prices import TURN, prices, provisional_of
 from astra_async.report.turn_states import End
@@ -202,7 +202,7 @@ def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, in
         solved, blind = courses.solved(turn), courses.blind(turn)
         both = ~np.isnan(solved) & ~np.isnan(blind)
         values.append(("pass_at_1", solved[both], blind[both]))
-    found = judge(compare_values(values, EQUIVALENCE_MARGIN))  # type: ignore[arg-type]  # a metric of shares
+    found = judge(compare_values(values))  # type: ignore[arg-type]  # a metric of shares
     yield from ((*place, judged) for place, judged in zip(places, found, strict=True))
 
 

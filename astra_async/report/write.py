@@ -1,26 +1,80 @@
-"""All files of a report."""
+"""All files of a report: the page, Markdown, figures, and its data.
+
+Tables and samples as CSV have raw values, all digits, UTF-8, line feeds only.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 from typing import TYPE_CHECKING
 
+import numpy as np
+import orjson
+
 from astra_async.errors import StorageError
-from astra_async.report import ReportPaths
-from astra_async.report.csvs import runs_file, write_runs, write_tables
+from astra_async.report.load import FAILURES, FINISHES, STATUSES
 from astra_async.report.page import page_html
 from astra_async.report.plots import draw_all
+from astra_async.report.table import csv_header, csv_row, described
 from astra_async.report.text import escaped, markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+    from typing import TextIO
 
+    from numpy.typing import NDArray
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.load import Run
     from astra_async.report.plots.style import Plot
+    from astra_async.report.table import Table
     from astra_async.report.tables import Report
 
+    Value = str | int | float | None
 
-def write_built(report: Report, out: Path) -> ReportPaths:
-    """Write index.html, report.md and the CSV files; raises StorageError."""
+_KEY = ("model", "format", "problem_id", "sample")
+_COUNTS = ("passed", "total")
+_NUMBERS = (
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+    "cost_estimated",
+    "attempts",
+    "ttft_s",
+    "latency_s",
+    "test_s",
+    "input_characters",
+    "output_characters",
+    "files_changed",
+    "lines_written",
+    "extra_tests",
+    "dropped",
+)
+_TEXTS = ("repairs", "suspicions", "returned_model", "image")
+RUN_COLUMNS = (
+    *_KEY,
+    "status",
+    "failure",
+    *_COUNTS,
+    "score",
+    "perfect",
+    "finish_reason",
+    "timed_out",
+    *_NUMBERS,
+    *_TEXTS,
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of one
+_GZIP_LEVEL = 1  # a sixth of the size; more would take longer than everything else here
+_CHUNK = 50_000  # rows turned into Python objects at a time
+
+
+def write_built(report: Report, out: Path) -> Path:
+    """Write index.html, report.md and all data; returns the page to open first. Raises StorageError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         return _write(report, out)
@@ -30,7 +84,48 @@ def write_built(report: Report, out: Path) -> ReportPaths:
         ) from error
 
 
-def _write(report: Report, out: Path) -> ReportPaths:
+def write_tables(out: Path, report: Report) -> None:
+    """Write every table as CSV, and all of them with titles, notes and columns into report.json."""
+    (out / "tables").mkdir(exist_ok=True)
+    for table in report.data().values():
+        write_table(out / table.file, table)
+    record = {
+        "schema": 1,
+        "complete": report.complete,
+        "simulated": report.simulated,
+        "conclusions": report.conclusions,
+        "warnings": report.warnings,
+        "tables": {name: described(table) for name, table in report.data().items()},
+    }
+    (out / "report.json").write_bytes(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def write_table(path: Path, table: Table) -> None:
+    """Write one table; an interval becomes two columns."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([harmless(name) for name in csv_header(table.columns)])
+        writer.writerows([harmless(cell) for cell in csv_row(row, table.columns)] for row in table.rows)
+
+
+def harmless(cell: Value) -> Value:
+    """A text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, CSV injection)."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def write_runs(path: Path, entries: Sequence[Entry]) -> None:
+    """Write one row for each sample, `status` is `missing` for those without a result; packed if `.gz`."""
+    with _text_file(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(RUN_COLUMNS)
+        for entry in entries:
+            for run, rows in entry.rows_by_run():
+                for start in range(0, len(rows), _CHUNK):
+                    writer.writerows(_run_rows(entry, run, rows[start : start + _CHUNK]))
+            writer.writerows(_missing_rows(entry))
+
+
+def _write(report: Report, out: Path) -> Path:
     index = out / "index.html"
     plots = draw_all(report)
     figures = out / "plots"
@@ -43,8 +138,8 @@ def _write(report: Report, out: Path) -> ReportPaths:
     write_tables(out, report)
     for name in ("runs.csv", "runs.csv.gz"):  # a longer run may have changed the name
         (out / name).unlink(missing_ok=True)
-    write_runs(out / runs_file(report.entries), report.entries)
-    return ReportPaths(index=index, files=tuple(sorted(path for path in out.rglob("*") if path.is_file())))
+    write_runs(out / report.runs_file, report.entries)
+    return index
 
 
 def _report_markdown(report: Report, plots: Sequence[Plot]) -> str:
@@ -61,3 +156,58 @@ def _report_markdown(report: Report, plots: Sequence[Plot]) -> str:
             parts += [f"![{escaped(plot.alt)}](plots/{plot.name}.svg)", ""]
         parts += [markdown(table) for table in section.tables if table.rows]
     return "\n".join(parts)
+
+
+def _text_file(path: Path) -> TextIO:
+    if path.suffix != ".gz":
+        return path.open("w", encoding="utf-8", newline="")
+    return io.TextIOWrapper(
+        gzip.GzipFile(path, "wb", compresslevel=_GZIP_LEVEL, mtime=0),
+        encoding="utf-8",
+        newline="",
+    )
+
+
+def _run_rows(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[tuple[object, ...]]:
+    def column(name: str) -> list[object]:
+        values: list[object] = rows[name].tolist()
+        return values
+
+    def named(name: str, names: Sequence[Value]) -> Iterator[Value]:
+        safe = [harmless(text) for text in names]
+        return (safe[number] for number in rows[name].tolist())
+
+    passed, total = rows["passed"], rows["total"]
+    return zip(
+        [harmless(entry.label)] * len(rows),
+        [entry.format] * len(rows),
+        named("problem", run.problems),
+        column("sample"),
+        named("status", STATUSES),
+        named("failure", FAILURES),
+        passed.tolist(),
+        total.tolist(),
+        (passed / total).tolist(),
+        (passed == total).astype(int).tolist(),
+        named("finish", FINISHES),
+        column("timed_out"),
+        *(_empty_where_nan(rows[name]) for name in _NUMBERS),
+        *(named(name, run.texts) for name in _TEXTS),
+        strict=True,
+    )
+
+
+def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:
+    rest = len(RUN_COLUMNS) - len(_KEY) - 1
+    for run, pair in entry.parts:
+        for number, problem, sample in run.missing.tolist():
+            if number == pair:
+                key = (harmless(entry.label), entry.format, harmless(run.problems[problem]), sample)
+                yield (*key, "missing", *(None,) * rest)
+
+
+def _empty_where_nan(values: NDArray[np.float64]) -> list[float | None]:
+    found: list[float | None] = values.tolist()
+    for place in np.flatnonzero(np.isnan(values)).tolist():
+        found[place] = None
+    return found

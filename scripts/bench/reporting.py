@@ -53,8 +53,8 @@ def main() -> None:
 def measure(directory: Path, out: Path, *, page: bool) -> None:
     """Build the tables and write them, then the page if asked for."""
     start = time.perf_counter()
-    from astra_async.report import build_report
-    from astra_async.report.csvs import write_runs, write_table
+    from astra_async.report.tables import build_report
+    from astra_async.report.write import write_runs, write_table
 
     report = build_report([directory])
     _say("all tables", start)
@@ -67,7 +67,7 @@ def measure(directory: Path, out: Path, *, page: bool) -> None:
     if page:
         from astra_async.report.write import write_built
 
-        index = write_built(report, out).index
+        index = write_built(report, out)
         _say(f"and the page, {index.stat().st_size / 1e6:.1f} MB, with all figures", start)
 
 

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from astra_async.errors import UsageError
-from astra_async.report import build_report
 from astra_async.report.dataset import ProblemFacts, table_1
 from astra_async.report.events import read_events
 from astra_async.report.labels import read_labels
 from astra_async.report.published import published
+from astra_async.report.tables import build_report
 from astra_async.running.reuse import note_of_reuse
 from astra_async.types import SampleKey
 from astra_async.types.records import read_key

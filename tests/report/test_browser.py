@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from astra_async.report import build_report
+from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
 from browser import PROGRAM, Tab, open_tab
 from made_runs import Made, made_problems, write_run
@@ -46,7 +46,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if test["outcome"] != "passed":
                 test["message"] = "expected <b>1</b> to equal 2\n    at t.js:1:1"
     results.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    return write_built(build_report([directory]), directory / "report").index
+    return write_built(build_report([directory]), directory / "report")
 
 
 def browse(index: Path, steps: Callable[[Tab], Awaitable[None]]) -> None:

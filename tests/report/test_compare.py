@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from astra_async.errors import UsageError
-from astra_async.report import compare_runs
-from astra_async.report.compare import Side
+from astra_async.report.compare import Side, compare_runs
 from made_runs import Made, agreeing, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -20,24 +19,24 @@ PROBLEMS = made_problems(8)
 def test_a_run_compared_with_itself_shows_nothing(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", Made(problems=PROBLEMS))
     found = compare_runs(one, one)
-    assert set(found.overall.column("verdict")) == {"inconclusive"}
-    assert "all 8 problems came out alike" in str(found.overall.column("why")[0])
+    assert set(found.table("compare").column("verdict")) == {"inconclusive"}
+    assert "all 8 problems came out alike" in str(found.table("compare").column("why")[0])
     assert "have the same mean score, which does not show that they are alike" in found.conclusions[0]
-    assert set(found.problems.column("verdict")) == {"not shown to differ"}
-    assert found.changed.rows == ()
+    assert set(found.table("compare_problems").column("verdict")) == {"not shown to differ"}
+    assert found.table("changed_verdicts").rows == ()
 
 
 def test_a_difference_is_b_minus_a_over_the_same_problems(tmp_path: Path) -> None:
     before = write_run(tmp_path / "a", Made(skill={"m": 0.4}, problems=PROBLEMS, samples=16))
     after = write_run(tmp_path / "b", Made(skill={"m": 0.95}, problems=PROBLEMS, samples=16))
     found = compare_runs(before, after)
-    names = [column.name for column in found.overall.columns]
-    rows = [dict(zip(names, row, strict=True)) for row in found.overall.rows]
+    names = [column.name for column in found.table("compare").columns]
+    rows = [dict(zip(names, row, strict=True)) for row in found.table("compare").rows]
     assert [row["verdict"] for row in rows][:2] == ["m @ b better", "m @ b better"]
     assert rows[0]["difference"] == rows[0]["b_value"] - rows[0]["a_value"]  # type: ignore[operator]
     assert rows[0]["b_value"] > rows[0]["a_value"]  # type: ignore[operator]
     assert found.conclusions[0].startswith("m @ b is better than m @ a by ")
-    verdicts = found.problems.column("verdict")
+    verdicts = found.table("compare_problems").column("verdict")
     assert "better" in verdicts
     assert "worse" not in verdicts
     assert verdicts == sorted(verdicts, key=lambda verdict: verdict == "not shown to differ")
@@ -59,13 +58,13 @@ def test_a_problem_is_compared_by_its_samples(tmp_path: Path) -> None:
         )
     found = compare_runs(*directories)
     expected = stats.fisher_exact([[4, 4], [8, 0]]).pvalue
-    assert found.problems.column("p") == pytest.approx([expected] * 3)
+    assert found.table("compare_problems").column("p") == pytest.approx([expected] * 3)
 
 
 def test_one_model_each_is_compared_whatever_it_is_called(tmp_path: Path) -> None:
     before = write_run(tmp_path / "a", Made(skill={"old": 0.6}, problems=PROBLEMS))
     after = write_run(tmp_path / "b", Made(skill={"new": 0.6}, problems=PROBLEMS))
-    assert compare_runs(before, after).overall.rows[0][1:3] == ("old", "new")
+    assert compare_runs(before, after).table("compare").rows[0][1:3] == ("old", "new")
 
 
 def test_runs_with_nothing_in_common_are_refused(tmp_path: Path) -> None:
@@ -84,7 +83,7 @@ def test_verdicts_that_changed_on_equal_files_are_listed(tmp_path: Path) -> None
     changed = next(line for line in lines if line["passed"] == line["total"])
     changed |= agreeing(changed, changed["passed"] - 1)
     path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
-    assert compare_runs(before, after).changed.rows == (
+    assert compare_runs(before, after).table("changed_verdicts").rows == (
         ("m", "xml", changed["problem_id"], changed["sample"], changed["total"], changed["passed"]),
     )
 
@@ -94,12 +93,12 @@ def test_two_models_of_one_run_are_compared_problem_by_problem(tmp_path: Path) -
     run = write_run(tmp_path / "run", made)
     found = compare_runs(Side(directory=run, model="old"), Side(directory=run, model="new"))
     assert found.conclusions[0].startswith("new is better than old by ")
-    assert set(found.overall.column("format")) == {"xml", "json"}
-    assert set(found.problems.column("problem_id")) == {problem.id for problem in PROBLEMS}
+    assert set(found.table("compare").column("format")) == {"xml", "json"}
+    assert set(found.table("compare_problems").column("problem_id")) == {problem.id for problem in PROBLEMS}
     one = compare_runs(
         Side(directory=run, model="new", format="json"), Side(directory=run, model="new", format="xml")
     )
-    assert one.overall.rows[0][1:4] == ("new (json)", "new (xml)", "json/xml")
+    assert one.table("compare").rows[0][1:4] == ("new (json)", "new (xml)", "json/xml")
 
 
 def test_a_model_that_is_not_in_the_run_is_refused_with_those_that_are(tmp_path: Path) -> None:
@@ -112,7 +111,7 @@ def test_a_difference_is_that_of_the_numbers_beside_it(tmp_path: Path) -> None:
     before = write_run(tmp_path / "a", Made(skill={"m": 0.41}, problems=PROBLEMS, samples=7))
     after = write_run(tmp_path / "b", Made(skill={"m": 0.73}, problems=PROBLEMS, samples=7))
     found = compare_runs(before, after)
-    for table in (found.overall, found.problems):
+    for table in (found.table("compare"), found.table("compare_problems")):
         names = [column.name for column in table.columns]
         for place in range(len(table.rows)):
             row = dict(zip(names, table.shown(place), strict=True))

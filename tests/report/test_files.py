@@ -10,10 +10,9 @@ import orjson
 import pandas as pd
 import pytest
 
-from astra_async.report import build_report
-from astra_async.report.csvs import harmless, write_runs
 from astra_async.report.table import csv_header
-from astra_async.report.write import write_built
+from astra_async.report.tables import build_report
+from astra_async.report.write import harmless, write_built, write_runs
 from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:

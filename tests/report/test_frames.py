@@ -15,7 +15,7 @@ import pytest
 
 import astra_async
 from astra_async.errors import IncompleteRun, UsageError
-from astra_async.report import build_report
+from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
 from astra_async.types import SampleKey
 from made_runs import Made, agreeing, made_problems, write_run

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from astra_async.report import build_report
+from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
 from made_runs import Made, made_problems, run_json, write_run
 

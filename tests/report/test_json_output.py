@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from astra_async.cli.report import compare, plan
-from astra_async.report import compare_runs, plan_run
+from astra_async.report.compare import compare_runs
+from astra_async.report.precision import plan_run
 from astra_async.report.table import Column, Table, csv_header, csv_row, records
 from made_runs import Made, made_problems, write_run
 
@@ -51,7 +52,7 @@ def test_compare_writes_every_table_with_all_digits_and_still_prints_them(
     assert (found["a"], found["b"], found["warnings"]) == (*runs, [])
     expected = compare_runs(*(tmp_path / run for run in runs))
     assert found["tables"].keys() == {"compare", "compare_problems", "changed_verdicts"}
-    for table in expected.tables():
+    for table in expected.tables:
         told = found["tables"][table.name]
         assert (told["title"], told["notes"]) == (table.title, list(table.notes))
         rows = [tuple(row.values()) for row in told["rows"]]
@@ -65,7 +66,7 @@ def test_plan_writes_the_pilot_and_the_sizes(tmp_path: Path, runs: tuple[str, st
     said(plan, runs[0], "--target-se", "2.0", "--json", str(tmp_path / "p.json"))
     found = written(tmp_path / "p.json")
     assert (found["directory"], found["target_se_points"]) == (runs[0], 2.0)
-    sizes = plan_run(tmp_path / runs[0], 2.0).options
+    sizes = plan_run(tmp_path / runs[0], 2.0).table("plan")
     assert [row["n_needed"] for row in found["tables"]["plan"]["rows"]] == sizes.column("n_needed")
 
 

@@ -8,8 +8,9 @@ import orjson
 import pytest
 from rich.console import Console
 
-from astra_async.report import build_report, print_leaderboard
 from astra_async.report.table import NOTHING
+from astra_async.report.tables import build_report
+from astra_async.report.text import print_report
 from made_runs import Made, MadeProblem, made_problems, run_json, write_run
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def test_records_with_the_papers_means_give_its_table_3(tmp_path: Path) -> None:
 
 def printed(_: Table, report: object) -> str:
     stream = io.StringIO()
-    print_leaderboard(report, Console(file=stream, width=100))  # type: ignore[arg-type]
+    print_report(report, Console(file=stream, width=100), everything=False)  # type: ignore[arg-type]
     return stream.getvalue()
 
 

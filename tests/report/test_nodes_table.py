@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from astra_async.report import build_report
+from astra_async.report.tables import build_report
 from made_runs import Made, MadeProblem, agreeing, write_run
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import UsageError
-from astra_async.report import plan_run
+from astra_async.report.precision import plan_run
 from made_runs import Made, MadeProblem, made_problems, made_results, write_run
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def pilot(tmp_path: Path) -> Path:
 
 def test_every_offered_size_reaches_the_target(pilot: Path) -> None:
     plan = plan_run(pilot, 2.0)
-    now = records(plan.now)[0]
+    now = records(plan.table("plan_now"))[0]
     between, within = float(str(now["between_sd"])) ** 2, float(str(now["within_sd"])) ** 2
-    for row in records(plan.options):
+    for row in records(plan.table("plan")):
         n, k = int(str(row["n_needed"])), int(str(row["k"]))
         assert math.sqrt((between + within / k) / n) <= 0.02 + 1e-12
         assert n == 1 or math.sqrt((between + within / k) / (n - 1)) > 0.02
@@ -39,13 +39,13 @@ def test_every_offered_size_reaches_the_target(pilot: Path) -> None:
 def test_costs_are_those_of_the_pilots_calls(pilot: Path) -> None:
     made = Made(skill={"m": 0.6}, problems=made_problems(10), samples=8)
     costs = [result.cost_usd or 0 for result, _ in made_results(made)]
-    row = records(plan_run(pilot, 2.0).options)[0]
+    row = records(plan_run(pilot, 2.0).table("plan"))[0]
     assert row["cost_usd"] == pytest.approx(sum(costs) / len(costs) * int(str(row["calls"])))
 
 
 def test_more_samples_alone_may_never_reach_the_target(tmp_path: Path) -> None:
     spread = write_run(tmp_path / "spread", Made(skill={"m": 0.9}, problems=made_problems(12), samples=16))
-    now = records(plan_run(spread, 0.1).now)[0]
+    now = records(plan_run(spread, 0.1).table("plan_now"))[0]
     assert now["k_total"] == math.inf
     assert math.isfinite(float(str(now["k_run_only"])))
 
@@ -64,8 +64,8 @@ def test_a_pilot_of_single_samples_is_refused(tmp_path: Path) -> None:
 
 def test_a_plan_says_in_a_sentence_what_it_takes(pilot: Path) -> None:
     plan = plan_run(pilot, 2.0)
-    row = next(row for row in records(plan.options) if row["k"] == 8)
-    instead = _instead(records(plan.now)[0]["k_total"])
+    row = next(row for row in records(plan.table("plan")) if row["k"] == 8)
+    instead = _instead(records(plan.table("plan_now"))[0]["k_total"])
     assert plan.conclusions[0] == (
         f"m (xml): {row['n_needed']} problems like these with 8 samples each would do for a standard error"
         f" of 2 points ({row['calls']} calls, about ${row['cost_usd']:.2f}); with the pilot's 10, {instead}."

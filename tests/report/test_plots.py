@@ -6,9 +6,9 @@ import pytest
 from lxml import etree
 from matplotlib.figure import Figure
 
-from astra_async.report import build_report
 from astra_async.report.plots import draw_all, inline
 from astra_async.report.plots.style import COLOURS, exact_ticks, shortened
+from astra_async.report.tables import build_report
 from made_runs import Made, MadeProblem, made_problems, write_run
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import math
 import pytest
 from rich.console import Console
 
-from astra_async.report.csvs import write_table
 from astra_async.report.table import NOTHING, Cell, Column, Kind, Table, csv_header, csv_row, shown
 from astra_async.report.text import escaped, markdown, render_terminal
+from astra_async.report.write import write_table
 
 HOSTILE = "[red]a|b`<script>[/red]\n# c"
 

@@ -11,8 +11,8 @@ import pytest
 
 from astra_async.errors import ConflictError
 from astra_async.export.loaded import load
-from astra_async.report import build_report
 from astra_async.report.table import records
+from astra_async.report.tables import build_report
 from astra_async.report.turn_states import Answer, Course
 from astra_async.report.write import write_built
 from made_runs import Made, made_problems, write_run, write_turns

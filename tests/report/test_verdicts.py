@@ -9,8 +9,9 @@ import numpy as np
 import orjson
 import pytest
 
-from astra_async.report import build_report, compare_runs
+from astra_async.report.compare import compare_runs
 from astra_async.report.pairwise import compare_values, judge
+from astra_async.report.tables import build_report
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 REPETITIONS = int(os.environ.get("COVERAGE_REPETITIONS", "150"))  # scripts/long asks for more
 
 
-def judged(a: Sequence[float], b: Sequence[float], *, margin: float = 0.02) -> Judged:
-    return judge(compare_values([("mean_score", np.array(a), np.array(b))], margin))[0]
+def judged(a: Sequence[float], b: Sequence[float]) -> Judged:
+    return judge(compare_values([("mean_score", np.array(a), np.array(b))]))[0]
 
 
 def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], total: int = 4) -> Report:
@@ -86,7 +87,7 @@ def test_only_problems_that_differ_count() -> None:
 
 def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
     a, b = np.array([0.9, 1.0, 0.95, 0.9, 1.0, 0.97]), np.array([0.1, 0.3, 0.2, 0.05, 0.2, 0.15])
-    found = judge(compare_values([("mean_score", a, b)] * 28, 0.02))
+    found = judge(compare_values([("mean_score", a, b)] * 28))
     assert {each.verdict for each in found} == {"inconclusive"}
     assert found[0].why.endswith("among 28 comparisons")
 

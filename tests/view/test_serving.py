@@ -17,7 +17,7 @@ import aiohttp
 import orjson
 import pytest
 
-from astra_async.report import build_report
+from astra_async.report.tables import build_report
 from astra_async.view.access import Access
 from astra_async.view.serving import Viewer, served
 from made_runs import Made, agreeing, made_problems, run_json, write_run
