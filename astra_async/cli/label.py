@@ -77,7 +77,7 @@ def _tell(tally: Tally, already: int) -> None:
 
 def _print_tables(directory: Path) -> None:
     from astra_async.report.entries import entries_of
-    from astra_async.report.judgements import judge_tables, judged_classes
+    from astra_async.report.failures import judge_tables, judged_classes
     from astra_async.report.load import load_run
     from astra_async.report.text import render_terminal
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.problems import ProblemSet
     from astra_async.problems.prepare import Prepared
-    from astra_async.report.dataset import ProblemFacts
+    from astra_async.report.load import ProblemInfo
     from astra_async.types import Problem
 
 
@@ -58,7 +58,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from astra_async.report.dataset import table_1
+    from astra_async.report.problem_tables import table_1
     from astra_async.report.text import render_terminal
 
     columns = ", ".join(
@@ -89,7 +89,7 @@ def _record(
     failed: Mapping[str, AstraError],
 ) -> dict[str, Any]:
     """What `--json` writes (docs/formats.md)."""
-    from astra_async.report.dataset import table_1
+    from astra_async.report.problem_tables import table_1
     from astra_async.report.table import described
 
     return {
@@ -152,10 +152,9 @@ def _twin(item: Prepared) -> str:
     return f"{runner} {len(known.titles)}{unnamed}"
 
 
-def _facts(item: Prepared) -> ProblemFacts:
+def _facts(item: Prepared) -> ProblemInfo:
     """The problem's row of Table 1, as a report reads it from run.json."""
-    from astra_async.report.dataset import facts_of
-    from astra_async.report.settings import problem_info
+    from astra_async.report.load import problem_info
 
     about = problem_description(item)
-    return facts_of(problem_info(item.problem.id, about), about["total"])
+    return replace(problem_info(item.problem.id, about), tests=about["total"])

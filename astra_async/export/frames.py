@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from astra_async.errors import UsageError
-from astra_async.report.load import FAILURES, FINISHES, STATUSES, TRIALS
+from astra_async.report.packing import FAILURES, FINISHES, STATUSES, TRIALS
 from astra_async.report.table import csv_header, csv_row
 from astra_async.report.turn_states import read_turns
 from astra_async.types import Outcome

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import Column, Table
 from astra_async.stats.intervals import total_interval
 from astra_async.stats.paired import ALPHA, paired_t, sign_flips
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.settings import ProblemInfo
+    from astra_async.report.load import ProblemInfo
 
 SkillKind = Literal["main", "sub"]
 KINDS: dict[SkillKind, str] = {"main": "main skill", "sub": "sub-skill"}
@@ -57,14 +58,9 @@ def skills_of(entries: Sequence[Entry], kind: SkillKind) -> list[Skill]:
     return skills
 
 
-def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
-    """The problems of all entries, by id, in the order of the plans."""
-    return {
-        problem: info
-        for entry in entries
-        for run, _ in entry.parts
-        for problem, info in run.settings.problems.items()
-    }
+def for_people(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> tuple[Table, ...]:
+    """The tables of one kind of skill, in the order of reading."""
+    return matrix(skills, entries, kind), winners(skills, kind), frequency(skills, kind)
 
 
 def frequency(skills: Sequence[Skill], kind: SkillKind) -> Table:

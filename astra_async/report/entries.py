@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from astra_async.metrics import Metrics
-from astra_async.report.load import FAILURES, STATUSES
+from astra_async.report.packing import FAILURES, STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.load import FAILURES
+from astra_async.report.labels import CLASSES, JUDGE, read_judged
+from astra_async.report.packing import FAILURES
 from astra_async.report.table import WHO, Column, Table
+from astra_async.stats.agreement import agreement, corrected_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry
+    from astra_async.report.labels import Key, Labels
     from astra_async.report.table import Cell
     from astra_async.types import Failure
 
@@ -44,12 +48,41 @@ def automatic_kinds(entries: Sequence[Entry]) -> Table:
             Column("none_passed", "None", "count", help="tests ran and all of them failed"),
             *(Column(kind, _KINDS[kind], "count") for kind in seen),
         ),
-        rows=tuple(_row(entry, seen) for entry in entries),
+        rows=tuple(_outcome_row(entry, seen) for entry in entries),
         notes=("Each sample is counted once; only the first two kinds score above 0.",),
     )
 
 
-def _row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
+def judged_classes(entries: Sequence[Entry]) -> Table:
+    """The paper's four classes (section 4.6) by model and source; an entry without any label says so."""
+    return Table(
+        name="error_classes",
+        title="Classes of errors, as judged",
+        columns=(
+            *WHO,
+            Column("source", "Judged by", help="hand, or judge: and the model"),
+            Column("failed", "Not all passed", "count", help="samples"),
+            Column("labelled", "Labelled", "count", help="samples"),
+            *(Column(name, title, "count") for name, title in CLASSES.items()),
+        ),
+        rows=tuple(row for entry in entries for row in _class_rows(entry)),
+        notes=(
+            "The four classes of the paper, section 4.6: by hand (labels.csv), by a judge (judgements.jsonl)",
+        ),
+    )
+
+
+def judge_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
+    """How far judges agree with people, and shares of classes corrected by that; nothing without a judge."""
+    directories = {run.directory: None for entry in entries for run, _ in entry.parts}
+    found = [read_judged(directory) for directory in directories]
+    judges = sorted({name for labels in found for name in labels.judges})
+    if not judges:
+        return ()
+    return _agreement_table(found, judges), _shares_table(entries, judges)
+
+
+def _outcome_row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
     failures = entry.summary.failures
     partial = sum(
         int(np.count_nonzero((rows["failure"] == FAILURES.index("tests_failed")) & (rows["passed"] > 0)))
@@ -63,3 +96,94 @@ def _row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
         failures.get("tests_failed", 0) - partial,
         *(failures.get(kind, 0) for kind in seen),
     )
+
+
+def _class_rows(entry: Entry) -> Iterator[tuple[Cell, ...]]:
+    failed = entry.summary.valid - int(entry.perfect.sum())
+    by_source: dict[str, Counter[str | None]] = {}
+    for run, _ in entry.parts:
+        for source, given in read_judged(run.directory).sources.items():
+            if counted := Counter(label for key, label in given.items() if _is_of(key, entry)):
+                by_source[source] = by_source.get(source, Counter()) + counted
+    for source, counts in by_source.items():
+        labelled = sum(counts[name] for name in CLASSES)
+        yield *entry.who, source, failed, labelled, *(counts[name] for name in CLASSES)
+    if not by_source:
+        yield *entry.who, "not labelled", failed, 0, *(None for _ in CLASSES)
+
+
+def _agreement_table(found: Sequence[Labels], judges: Sequence[str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for judge in judges:
+        given = [(labels.hand, labels.judges.get(judge, {})) for labels in found]
+        pairs = [(hand[key], mine[key]) for hand, mine in given for key in hand if key in mine]
+        answers = [label for _, mine in given for label in mine.values()]
+        seen = agreement(pairs)
+        rows.append(
+            (
+                JUDGE + judge,
+                len(answers),
+                sum(label is None for label in answers),
+                len(pairs),
+                seen.share if seen else None,
+                seen.kappa if seen else None,
+            )
+        )
+    return Table(
+        name="judge_agreement",
+        title="Judges against people",
+        columns=(
+            Column("source", "Judged by"),
+            Column("judged", "Judged", "count", help="samples"),
+            Column("rejected", "Not counted", "count", help="answers without a true quotation"),
+            Column("both", "By hand, too", "count", help="samples"),
+            Column("agreement", "Equal %", "percent"),
+            Column("kappa", "Cohen's kappa", "number", help="1: always equal, 0: as by chance"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _shares_table(entries: Sequence[Entry], judges: Sequence[str]) -> Table:
+    rows = [row for judge in judges for entry in entries for row in _shares(entry, judge)]
+    return Table(
+        name="class_shares",
+        title="Shares of classes, corrected",
+        columns=(
+            *WHO,
+            Column("source", "Judged by"),
+            Column("class", "Class"),
+            Column("judged", "Judged", "count", help="samples"),
+            Column("checked", "By hand, too", "count", help="samples"),
+            Column("share", "Judge says %", "percent"),
+            Column("corrected", "Corrected %", "percent", help="prediction-powered inference"),
+            Column("corrected_interval", "95 %", "percent", interval=True),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "Shares of a model's judged samples, corrected by those that people labelled as well.",
+            "Those must be a random draw (astra label --draw N), which is what the interval is about.",
+        ),
+    )
+
+
+def _shares(entry: Entry, judge: str) -> Iterator[tuple[Cell, ...]]:
+    judged: list[str | None] = []
+    checked: list[tuple[str | None, str]] = []
+    for run, _ in entry.parts:
+        labels = read_judged(run.directory)
+        mine = {key: label for key, label in labels.judges.get(judge, {}).items() if _is_of(key, entry)}
+        judged += mine.values()
+        checked += [(mine[key], label) for key, label in labels.hand.items() if key in mine]
+    for name, title in CLASSES.items() if judged else ():
+        share = corrected_share(
+            [label == name for label in judged], [(mine == name, hand == name) for mine, hand in checked]
+        )
+        yield (
+            *(*entry.who, JUDGE + judge, title, share.total, share.checked),
+            *(share.judged, share.corrected, share.interval),
+        )
+
+
+def _is_of(key: Key, entry: Entry) -> bool:
+    return key[:2] == (entry.model, entry.format)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.load import FAILURES
+from astra_async.report.packing import FAILURES
 from astra_async.report.pairwise import Pair
 from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.stats.intervals import total_interval

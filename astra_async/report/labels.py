@@ -1,16 +1,21 @@
-"""labels.csv: the paper's four classes of common errors (section 4.6), given by people."""
+"""Classes of errors (paper, section 4.6): labels.csv, by people, and judgements.jsonl, by judging models."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from astra_async.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+Key = tuple[str, str, str, int]  # model, format, problem, sample
 
 CLASSES: dict[str, str] = {
     "user_interface": "User interface and presentation",
@@ -18,47 +23,126 @@ CLASSES: dict[str, str] = {
     "data_handling": "Data handling and misuse",
     "syntax": "Typos, syntax and misinterpretation",
 }
+HAND = "hand"
+JUDGE = "judge:"
+JUDGEMENTS = "judgements.jsonl"
 _KEY = ("model", "format", "problem_id", "sample")
+_COLUMNS = (*_KEY, "label")
 
 
-def read_labels(path: Path) -> dict[tuple[str, str, str, int], str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """What a run directory holds of classes of errors.
+
+    Attributes:
+        hand: by people; a label without a source is one.
+        judges: by model, for each sample that it judged: its class, or None where its answer did not count.
+    """
+
+    hand: Mapping[Key, str]
+    judges: Mapping[str, Mapping[Key, str | None]]
+
+    @property
+    def sources(self) -> dict[str, Mapping[Key, str | None]]:
+        """All labels by `hand` and by each judge."""
+        by_hand: dict[str, Mapping[Key, str | None]] = {HAND: self.hand} if self.hand else {}
+        return by_hand | {JUDGE + name: given for name, given in self.judges.items()}
+
+
+def read_judged(directory: Path) -> Labels:
+    """The labels of a run directory by their source. Raises UsageError for a labels.csv with a mistake."""
+    found = _labels(directory / "labels.csv")
+    judges: dict[str, dict[Key, str | None]] = {}
+    for record in judgements(directory):
+        judges.setdefault(record["judge"], {})[_key(record)] = record["label"]
+    hand = {key: label for key, (label, source) in found.items() if not is_judges(source)}
+    return Labels(hand=hand, judges=judges)
+
+
+def read_labels(path: Path) -> dict[Key, str]:
     """Labels by key (model, format, problem, sample); empty if there is no such file.
 
     Columns: `model, format, problem_id, sample, label`; a label is one of CLASSES' names or titles.
     Raises UsageError with the line.
     """
+    return {key: label for key, (label, _) in _labels(path).items()}
+
+
+def judgements(directory: Path) -> Iterator[dict[str, Any]]:
+    """The lines of judgements.jsonl that hold a judgement; what is no such line is left out."""
+    try:
+        lines = (directory / JUDGEMENTS).read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            record = orjson.loads(line)
+            whole = isinstance(record["judge"], str) and record["label"] in (None, *CLASSES)
+            whole = whole and isinstance(_key(record)[3], int)
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            continue
+        if whole:
+            yield record
+
+
+def is_judges(source: str) -> bool:
+    """Whether a label's source is a judging model."""
+    return source.strip().casefold().startswith(JUDGE)
+
+
+def relabelled(text: str, key: Key, label: str | None) -> str:
+    """The text of a labels.csv with another label for one sample, or none; all else stays, more columns too.
+
+    An empty text becomes a new table. Raises UsageError for a text that is no such table.
+    """
+    rows, columns = _table(text)
+    if absent := [name for name in _COLUMNS if name not in columns]:
+        raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
+    named = _named(key)
+    kept = [row for row in rows if any(row[name] != value for name, value in named.items())]
+    return _text(columns, [*kept, named | {"label": label}] if label else kept)
+
+
+def with_judgements(text: str, judged: Mapping[Key, str], source: str) -> str:
+    """The text of a labels.csv with a judge's labels in it; those by hand, and more columns, stay."""
+    rows, columns = _table(text)
+    columns += [] if "source" in columns else ["source"]
+    kept = [row for row in rows if not is_judges(row.get("source") or "") or _row_key(row) not in judged]
+    by_hand = {_row_key(row) for row in kept if not is_judges(row.get("source") or "")}
+    new = [
+        _named(key) | {"label": label, "source": source}
+        for key, label in judged.items()
+        if key not in by_hand
+    ]
+    return _text(columns, [*({**row, "source": row.get("source") or HAND} for row in kept), *new])
+
+
+def _table(text: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows and the columns of a labels.csv, those of a new one if it is empty."""
+    rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
+    return list(rows), list(rows.fieldnames or _COLUMNS)
+
+
+def _text(columns: list[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    written = io.StringIO()
+    writer = csv.DictWriter(written, columns, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return written.getvalue()
+
+
+def _labels(path: Path) -> dict[Key, tuple[str, str]]:
+    """Label and source by key."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; save it as CSV in UTF-8") from error
-    return dict(_labels(path, text))
-
-
-def relabelled(text: str, key: tuple[str, str, str, int], label: str | None) -> str:
-    """The text of a labels.csv with another label for one sample, or none; all else stays, more columns too.
-
-    An empty text becomes a new table. Raises UsageError for a text that is no such table.
-    """
-    rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
-    columns = list(rows.fieldnames or (*_KEY, "label"))
-    if absent := [name for name in (*_KEY, "label") if name not in columns]:
-        raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
-    named = dict(zip(_KEY, (*key[:3], str(key[3])), strict=True))
-    kept = [row for row in rows if any(row[name] != value for name, value in named.items())]
-    written = io.StringIO()
-    writer = csv.DictWriter(written, columns, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([*kept, named | {"label": label}] if label else kept)
-    return written.getvalue()
-
-
-def _labels(path: Path, text: str) -> Iterator[tuple[tuple[str, str, str, int], str]]:
     rows = csv.DictReader(io.StringIO(text, newline=""))
-    absent = [name for name in (*_KEY, "label") if name not in (rows.fieldnames or ())]
-    if absent:
-        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join((*_KEY, 'label'))}")
+    if absent := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+        raise UsageError(f"{path}: no column {', '.join(absent)}; the header is {','.join(_COLUMNS)}")
+    found = {}
     for row in rows:
         label = _class(row["label"] or "")
         sample = row["sample"] or ""
@@ -67,7 +151,12 @@ def _labels(path: Path, text: str) -> Iterator[tuple[tuple[str, str, str, int], 
                 f"{path} line {rows.line_num}: label {row['label']!r} or sample {sample!r} is not known; "
                 f"labels are {', '.join(CLASSES)}"
             )
-        yield (row["model"], row["format"], row["problem_id"], int(sample)), label
+        found[row["model"], row["format"], row["problem_id"], int(sample)] = label, row.get("source") or ""
+    return found
+
+
+def _named(key: Key) -> dict[str, str]:
+    return dict(zip(_KEY, map(str, key), strict=True))
 
 
 def _class(label: str) -> str | None:
@@ -76,3 +165,13 @@ def _class(label: str) -> str | None:
         if wanted in (name, name.replace("_", " "), title.casefold()):
             return name
     return None
+
+
+def _row_key(row: Mapping[str, Any]) -> Key:
+    sample = str(row.get("sample") or "")
+    number = int(sample) if sample.isdecimal() else -1
+    return str(row.get("model")), str(row.get("format")), str(row.get("problem_id")), number
+
+
+def _key(record: Mapping[str, Any]) -> Key:
+    return record["model"], record["format"], record["problem_id"], record["sample"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.report.settings import RunSettings
+    from astra_async.report.load import RunSettings
     from astra_async.types import SampleKey, Status
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))

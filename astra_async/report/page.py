@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.report.by_skill import problem_infos
-from astra_async.report.load import FAILURES
+from astra_async.report.packing import FAILURES
 from astra_async.report.page_samples import BUDGET_BYTES, embed
 from astra_async.report.plots import inline
+from astra_async.report.problem_tables import problem_infos
 from astra_async.report.text import counted
 
 if TYPE_CHECKING:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import by_skill, costs, dataset, failures, formats, harness, lengths, provenance
+from astra_async.report import by_skill, formats, harness, provenance
 from astra_async.report import leaderboard as board
 from astra_async.report.conclusions import conclusions
-from astra_async.report.difficulty import difficulty, telling_tests
+from astra_async.report.costs import costs, times
 from astra_async.report.entries import entries_of
-from astra_async.report.judgements import judge_tables, judged_classes
+from astra_async.report.failures import automatic_kinds, judge_tables, judged_classes
+from astra_async.report.lengths import correlations, lengths_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table
 from astra_async.report.pairwise import judged_pairs, pairs_of
-from astra_async.report.problem_rows import problems_table
+from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
 from astra_async.report.published import published
 from astra_async.report.trial_table import trials
 from astra_async.report.turn_states import courses_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry
     from astra_async.report.load import Run
+    from astra_async.report.pairwise import Found
     from astra_async.report.table import Table
     from astra_async.report.turn_states import Courses
 
@@ -93,11 +95,9 @@ class Report:
 
     def table(self, name: str) -> Table:
         """The table of that name, wide ones included; KeyError if there is none."""
-        for section in self.sections:
-            for table in (*section.tables, *section.data):
-                if table.name == name:
-                    return table
-        raise KeyError(name)
+        return {table.name: table for section in self.sections for table in (*section.data, *section.tables)}[
+            name
+        ]
 
 
 def build_report(directories: Sequence[Path]) -> Report:
@@ -112,8 +112,8 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     """Every table of loaded runs; raises ConflictError where they contradict each other."""
     entries = entries_of(runs)
     compared = judged_pairs(list(pairs_of(entries)))
-    wide = board.leaderboard(entries, compared)
     by_format = judged_pairs(formats.both_formats(entries))
+    wide = board.leaderboard(entries, compared)
     courses, ignored = courses_of(entries)
     return Report(
         runs=runs,
@@ -121,25 +121,19 @@ def report_of(runs: tuple[Run, ...]) -> Report:
         conclusions=conclusions(entries, compared, by_format),
         leaderboard=wide,
         sections=(
-            _leaderboard_section(entries, wide),
-            _pairs_section(paired_table("pairwise", "Pairs of models", compared)),
-            _skills_section(entries),
-            _problems_section(runs, entries),
-            _formats_section(entries, paired_table("formats", "XML against JSON", by_format)),
-            _failures_section(entries),
-            _lengths_section(entries),
-            _costs_section(entries),
-            *([_turns_section(courses)] if courses else []),
-            _harness_section(runs, entries),
-            _provenance_section(runs),
+            *_models(entries, wide, compared),
+            *_problems(runs, entries),
+            *_answers(entries, by_format),
+            *_turns(courses),
+            *_harness(runs, entries),
         ),
         simulated=any(run.settings.simulated for run in runs),
         warnings=(*(f"{run.directory}: {warning}" for run in runs for warning in run.warnings), *ignored),
     )
 
 
-def _leaderboard_section(entries: Sequence[Entry], wide: Table) -> Section:
-    return Section(
+def _models(entries: Sequence[Entry], wide: Table, compared: Found) -> Iterator[Section]:
+    yield Section(
         name="leaderboard",
         title="Leaderboard",
         text="Mean score, pass@1 and consistency as the paper defines them (equations 1 to 5).",
@@ -153,112 +147,87 @@ def _leaderboard_section(entries: Sequence[Entry], wide: Table) -> Section:
         ),
         plots=("leaderboard", "sd", "curves"),
     )
-
-
-def _pairs_section(wide: Table) -> Section:
-    return Section(
+    pairs = paired_table("pairwise", "Pairs of models", compared)
+    yield Section(
         name="pairs",
         title="Pairs of models",
         text="Is one model really better than the other? Paired over the problems both have completed.",
-        tables=tuple(for_people(wide)),
+        tables=tuple(for_people(pairs)),
         plots=("pairs",),
-        data=(wide,),
+        data=(pairs,),
     )
 
 
-def _skills_section(entries: Sequence[Entry]) -> Section:
+def _problems(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]:
     found = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
-    tables = [
-        table
-        for kind, each in found.items()
-        for table in (
-            by_skill.matrix(each, entries, kind),
-            by_skill.winners(each, kind),
-            by_skill.frequency(each, kind),
-        )
-    ]
-    return Section(
+    yield Section(
         name="skills",
         title="Skills",
         text="Who is best at what. A skill with few problems says little: look at n and the intervals.",
-        tables=tuple(tables),
+        tables=tuple(table for kind in found for table in by_skill.for_people(found[kind], entries, kind)),
         plots=tuple(
             name
-            for kind in by_skill.KINDS
+            for kind in found
             for name in (f"{kind}_skill_frequency", f"{kind}_skill_winners", f"{kind}_skills")
         ),
         data=(by_skill.long_table([skill for each in found.values() for skill in each]),),
     )
-
-
-def _problems_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
-    return Section(
+    yield Section(
         name="problems",
         title="Problems and samples",
         text="Each cell of the map is one sample: the share of its tests that passed.",
         tables=(
             problems_table(entries),
-            dataset.table_1(dataset.facts_of_all(entries)),
+            table_1(problems_of(entries)),
             difficulty(runs, entries),
             telling_tests(runs),
         ),
     )
 
 
-def _formats_section(entries: Sequence[Entry], wide: Table) -> Section:
-    return Section(
+def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
+    compared = paired_table("formats", "XML against JSON", by_format)
+    yield Section(
         name="formats",
         title="Answer formats",
         text="The same model asked for XML and for JSON, and answers that could not be used.",
-        tables=(
-            formats.format_scores(entries),
-            *for_people(wide),
-            formats.answer_rates(entries),
-        ),
+        tables=(formats.format_scores(entries), *for_people(compared), formats.answer_rates(entries)),
         plots=("formats",),
-        data=(wide,),
+        data=(compared,),
     )
-
-
-def _failures_section(entries: Sequence[Entry]) -> Section:
-    return Section(
+    yield Section(
         name="failures",
         title="Failures",
         text="What the program recorded, and apart from it what people, or a judging model, said of it.",
-        tables=(failures.automatic_kinds(entries), judged_classes(entries), *judge_tables(entries)),
+        tables=(automatic_kinds(entries), judged_classes(entries), *judge_tables(entries)),
         plots=("failures",),
     )
-
-
-def _lengths_section(entries: Sequence[Entry]) -> Section:
-    return Section(
+    yield Section(
         name="lengths",
         title="Length and score",
         text="Do longer answers, or longer prompts, go with lower scores?",
-        tables=(lengths.correlations(lengths.lengths_of(entries)),),
+        tables=(correlations(lengths_of(entries)),),
         plots=("lengths",),
     )
-
-
-def _costs_section(entries: Sequence[Entry]) -> Section:
-    return Section(
+    yield Section(
         name="costs",
         title="Cost and time",
         text="Of samples with a result, all attempts included in the money.",
-        tables=(costs.costs(entries), costs.times(entries)),
+        tables=(costs(entries), times(entries)),
         plots=("costs",),
     )
 
 
-def _turns_section(courses: Sequence[Courses]) -> Section:
-    return Section(
-        name="turns", title="After feedback", text=TEXT, tables=turn_tables(courses), plots=("turns",)
-    )
+def _turns(courses: Sequence[Courses]) -> Iterator[Section]:
+    if courses:
+        yield Section(
+            name="turns", title="After feedback", text=TEXT, tables=turn_tables(courses), plots=("turns",)
+        )
 
 
-def _harness_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
+def _harness(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]:
     events = harness.events_of(runs)
-    return Section(
+    yield Section(
         name="harness",
         title="The harness",
         text="What was not the models' doing. Missing samples never count as failures.",
@@ -271,10 +240,7 @@ def _harness_section(runs: Sequence[Run], entries: Sequence[Entry]) -> Section:
             harness.event_counts(events),
         ),
     )
-
-
-def _provenance_section(runs: Sequence[Run]) -> Section:
-    return Section(
+    yield Section(
         name="provenance",
         title="Settings and provenance",
         text="What it takes to run the same again.",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Evidence, judge_prompt, read_judgement
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
-from astra_async.report.judgements import FILE_NAME, JUDGE, judgements, read_judged, with_judgements
+from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
 from astra_async.running import wiring
 from astra_async.running.held import HeldLines
 from astra_async.running.log import (
@@ -258,10 +258,10 @@ class _Logs:
 
 def _open_logs(directory: Path, say: Say) -> _Logs:
     run_id = str(read_run(directory / "run.json")["run_id"])
-    log = AppendLog.open(directory / FILE_NAME)
+    log = AppendLog.open(directory / JUDGEMENTS)
     held = HeldLines((wiring.cache_root() / "held", Path(gettempdir())))
     for _, where in held.found(run_id, (log,)):
-        say(f"{FILE_NAME}: took over from {where} what an earlier call held")
+        say(f"{JUDGEMENTS}: took over from {where} what an earlier call held")
     return _Logs(judgements=log, held=held, run_id=run_id)
 
 
@@ -282,7 +282,7 @@ def _settle(judging: Judging, pool: Pool) -> None:
 
 def _spent_usd(directory: Path) -> float:
     spent = 0.0
-    for _, _, line in scan(directory / FILE_NAME):
+    for _, _, line in scan(directory / JUDGEMENTS):
         with suppress(Flaw):
             cost = read_record(line).get("cost_usd")
             spent += cost if isinstance(cost, int | float) else 0.0

@@ -15,8 +15,8 @@ from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.redaction import mask, one_line
 from astra_async.report.events import Events
 from astra_async.report.labels import read_labels, relabelled
+from astra_async.report.load import read_settings
 from astra_async.report.packing import Columns
-from astra_async.report.settings import read_settings
 from astra_async.running.log import file_mode, write_atomically
 from astra_async.running.ownership import owner_of
 from astra_async.types import SampleKey
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from astra_async.report.settings import RunSettings
+    from astra_async.report.load import RunSettings
     from astra_async.view.tails import Line
 
 State = Literal["running", "finished", "stopped", "unknown"]

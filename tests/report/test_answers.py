@@ -8,9 +8,10 @@ import orjson
 import pytest
 
 from astra_async.errors import UsageError
-from astra_async.report.dataset import ProblemFacts, table_1
 from astra_async.report.events import read_events
 from astra_async.report.labels import read_labels
+from astra_async.report.load import ProblemInfo
+from astra_async.report.problem_tables import table_1
 from astra_async.report.published import published
 from astra_async.report.tables import build_report
 from astra_async.running.reuse import note_of_reuse
@@ -174,8 +175,8 @@ def test_table_2_shows_what_was_recorded(tmp_path: Path) -> None:
 
 def test_table_1_leaves_out_what_is_not_known() -> None:
     rows = [
-        ProblemFacts(main_skill="a", sub_skills=("x", "y"), tests=4, input_files=10),
-        ProblemFacts(main_skill="b", sub_skills=("x",), tests=7),
+        ProblemInfo(id="1", main_skill="a", sub_skills=("x", "y"), tests=4, input_files=10),
+        ProblemInfo(id="2", main_skill="b", sub_skills=("x",), tests=7),
     ]
     table = table_1(rows)
     values = {row[0]: row[1] for row in table.rows}

@@ -17,8 +17,7 @@ import pytest
 from astra_async.asking.judge_prompt import Evidence, judge_prompt, parts_of, read_judgement
 from astra_async.bundled import load_answers
 from astra_async.cli import main
-from astra_async.report.judgements import judgements, read_judged, with_judgements
-from astra_async.report.labels import relabelled
+from astra_async.report.labels import judgements, read_judged, relabelled, with_judgements
 from astra_async.report.tables import build_report
 from astra_async.simulate.formatting import well_formed
 from astra_async.simulate.simulated_judge import ERROR_RATE, INVENTED_RATE

@@ -1,4 +1,4 @@
-"""What all models together say of the problems: how hard each is, how alike its solutions, which tests tell.
+"""The problems: each under each model, the key statistics of all, and what all models together say of them.
 
 A test that nobody ever passes may be broken, one that everybody passes tells nothing, and two that always
 agree count one thing twice; a person has to look.
@@ -7,25 +7,113 @@ agree count one thing twice; a person has to look.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
 
-from astra_async.report.table import Column, Table
+from astra_async.report.table import WHO, Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry
-    from astra_async.report.load import Run
+    from astra_async.report.load import ProblemInfo, Run
     from astra_async.report.table import Cell
 
 _FEWEST = 20  # samples before a test's rate says anything about the test
+_AVERAGES = {  # what it is called, and the paper's own
+    "tests": ("Average number of test cases", 6.7),
+    "input_files": ("Average input files", 12),
+    "input_characters": ("Average input characters", 22_863),
+    "statement_characters": ("Average problem statement characters", 718),
+    "output_characters": ("Average output characters", 2_744),
+    "lines_written": ("Average lines of solution code", 84),
+    "files_changed": ("Average modified files", 2.3),
+}
+
+
+def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
+    """The problems of all entries, by id, in the order of the plans."""
+    return {
+        problem: info
+        for entry in entries
+        for run, _ in entry.parts
+        for problem, info in run.settings.problems.items()
+    }
+
+
+def problems_table(entries: Sequence[Entry]) -> Table:
+    """One row for each problem of each entry, over its valid samples."""
+    return Table(
+        name="problems",
+        title="Problems",
+        columns=(
+            *WHO,
+            Column("problem_id", "Problem"),
+            Column("name", "Name"),
+            Column("main_skill", "Main skill"),
+            Column("planned", "k", "count", help="samples planned"),
+            Column("valid", "Valid", "count", help="samples with a result"),
+            Column("perfect", "Perfect", "count", help="samples that passed all tests"),
+            Column("total", "T", "count", help="tests that count"),
+            Column("mean_tests_passed", "Tests passed, mean", "number"),
+            Column("mean_score", "Mean score %", "percent"),
+            Column("pass_at_1", "Pass@1 %", "percent"),
+            Column("sd", "SD", "score", help="ddof = 0"),
+        ),
+        rows=tuple(row for entry in entries for row in _problem_rows(entry)),
+        notes=("Over the valid samples of each problem; SD with ddof = 0.",),
+    )
+
+
+def table_1(rows: Sequence[ProblemInfo]) -> Table:
+    """Key statistics of a problem set (table 1), with the paper's own beside them."""
+    known = sum(row.output_characters is not None for row in rows)
+    return Table(
+        name="table_1",
+        title="Key statistics of the problems",
+        columns=(
+            Column("statistic", "Statistic"),
+            Column("value", "Value", "number"),
+            Column("paper", "Paper (v1)", "number"),
+        ),
+        rows=(
+            ("Project questions", len(rows), 65),
+            ("Main skill categories", len({row.main_skill for row in rows if row.main_skill}), 10),
+            ("Sub-skill categories", len({skill for row in rows for skill in row.sub_skills}), 34),
+            *(
+                (title, _average(getattr(row, name) for row in rows), paper)
+                for name, (title, paper) in _AVERAGES.items()
+            ),
+        ),
+        notes=(
+            "Averages over the problems for which the quantity is known.",
+            (
+                "Output characters, lines of code and modified files are those of the reference solution,"
+                f" which is known of {known} of {len(rows)} problems."
+            ),
+        ),
+    )
+
+
+def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
+    """What run.json tells of each problem, with the T that its samples were graded against.
+
+    Of answers it has the reference's only: every model writes another one.
+    """
+    totals = {
+        problem: float(total)
+        for entry in entries
+        for problem, total in zip(entry.problem_ids, entry.totals, strict=True)
+        if not np.isnan(total)
+    }
+    return [replace(info, tests=totals.get(problem)) for problem, info in problem_infos(entries).items()]
 
 
 def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
@@ -93,6 +181,40 @@ def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
         return {problem: frozenset(of.get("untouched_tests", ())) for problem, of in stored.items()}
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
+
+
+def _problem_rows(entry: Entry) -> Iterator[tuple[Cell, ...]]:
+    infos = {problem: run.settings.problems[problem] for run, _ in entry.parts for problem in run.problems}
+    columns = (
+        entry.problem_ids,
+        entry.planned.tolist(),
+        entry.valid.tolist(),
+        entry.perfect.tolist(),
+        entry.totals.tolist(),
+        entry.means.tolist(),
+        entry.passes.tolist(),
+        entry.sds.tolist(),
+    )
+    for problem, planned, valid, perfect, total, mean, passed, sd in zip(*columns, strict=True):
+        yield (
+            *entry.who,
+            problem,
+            infos[problem].name,
+            infos[problem].main_skill,
+            planned,
+            valid,
+            perfect,
+            int(total) if valid else None,
+            mean * total if valid else None,
+            mean if valid else None,
+            passed if valid else None,
+            sd if valid else None,
+        )
+
+
+def _average(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _means(entries: Sequence[Entry]) -> dict[str, list[float]]:
