@@ -1,13 +1,16 @@
 """A limit of requests in flight that the provider enforces, told from a limit of the rate."""
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from limited_provider import request
 
-from astra_async.asking.throttle.attempt import Attempt, Listener
+from astra_async.asking.throttle.attempt import Attempt
 from astra_async.asking.throttle.concurrency import Ceiling
 
-NOBODY = cast("Listener", None)
+if TYPE_CHECKING:
+    from astra_async.asking.throttle import Pool
+
+NOBODY = cast("Pool", None)
 
 
 class Requests:
@@ -19,7 +22,14 @@ class Requests:
 
     def send(self) -> Attempt:
         self.number += 1
-        attempt = Attempt(NOBODY, request(), self.number, 0, self.now, len(self.in_flight) + 1)
+        attempt = Attempt(
+            pool=NOBODY,
+            request=request(),
+            number=self.number,
+            epoch=0,
+            sent_at=self.now,
+            crowd=len(self.in_flight) + 1,
+        )
         self.in_flight.append(attempt)
         self.ceiling.sent(attempt)
         return attempt

@@ -64,11 +64,11 @@ def test_a_conversation_that_is_cached_goes_ahead_and_starves_nobody() -> None:
     # 1 is on its way when the turn comes; 2 only waits.
     assert run(main) == ["0.0", "1.0", "0.1", "2.0"]
 
-    line, waiting = Line(), Ticket(request(9))
+    line, waiting = Line(), Ticket(request=request(9))
     line.new_place(waiting)
     line.enter(waiting)
     for _ in range(AHEAD + 5):
-        turn = Ticket(going_on(1, 1))
+        turn = Ticket(request=going_on(1, 1))
         line.new_place(turn, ahead=True)
         line.enter(turn)
     overtaken_by = 0

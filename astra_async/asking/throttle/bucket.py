@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from astra_async.types import RateWindow
 
-Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
+Dimension = Literal["requests", "tokens", "input_tokens", "output_tokens"]
 
 # We aim 2.5 % below an announced limit and make up for 5 ms of our own lateness, so that timers cost no
 # throughput: (1 s + 5 ms) x 0.975 leaves 20 ms of a window of one second to the jitter of the network.

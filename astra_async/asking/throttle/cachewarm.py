@@ -5,28 +5,29 @@ Conversations that go on are remembered as well, by the hash of all that was sai
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from astra_async.asking.throttle.waiting import Ticket
     from astra_async.types import Usage
 
 LEADER_S = 30.0
 CACHE_LIFETIME_S = 300.0  # Anthropic's default; every read renews it
 _PROMPTS_KEPT = 4_096
 
-T = TypeVar("T")
 Role = Literal["lead", "follow", "go"]
 
 
-class Warmth(Generic[T]):
+class Warmth:
     """Which prompts are in the provider's cache, and who waits for one to get there.
 
-    A follower is whatever the caller sets aside; it comes back from `warmed`, `failed` or `overdue`.
+    A follower is set aside; it comes back from `warmed`, `failed` or `overdue`.
     """
 
     def __init__(self) -> None:
         self._warm_until: dict[str, float] = {}
-        self._groups: dict[str, _Group[T]] = {}
+        self._groups: dict[str, _Group] = {}
         self._useless: set[str] = set()
 
     def role(self, prompt_sha256: str, now: float) -> Role:
@@ -43,30 +44,31 @@ class Warmth(Generic[T]):
         """A leader is sent."""
         self._groups[prompt_sha256] = _Group(now + LEADER_S)
 
-    def follow(self, prompt_sha256: str, follower: T) -> None:
+    def follow(self, prompt_sha256: str, follower: Ticket) -> None:
         """Set a request aside until the leader has warmed the cache."""
         self._groups[prompt_sha256].followers.append(follower)
 
-    def warmed(self, prompt_sha256: str, sent_at: float) -> list[T]:
+    def warmed(self, prompt_sha256: str, sent_at: float) -> list[Ticket]:
         """An answer to a request sent at `sent_at` has begun to stream: the cache is readable."""
         until = self._warm_until.pop(prompt_sha256, 0.0)  # and in again, as the one used last
         while len(self._warm_until) >= _PROMPTS_KEPT:
             del self._warm_until[next(iter(self._warm_until))]
         self._warm_until[prompt_sha256] = max(until, sent_at + CACHE_LIFETIME_S)
-        return self._dissolve(prompt_sha256)
+        return self.failed(prompt_sha256)
 
-    def failed(self, prompt_sha256: str) -> list[T]:
+    def failed(self, prompt_sha256: str) -> list[Ticket]:
         """The leader got no answer: the first of its followers leads next."""
-        return self._dissolve(prompt_sha256)
+        group = self._groups.pop(prompt_sha256, None)
+        return group.followers if group else []
 
-    def overdue(self, now: float) -> list[T]:
+    def overdue(self, now: float) -> list[Ticket]:
         """Followers of leaders that have not begun to answer after `LEADER_S`: they go without."""
-        released: list[T] = []
+        released: list[Ticket] = []
         # Groups are in the order of their deadlines, since all wait equally long.
         while self._groups and next(iter(self._groups.values())).deadline <= now:
             prompt_sha256 = next(iter(self._groups))
             self._warm_until[prompt_sha256] = now + LEADER_S
-            released += self._dissolve(prompt_sha256)
+            released += self._groups.pop(prompt_sha256).followers
         return released
 
     def deadline(self) -> float | None:
@@ -79,16 +81,10 @@ class Warmth(Generic[T]):
             self._useless.add(prompt_sha256)
             self._warm_until.pop(prompt_sha256, None)
 
-    def _dissolve(self, prompt_sha256: str) -> list[T]:
-        group = self._groups.pop(prompt_sha256, None)
-        return group.followers if group else []
 
-
-class _Group(Generic[T]):
+@dataclass(slots=True)
+class _Group:
     """A leader on its way and those who wait for it."""
 
-    __slots__ = ("deadline", "followers")
-
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.followers: list[T] = []
+    deadline: float
+    followers: list[Ticket] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.types import Usage
@@ -79,14 +79,11 @@ class Estimator:
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             return usage
         known = usage or Usage()
-        tokens = known.input_tokens
-        streamed = known.output_tokens
-        return Usage(
+        tokens, streamed = known.input_tokens, known.output_tokens
+        return replace(
+            known,
             input_tokens=round(self._input(self._prompt(request))) if tokens is None else tokens,
-            cached_tokens=known.cached_tokens,
-            cache_write_tokens=known.cache_write_tokens,
             output_tokens=round(characters / BYTES_PER_TOKEN) if streamed is None else streamed,
-            reasoning_tokens=known.reasoning_tokens,
         )
 
     def actual(self, usage: Usage) -> Demand | None:
@@ -148,15 +145,13 @@ class Estimator:
             del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
 
 
+@dataclass(slots=True)
 class _Prompt:
     """What is known of one prompt: its size, and the tokens that the provider counted last."""
 
-    __slots__ = ("cached", "size_bytes", "tokens")
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self.tokens: int | None = None
-        self.cached: int | None = None
+    size_bytes: int
+    tokens: int | None = None
+    cached: int | None = None
 
 
 def _size_bytes(text: str) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from astra_async.asking.throttle.attempt import Attempt
-from astra_async.asking.throttle.bucket import Bucket, announced_bucket
+from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
 from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
@@ -22,15 +22,15 @@ from astra_async.errors import ConfigError, RateLimited
 if TYPE_CHECKING:
     import random
 
-    from astra_async.asking.throttle.attempt import Listener
-    from astra_async.asking.throttle.bucket import BucketState, Dimension
     from astra_async.asking.throttle.estimate import Demand
+    from astra_async.asking.throttle.pool import Pool
     from astra_async.asking.throttle.state import EventKind
     from astra_async.errors import Overloaded
     from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
 
 
 SILENCE_S = 2.5
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 MOST_IN_SILENCE = 256  # beyond it only a provider that says something is asked for more
 
 
@@ -49,6 +49,9 @@ class Gate:
     Attributes:
         in_flight: slots taken.
         estimator: what requests are expected to use.
+        buckets: the limits that are known.
+        pause: the pool's shared pause.
+        pace: how fast to send, as rejections have taught it.
     """
 
     def __init__(
@@ -60,16 +63,16 @@ class Gate:
             charges_max_tokens=provider.charges_max_tokens,
             cached_input_is_exempt=provider.cached_input_is_exempt,
         )
-        self._buckets = _configured(settings, now)
+        self.buckets = _configured(settings, now)
         self._concurrency = Concurrency(settings.max_in_flight)
         self._ceiling = Ceiling()
         self._excused = False
         self._smoothing = Smoothing()
         self._opening = Opening(now)
-        if self._buckets:
+        if self.buckets:
             self._opening.alive()  # there is nothing to wait for: the limits are known
-        self._pause = Pause(rng)
-        self._pace = Pace()
+        self.pause = Pause(rng)
+        self.pace = Pace()
         self._emit = emit
         self._silent: deque[Attempt] = deque()
         self._epoch = 0
@@ -81,8 +84,8 @@ class Gate:
 
     def hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         """When the request may go (`now` if at once; never, if only an ending request can tell) and why."""
-        if self._pause.until > now:
-            return self._pause.until, "pause"
+        if self.pause.until > now:
+            return self.pause.until, "pause"
         self._believe_silence(now)
         if self._outage and self.in_flight:
             return math.inf, "outage"
@@ -92,28 +95,35 @@ class Gate:
             (self._ceiling.ready_at(self.in_flight, now), "concurrency"),
             (self._opening.ready_at(now), "opening"),
             (self._smoothing.ready_at(now), "opening"),
-            (self._pace.ready_at(now), "send rate"),
+            (self.pace.ready_at(now), "send rate"),
         )
         for at, reason in holds:
             if at > now:
                 return at, reason
-        return self._bucket_hold(request, now, warm=warm) if self._buckets else (now, "")
+        return self._bucket_hold(request, now, warm=warm) if self.buckets else (now, "")
 
-    def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
+    def admit(self, pool: Pool, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
         """Take a slot and the reservations; the request is sent now."""
         self._sends += 1
         self.in_flight += 1  # admitted, and neither ended nor taken back: each attempt leaves it exactly once
-        attempt = Attempt(listener, request, self._sends, self._epoch, now, self.in_flight)
+        attempt = Attempt(
+            pool=pool,
+            request=request,
+            number=self._sends,
+            epoch=self._epoch,
+            sent_at=now,
+            crowd=self.in_flight,
+        )
         self._ceiling.sent(attempt)
         self._silent.append(attempt)
         self._opening.sent()
         self._smoothing.sent(now)
-        self._pace.sent(attempt.number, now)
-        if self._buckets:
+        self.pace.sent(attempt.number, now)
+        if self.buckets:
             demand = self.estimator.demand(request, warm=warm)
             attempt.holds = [
                 bucket.reserve(demand.of(dimension), now, guessed=demand.guessed)
-                for dimension, bucket in self._buckets.items()
+                for dimension, bucket in self.buckets.items()
             ]
         return attempt
 
@@ -124,16 +134,16 @@ class Gate:
         in spite of them says that they are not the whole truth, and a cut costs several times as long
         where answers take long (5 at once and 20 s each are 0.25 a second, whatever the limit is).
         """
-        if not self._paused or self._pause.until > now:
+        if not self._paused or self.pause.until > now:
             return
         self._paused = False  # once for a pause: what its signal taught is acted on here and nowhere else
-        self._emit("resumed", None, self._pause.reason)
+        self._emit("resumed", None, self.pause.reason)
         if self._excused:
             # Nothing is cut and no pace learned: the ceiling has been lowered where the signal came.
-            self._pace.excused(self._pause.told_until)
+            self.pace.excused(self.pause.told_until)
             return
-        if self._pace.measuring:
-            lesson = self._pace.reopened(self._pause.told_until, announced=bool(self._buckets))
+        if self.pace.measuring:
+            lesson = self.pace.reopened(self.pause.told_until, announced=bool(self.buckets))
             if lesson == "noise":
                 return
             if lesson == "nothing":
@@ -141,23 +151,18 @@ class Gate:
                 self._report_cut()
             if lesson == "pace":
                 self._concurrency.leave_it_to_the_pace()
-        if self._pace.per_second is None:
+        if self.pace.per_second is None:
             self._opening.reopen(now)
         else:
-            self._emit("paced", None, f"{self._pace.per_second:.3g} requests/s")
+            self._emit("paced", None, f"{self.pace.per_second:.3g} requests/s")
 
     # --- what a request brings back -----------------------------------------------------------------
 
     def announced(self, attempt: Attempt, limits: RateLimits, now: float) -> None:
         """Headers of a response (rule 5)."""
         self._opening.alive()
-        windows: tuple[tuple[Dimension, RateWindow | None], ...] = (
-            ("requests", limits.requests),
-            ("tokens", limits.tokens),
-            ("input_tokens", limits.input_tokens),
-            ("output_tokens", limits.output_tokens),
-        )
-        for dimension, window in windows:
+        for dimension in DIMENSIONS:
+            window: RateWindow | None = getattr(limits, dimension)
             if window is not None:
                 self._announce(dimension, window, attempt, now)
 
@@ -169,7 +174,7 @@ class Gate:
         self._outage = False
         self._ceiling.let_in(attempt, now)
         self._opening.alive()
-        self._pause.answered(self._epoch - attempt.epoch)
+        self.pause.answered(self._epoch - attempt.epoch)
         if attempt.epoch == self._epoch and not attempt.counted:
             self._concurrency.accepted(self.in_flight)
         attempt.counted = True
@@ -188,16 +193,16 @@ class Gate:
         """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
         self._outage = False
         self._opening.alive()
-        self._pace.rejected(attempt.number)
+        self.pace.rejected(attempt.number)
         fresh = attempt.epoch == self._epoch
-        explained = self._ceiling.rejected(attempt, now, begins_burst=fresh, of_a_try=self._pace.trying)
+        explained = self._ceiling.rejected(attempt, now, begins_burst=fresh, of_a_try=self.pace.trying)
         if fresh:
             self._excused = explained
             self._epoch += 1
-            self._pause.begin_episode()
-            self._pace.signal(error.hint_s, attempt.sent_at)
+            self.pause.begin_episode()
+            self.pace.signal(error.hint_s, attempt.sent_at)
         if fresh or error.hint_s is not None:
-            self._stop_for(self._pause.length_s(error.hint_s, self._backoff_unit_s()), str(error), now)
+            self._stop_for(self.pause.length_s(error.hint_s, self._backoff_unit_s()), str(error), now)
 
     def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
@@ -205,10 +210,10 @@ class Gate:
         burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
         if burst:
             self._epoch += 1
-            self._pause.begin_episode()
+            self.pause.begin_episode()
             self._report_cut()
         if burst or error.hint_s:
-            self._stop_for(self._pause.length_s(error.hint_s), str(error), now)
+            self._stop_for(self.pause.length_s(error.hint_s), str(error), now)
 
     def outage(self, probes: int, reason: str, now: float) -> None:
         """Nobody is answered: from now on one request goes at a time, after pauses that double (rule 10).
@@ -240,7 +245,7 @@ class Gate:
     def unsend(self, attempt: Attempt, now: float) -> None:
         """The slot was given but never used."""
         self.release(attempt)
-        self._pace.unsent(attempt.number)
+        self.pace.unsent(attempt.number)
         for hold in attempt.holds:
             hold.bucket.cancel(hold, now)
 
@@ -251,23 +256,9 @@ class Gate:
         """L, the concurrency limit."""
         return int(self._concurrency.limit)
 
-    @property
-    def send_rate(self) -> float | None:
-        """Requests per second as learned from rejections, or None."""
-        return self._pace.per_second
-
     def paused_for_s(self, now: float) -> float:
         """Seconds until the pause ends, 0 without one."""
-        return max(0.0, self._pause.until - now)
-
-    @property
-    def pause_reason(self) -> str:
-        """What began the latest pause."""
-        return self._pause.reason
-
-    def bucket_states(self, now: float) -> tuple[BucketState, ...]:
-        """Levels of all dimensions."""
-        return tuple(bucket.state(now) for bucket in self._buckets.values())
+        return max(0.0, self.pause.until - now)
 
     # --- helpers ------------------------------------------------------------------------------------
 
@@ -293,51 +284,42 @@ class Gate:
     def _bucket_hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         demand = self.estimator.demand(request, warm=warm)
         at, reason = now, ""
-        for dimension, bucket in self._buckets.items():
+        for dimension, bucket in self.buckets.items():
             ready = bucket.ready_at(demand.of(dimension), now)
             if ready > at:
                 at, reason = ready, dimension.replace("_", " ")
         return at, reason
 
     def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
-        bucket = self._buckets.get(dimension) or self._new_bucket(dimension, window, attempt, now)
+        bucket = self.buckets.get(dimension)
         if bucket is None:
-            return
+            amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
+            bucket = announced_bucket(dimension, window, now, self.pace.recent(now), amount)
+            if bucket is None:
+                return
+            self.buckets[dimension] = bucket
         hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
         bucket.announce(window, attempt.sent_at, hold, now)
 
-    def _new_bucket(
-        self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float
-    ) -> Bucket | None:
-        amount = self.estimator.demand(attempt.request, warm=False).of(dimension)
-        bucket = announced_bucket(dimension, window, now, self._pace.recent(now), amount)
-        if bucket is not None:
-            self._buckets[dimension] = bucket
-        return bucket
-
     def _backoff_unit_s(self) -> float:
         """Where nobody says how long to wait: a second, or some sends' worth of a known pace."""
-        rate = self._pace.per_second
+        rate = self.pace.per_second
         return 1.0 if rate is None else min(1.0, max(0.25, 4 / rate))
 
     def _report_cut(self) -> None:
         self._emit("cut", None, f"at most {self.limit} in flight")
 
     def _stop_for(self, seconds: float, reason: str, now: float) -> None:
-        begins = self._pause.extend(seconds, reason, now)
+        begins = self.pause.extend(seconds, reason, now)
         self._paused = True
         if begins:
             self._emit("parked" if seconds > PARKED_S else "paused", None, reason, seconds)
 
 
 def _configured(settings: ModelSettings, now: float) -> dict[Dimension, Bucket]:
-    limits: tuple[tuple[Dimension, float | None], ...] = (
-        ("requests", settings.requests_per_minute),
-        ("input_tokens", settings.input_tokens_per_minute),
-        ("output_tokens", settings.output_tokens_per_minute),
-    )
     buckets = {}
-    for dimension, per_minute in limits:
+    for dimension in DIMENSIONS:
+        per_minute: float | None = getattr(settings, f"{dimension}_per_minute", None)
         if per_minute is not None:
             if not (0 < per_minute < math.inf):
                 raise ConfigError(

@@ -1,10 +1,11 @@
-"""What a pool's requests cost: prices, the share of the budget, and sums for the display."""
+"""Rule 14: what requests cost, and a ceiling on it that counts requests in flight at their worst case."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from astra_async.errors import BudgetExhausted, ConfigError
 from astra_async.types import Usage
@@ -13,15 +14,70 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.attempt import Attempt
-    from astra_async.asking.throttle.budget import Budget, Fit
     from astra_async.asking.throttle.estimate import Estimator
     from astra_async.types import ModelRequest, ModelSettings
 
+_ROUNDING_USD = 1e-9
 _WINDOW_S = 60
+Fit = Literal["now", "later", "never"]
+
+
+class Budget:
+    """A ceiling in US dollars, shared by the pools of a run; without one there is room for everything.
+
+    spent + reserved never passes the ceiling when a request is admitted. A request can still cost more
+    than its worst case where a provider bills more than `max_tokens`; then admission ends the sooner.
+
+    Args:
+        ceiling_usd: what the run may cost in all; above 0.
+        spent_usd: what earlier sessions of the same run have cost.
+
+    Attributes:
+        spent_usd: what finished requests have cost.
+        reserved_usd: the worst case of what is in flight.
+    """
+
+    def __init__(self, ceiling_usd: float | None = None, *, spent_usd: float = 0.0) -> None:
+        if ceiling_usd is not None and not (0 < ceiling_usd < math.inf):
+            raise ConfigError(f"--budget-usd: must be above 0, not {ceiling_usd:g}")
+        self.ceiling_usd = math.inf if ceiling_usd is None else ceiling_usd
+        self.spent_usd = spent_usd
+        self.reserved_usd = 0.0
+        self._in_flight = 0
+        self._waiting: dict[Callable[[], None], None] = {}
+
+    def fits(self, worst_usd: float) -> Fit:
+        """Whether a request may go now, later if those in flight cost less than feared, or never."""
+        most = self.ceiling_usd + _ROUNDING_USD
+        if self.spent_usd + self.reserved_usd + worst_usd <= most:
+            return "now"
+        return "later" if self._in_flight and self.spent_usd + worst_usd <= most else "never"
+
+    def reserve(self, worst_usd: float) -> None:
+        """Set a request's worst case aside."""
+        self._in_flight += 1
+        self.reserved_usd += worst_usd
+
+    def settle(self, worst_usd: float, cost_usd: float) -> None:
+        """The request has ended and cost so much; pools that wait for room look again."""
+        self._in_flight -= 1
+        self.reserved_usd = self.reserved_usd - worst_usd if self._in_flight else 0.0
+        self.spent_usd += cost_usd
+        waiting, self._waiting = self._waiting, {}
+        for wake in waiting:
+            wake()
+
+    def wake_on_settlement(self, wake: Callable[[], None]) -> None:
+        """Call `wake` once after the next settlement."""
+        self._waiting[wake] = None
+
+    def forget(self, wake: Callable[[], None]) -> None:
+        """Do not call `wake` any more."""
+        self._waiting.pop(wake, None)
 
 
 class Ledger:
-    """Bills attempts and keeps the pool's side of a shared budget (rule 14).
+    """Prices requests before they go, and bills them after.
 
     Attributes:
         tally: sums over all attempts so far.
@@ -32,10 +88,10 @@ class Ledger:
         settings: ModelSettings,
         estimator: Estimator,
         price: Callable[[Usage], float | None],
-        budget: Budget | None,
+        budget: Budget,
         now: float,
     ) -> None:
-        if budget is not None and price(Usage(input_tokens=1000, output_tokens=1000)) is None:
+        if budget.ceiling_usd < math.inf and price(Usage(input_tokens=1000, output_tokens=1000)) is None:
             raise ConfigError(
                 f"--budget-usd: no price is known for {settings.name};"
                 " set price_input and price_output (USD per million tokens) for it under [[models]]"
@@ -48,26 +104,11 @@ class Ledger:
 
     def worst_usd(self, request: ModelRequest) -> float:
         """The most that a request can cost: nothing cached, `max_tokens` of output; 0 without a budget."""
-        if self._budget is None:
+        if self._budget.ceiling_usd == math.inf:
             return 0.0
         usage = self._estimator.worst(request)
         written = replace(usage, cache_write_tokens=usage.input_tokens) if request.cache else usage
         return max(self._price(usage) or 0.0, self._price(written) or 0.0)
-
-    def fits(self, worst_usd: float) -> Fit:
-        """Whether the budget has room for it."""
-        return "now" if self._budget is None else self._budget.fits(worst_usd)
-
-    def reserve(self, attempt: Attempt, worst_usd: float) -> None:
-        """Set the attempt's worst case aside."""
-        if self._budget is not None:
-            attempt.worst_usd = worst_usd
-            self._budget.reserve(worst_usd)
-
-    def settle(self, attempt: Attempt, cost_usd: float | None) -> None:
-        """The attempt has ended; one whose cost is unknown counts at its worst."""
-        if self._budget is not None:
-            self._budget.settle(attempt.worst_usd, attempt.worst_usd if cost_usd is None else cost_usd)
 
     def bill(self, attempt: Attempt, usage: Usage | None, characters: int, now: float) -> float | None:
         """Count an attempt's tokens, estimated where the provider is silent; returns US dollars or None."""
@@ -79,22 +120,11 @@ class Ledger:
 
     def exhausted(self, worst_usd: float) -> BudgetExhausted:
         """Why a request of that size cannot go."""
-        ceiling_usd = self._budget.ceiling_usd if self._budget else 0.0
-        spent_usd = self._budget.spent_usd if self._budget else 0.0
+        ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
         return BudgetExhausted(
             f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"
             f" request may cost ${worst_usd:.2f}; raise --budget-usd and run the same command again"
         )
-
-    def wake_on_settlement(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once when any pool of the budget settles."""
-        if self._budget is not None:
-            self._budget.wake_on_settlement(wake)
-
-    def forget(self, wake: Callable[[], None]) -> None:
-        """Do not call `wake` any more."""
-        if self._budget is not None:
-            self._budget.forget(wake)
 
 
 class Tally:
@@ -102,14 +132,10 @@ class Tally:
 
     def __init__(self, now: float) -> None:
         self.calls_ok = 0
-        self.calls_lost = 0
         self.rate_limited = 0
-        self.overloaded = 0
         self.retries = 0
         self.input_tokens = 0
-        self.cached_tokens = 0
         self.output_tokens = 0
-        self.reasoning_tokens = 0
         self.cost_usd: float | None = 0.0
         self._began_at = now
         self._seconds: deque[tuple[int, int]] = deque()
@@ -119,8 +145,6 @@ class Tally:
         inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
         self.input_tokens += inputs
         self.output_tokens += outputs
-        self.cached_tokens += usage.cached_tokens or 0
-        self.reasoning_tokens += usage.reasoning_tokens or 0
         self.cost_usd = None if cost_usd is None or self.cost_usd is None else self.cost_usd + cost_usd
         second = int(now)
         if self._seconds and self._seconds[-1][0] == second:

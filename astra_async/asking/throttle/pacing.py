@@ -74,11 +74,8 @@ class Opening:
     """
 
     def __init__(self, now: float) -> None:
+        self.reopen(now)
         self._first = True
-        self._open = False
-        self._began_at = now
-        self._second = 0
-        self._left = _FIRST_SENDS
 
     def reopen(self, now: float) -> None:
         """The pause is over."""

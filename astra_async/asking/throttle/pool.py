@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 from astra_async.asking.throttle.cachewarm import Role, Warmth
 from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.gate import Gate
-from astra_async.asking.throttle.ledger import Ledger
-from astra_async.asking.throttle.retries import Retry
+from astra_async.asking.throttle.ledger import Budget, Ledger
 from astra_async.asking.throttle.state import PoolEvent, PoolState
-from astra_async.asking.throttle.verdicts import Judge
+from astra_async.asking.throttle.verdicts import Judge, Retry
 from astra_async.asking.throttle.waiting import Line, Ticket
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.attempt import Attempt
-    from astra_async.asking.throttle.budget import Budget
     from astra_async.asking.throttle.state import EventKind
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
@@ -73,8 +71,9 @@ class Pool:
         rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
         self._gate = Gate(settings, provider, rng, self._emit, clock())
         self._line = Line()
-        self._warmth: Warmth[Ticket] = Warmth()
-        self._ledger = Ledger(settings, self._gate.estimator, price, budget, clock())
+        self._warmth = Warmth()
+        self._budget = budget or Budget()
+        self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
         self._tally = self._ledger.tally
         self._judge = Judge(settings.name, self._gate, self._tally, self._emit, rng)
         self._waiting: set[Ticket] = set()
@@ -95,7 +94,7 @@ class Pool:
             PoolUnusable: no request of this pool can; BudgetExhausted if the ceiling is reached.
             ProviderError: given up after 6 attempts, 2 cut streams, or 30 minutes of rejections.
         """
-        ticket = Ticket(request)
+        ticket = Ticket(request=request)
         self._line.new_place(ticket, ahead=self._is_begun(request, self._clock()))
         retry = Retry()
         while True:
@@ -128,21 +127,16 @@ class Pool:
             in_flight=gate.in_flight,
             waiting=len(self._waiting),
             limit=gate.limit,
-            max_in_flight=self._settings.max_in_flight,
-            buckets=gate.bucket_states(now),
-            send_rate=gate.send_rate,
+            buckets=tuple(bucket.state(now) for bucket in gate.buckets.values()),
+            send_rate=gate.pace.per_second,
             held_by=self._held_by if self._waiting else None,
             paused_for_s=gate.paused_for_s(now),
-            pause_reason=gate.pause_reason if gate.paused_for_s(now) else "",
+            pause_reason=gate.pause.reason if gate.paused_for_s(now) else "",
             calls_ok=tally.calls_ok,
-            calls_lost=tally.calls_lost,
             rate_limited=tally.rate_limited,
-            overloaded=tally.overloaded,
             retries=tally.retries,
             input_tokens=tally.input_tokens,
-            cached_tokens=tally.cached_tokens,
             output_tokens=tally.output_tokens,
-            reasoning_tokens=tally.reasoning_tokens,
             tokens_per_minute=tally.tokens_per_minute(now),
             cost_usd=tally.cost_usd,
             dead=None if self._dead is None else str(self._dead),
@@ -153,7 +147,7 @@ class Pool:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._ledger.forget(self._pump)
+        self._budget.forget(self._pump)
 
     # --- what providers tell while a request runs -----------------------------------------------------
 
@@ -205,7 +199,7 @@ class Pool:
         attempt, ticket.attempt = ticket.attempt, None
         if attempt is not None:
             self._gate.unsend(attempt, self._clock())
-            self._ledger.settle(attempt, 0.0)
+            self._budget.settle(attempt.worst_usd, 0.0)
             self._lose_leader(attempt)
         self._pump()
 
@@ -244,7 +238,8 @@ class Pool:
 
     def _grant(self, ticket: Ticket, attempt: Attempt, worst_usd: float, *, leads: bool) -> None:
         # A ticket stands in the line, behind a leader, or has its attempt: never in two of these at once.
-        self._ledger.reserve(attempt, worst_usd)
+        attempt.worst_usd = worst_usd
+        self._budget.reserve(worst_usd)
         if leads:
             attempt.leads = attempt.led = True
             self._warmth.lead(attempt.request.prompt_sha256, attempt.sent_at)
@@ -270,10 +265,10 @@ class Pool:
 
     def _affordable(self, worst_usd: float) -> bool:
         """Whether the budget admits the first in line; if it never will, the pool ends (rule 14)."""
-        fit = self._ledger.fits(worst_usd)
+        fit = self._budget.fits(worst_usd)
         if fit == "later":
             self._held_by = "budget"
-            self._ledger.wake_on_settlement(self._pump)
+            self._budget.wake_on_settlement(self._pump)
         elif fit == "never":
             self._die(self._ledger.exhausted(worst_usd), "pool_failed")
         return fit == "now"
@@ -329,8 +324,9 @@ class Pool:
         self._end(attempt, cost_usd)
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
+        """Free what it held; one whose cost is unknown counts at its worst."""
         self._gate.release(attempt)
-        self._ledger.settle(attempt, cost_usd)
+        self._budget.settle(attempt.worst_usd, attempt.worst_usd if cost_usd is None else cost_usd)
         self._pump()
 
     # --- the prompt cache (rule 13) -----------------------------------------------------------------------

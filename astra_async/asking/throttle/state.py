@@ -49,21 +49,16 @@ class PoolState:
     in_flight: int
     waiting: int
     limit: int
-    max_in_flight: int
     buckets: tuple[BucketState, ...]
     send_rate: float | None
     held_by: str | None
     paused_for_s: float
     pause_reason: str
     calls_ok: int
-    calls_lost: int
     rate_limited: int
-    overloaded: int
     retries: int
     input_tokens: int
-    cached_tokens: int
     output_tokens: int
-    reasoning_tokens: int
     tokens_per_minute: float
     cost_usd: float | None
     dead: str | None

@@ -1,11 +1,13 @@
-"""What a failed request means: for its call (rules 8, 10, 11), and for the whole pool (rules 7, 12)."""
+"""What a failed request means: for its call (rules 8, 10, 11, 16), and for the whole pool (rules 7, 12)."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.retries import GIVE_UP_S, PROBES, Outage, Retry, RetryBudget
+from astra_async.asking.throttle.pacing import backoff_s
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientError
 
 if TYPE_CHECKING:
@@ -14,8 +16,22 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle.attempt import Attempt
     from astra_async.asking.throttle.gate import Emit, Gate
     from astra_async.asking.throttle.ledger import Tally
-    from astra_async.asking.throttle.retries import Effort
     from astra_async.errors import ProviderError
+
+ATTEMPTS = 6
+CUT_STREAMS = 2
+GIVE_UP_S = 1800.0
+_FREE_RETRIES, _RETRIES_PER_SUCCESS = 10, 0.1
+_ERRORS_ALIKE, _PROMPTS = 10, 3
+PROBES = 8  # one by one, with pauses that double from 2 s to a minute: four minutes in all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Try again after `delay_s`, spent outside every slot; `to_tail`: behind everything that waits."""
+
+    delay_s: float = 0.0
+    to_tail: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +68,6 @@ class Judge:
                 self._gate.rate_limited(attempt, error, now)
                 return self._rejected(effort, attempt, error, now)
             case Overloaded():
-                self._tally.overloaded += 1
                 self._emit("overloaded", attempt, str(error), error.hint_s)
                 self._gate.overloaded(attempt, error, now)
                 return self._rejected(effort, attempt, error, now)
@@ -60,7 +75,7 @@ class Judge:
                 self._gate.failed()
                 return self._interrupted(effort, attempt, error, now)
             case PoolUnusable():
-                return self._lost(Verdict(dead=error))
+                return Verdict(dead=error)
             case _:
                 return self._refused(attempt, error)
 
@@ -70,7 +85,9 @@ class Judge:
         wait_s = self._gate.paused_for_s(now)
         if wait_s > GIVE_UP_S:
             # The call waits with the others, and is told with them that the pool is dead.
-            return self._lost(Verdict(retry=Retry(), dead=self._parked_for_too_long(wait_s)))
+            hours, why = wait_s / 3600, self._gate.pause.reason
+            told = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
+            return Verdict(retry=Retry(), dead=PoolUnusable(f"{self._name}: {told}"))
         retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self._rng)
         return self._again(retry) if retry else self._give_up(attempt, error)
 
@@ -78,7 +95,12 @@ class Judge:
         prompt = attempt.request.prompt_sha256
         probes = self._outage.interrupted(prompt, attempt.sent_at, now)
         if probes > PROBES:
-            return self._give_up(attempt, error, dead=self._answers_nobody(error))
+            dead = self._dead(
+                f"nobody is answered any more, the latest error: {error};"
+                " check base_url and the network, then run the same command again",
+                error,
+            )
+            return self._give_up(attempt, error, dead)
         if probes:
             self._gate.outage(probes, str(error), now)
         retry = effort.failed(self._retries, billed=_billed(attempt, error), rng=self._rng)
@@ -90,8 +112,11 @@ class Judge:
     def _refused(self, attempt: Attempt, error: ProviderError) -> Verdict:
         """The provider is there, and has judged the request itself."""
         self._gate.answered()
-        meets_all = self._outage.refused(attempt.request.prompt_sha256, error)
-        return self._give_up(attempt, error, dead=self._refuses_all(error) if meets_all else None)
+        if not self._outage.refused(attempt.request.prompt_sha256, error):
+            return self._give_up(attempt, error)
+        remedy = "change the model's settings, then run the same command again"
+        dead = self._dead(f"every request is refused alike: {error}; {remedy}", error)
+        return self._give_up(attempt, error, dead)
 
     def _again(self, retry: Retry) -> Verdict:
         self._tally.retries += 1
@@ -99,33 +124,132 @@ class Judge:
 
     def _give_up(self, attempt: Attempt, error: ProviderError, dead: PoolUnusable | None = None) -> Verdict:
         self._emit("gave_up", attempt, str(error))
-        return self._lost(Verdict(dead=dead))
+        return Verdict(dead=dead)
 
-    def _lost(self, verdict: Verdict) -> Verdict:
-        self._tally.calls_lost += 1
-        return verdict
+    def _dead(self, told: str, error: ProviderError) -> PoolUnusable:
+        return PoolUnusable(f"{self._name}: {told}", status=error.status, code=error.code)
 
-    def _parked_for_too_long(self, wait_s: float) -> PoolUnusable:
-        return PoolUnusable(
-            f"{self._name}: the provider asks to wait {wait_s / 3600:.1f} hours"
-            f" ({self._gate.pause_reason}); run the same command again then"
-        )
 
-    def _answers_nobody(self, error: ProviderError) -> PoolUnusable:
-        return PoolUnusable(
-            f"{self._name}: nobody is answered any more, the latest error: {error};"
-            " check base_url and the network, then run the same command again",
-            status=error.status,
-            code=error.code,
-        )
+@dataclass(slots=True, kw_only=True)
+class Effort:
+    """What one call has cost so far."""
 
-    def _refuses_all(self, error: ProviderError) -> PoolUnusable:
-        return PoolUnusable(
-            f"{self._name}: every request is refused alike: {error};"
-            " change the model's settings, then run the same command again",
-            status=error.status,
-            code=error.code,
-        )
+    attempts: int = 0  # requests sent
+    cost_usd: float | None = 0.0  # US dollars spent on them, None once a price was unknown
+    cost_estimated: bool = False  # tokens that the provider did not tell are estimated in it
+    failures: int = 0
+    cut_streams: int = 0
+    overloads: int = 0
+    rejected_since: float | None = None
+
+    def spend(self, cost_usd: float | None, *, estimated: bool = False) -> None:
+        """Add an attempt's cost; a cost that is unknown, or an estimate, makes the sum one."""
+        self.cost_estimated |= estimated
+        if cost_usd is None or self.cost_usd is None:
+            self.cost_usd = None
+        else:
+            self.cost_usd += cost_usd
+
+    def rejected(
+        self, error: RateLimited | Overloaded, now: float, *, billed: bool, rng: random.Random
+    ) -> Retry | None:
+        """The provider had no room: no attempt is counted, but waiting ends after `GIVE_UP_S`.
+
+        Unless tokens were billed before: then it is a cut stream, of which a call has two (rule 11).
+
+        A rate limit is waited out by the whole pool (rule 8). A single overload is this call's own
+        trouble, with delays twice as long as after a lost connection.
+        """
+        self.cut_streams += billed
+        if self.rejected_since is None:
+            self.rejected_since = now
+        if self.cut_streams >= CUT_STREAMS or now - self.rejected_since >= GIVE_UP_S:
+            return None
+        if isinstance(error, RateLimited):
+            return Retry()
+        self.overloads += 1
+        return Retry(delay_s=0.0 if error.hint_s else backoff_s(self.overloads + 1, rng))
+
+    def failed(self, budget: RetryBudget, *, billed: bool, rng: random.Random) -> Retry | None:
+        """Connection, time-out or 5xx: 6 attempts; 2 for whatever ended after tokens were billed."""
+        self.failures += 1
+        self.cut_streams += billed
+        if self.failures >= ATTEMPTS or self.cut_streams >= CUT_STREAMS:
+            return None
+        return Retry(delay_s=backoff_s(self.failures, rng), to_tail=not budget.take())
+
+    def sign(self, error: ProviderError) -> None:
+        """Write what the call has cost into the error that ends it."""
+        error.attempts = self.attempts
+        error.cost_usd = self.cost_usd
+        error.cost_estimated = self.cost_estimated
+
+
+class RetryBudget:
+    """Retries after transport errors: 10 % of the successes + 10, then the tail of the queue."""
+
+    def __init__(self) -> None:
+        self._left = float(_FREE_RETRIES)
+
+    def earn(self) -> None:
+        """A call succeeded."""
+        self._left += _RETRIES_PER_SUCCESS
+
+    def take(self) -> bool:
+        """Spend one retry; False when there is none left."""
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+class Outage:
+    """Notices a provider that answers nobody, and errors that meet every request.
+
+    One prompt may break a server, or be refused, by itself: it takes three, or an error that says of itself
+    that it meets every request. Invariant: an answer begins every count anew.
+    """
+
+    def __init__(self) -> None:
+        self.answered()
+
+    def answered(self) -> None:
+        """A call has its answer."""
+        self._failures = self._probes = 0
+        self._began_at = math.inf
+        self._likeness = ""
+        self._alike = 0
+        self._refused_prompts: set[str] = set()
+        self._failures_with: Counter[str] = Counter()
+
+    def interrupted(self, prompt_sha256: str, sent_at: float, now: float) -> int:
+        """An attempt failed, sent at `sent_at`; how many tries one by one have failed since the outage began.
+
+        0: no outage. Of requests that were in flight when it began nothing more is learned.
+        """
+        self._failures += 1
+        self._failures_with[prompt_sha256] += 1
+        if self._failures < _ERRORS_ALIKE or len(self._failures_with) < _PROMPTS:
+            return 0
+        if self._probes == 0 or sent_at >= self._began_at:
+            self._probes += 1
+            self._began_at = now
+        return self._probes
+
+    def refused(self, prompt_sha256: str, error: ProviderError) -> bool:
+        """A request was refused for good; whether every other one would be, too."""
+        likeness = error.likeness or str(error)
+        if likeness != self._likeness:
+            self._likeness, self._alike = likeness, 0
+            self._refused_prompts.clear()
+        self._alike += 1
+        self._refused_prompts.add(prompt_sha256)
+        everybody = error.meets_all or len(self._refused_prompts) >= _PROMPTS
+        return everybody and self._alike >= _ERRORS_ALIKE
+
+    def hopeless(self, prompt_sha256: str) -> bool:
+        """Whether attempts with this prompt have failed so often that one is enough for each further call."""
+        return self._failures_with[prompt_sha256] >= _ERRORS_ALIKE * ATTEMPTS
 
 
 def _billed(attempt: Attempt, error: ProviderError) -> bool:

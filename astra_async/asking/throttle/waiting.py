@@ -8,10 +8,11 @@ waits is overtaken only by calls that come before `AHEAD` others have.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.retries import Effort
+from astra_async.asking.throttle.verdicts import Effort
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,24 +24,16 @@ if TYPE_CHECKING:
 AHEAD = 1024  # more than wait at a time in a pool of the usual 256 in flight
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Ticket:
-    """One call's place. `place` stays over its retries, unless it is sent to the tail.
+    """One call's place."""
 
-    Attributes:
-        turn: what the call's task waits on, None while it does not wait.
-        attempt: the slot it was given and has not used yet.
-        dismissed: it has left, or was told that the pool is dead.
-    """
-
-    __slots__ = ("attempt", "dismissed", "effort", "place", "request", "turn")
-
-    def __init__(self, request: ModelRequest) -> None:
-        self.request = request
-        self.effort = Effort()
-        self.place = 0.0
-        self.turn: asyncio.Future[None] | None = None
-        self.attempt: Attempt | None = None
-        self.dismissed = False
+    request: ModelRequest
+    effort: Effort = field(default_factory=Effort)
+    place: float = 0.0  # stays over its retries, unless it is sent to the tail
+    turn: asyncio.Future[None] | None = None  # what the call's task waits on, None while it does not wait
+    attempt: Attempt | None = None  # the slot it was given and has not used yet
+    dismissed: bool = False  # it has left, or was told that the pool is dead
 
     @property
     def gone(self) -> bool:
