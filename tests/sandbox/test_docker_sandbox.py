@@ -115,6 +115,34 @@ def test_a_container_made_ahead_that_idles_gives_way(image: str) -> None:
     asyncio.run(check())
 
 
+def test_a_container_made_ahead_waits_for_its_own_image_as_long_as_it_takes(image: str) -> None:
+    now = 0.0
+
+    async def check() -> None:
+        nonlocal now
+        engine = await Engine.open()
+        async with DockerSandbox(engine, run_id="patient", slots=3, clock=lambda: now) as sandbox:
+            mine, other = Limits(processes=50), Limits(processes=60)
+            sandbox.expect(image, mine)
+            sandbox.expect(image, mine)
+            await asyncio.gather(*sandbox._tasks)
+            first = {each.made.container for each in sandbox._ahead}
+            now = 61.0
+            for limits in (
+                mine,
+                mine,
+                other,
+            ):  # a third place is free; then all are taken, and one is old enough
+                sandbox.expect(image, limits)
+                await asyncio.gather(*sandbox._tasks)
+                ahead = [(each.made.container in first, each.kind.limits) for each in sandbox._ahead]
+                if limits == mine:
+                    assert ahead == [(True, mine), (True, mine), (False, mine)]
+            assert ahead == [(True, mine), (False, mine), (False, other)]
+
+    asyncio.run(check())
+
+
 def test_a_container_made_ahead_that_somebody_pruned_costs_nothing(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="pruned", slots=1) as sandbox:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -90,7 +89,7 @@ class DockerSandbox:
         self._layers = BoundedLayers(engine, labels=self._labels, spare=slots)
         self._free = asyncio.Semaphore(slots)
         self._ahead: list[_Ahead] = []
-        self._making: Counter[_Kind] = Counter()
+        self._making = 0
         self._image_ids: dict[str, str] = {}
         self._fitness: dict[str, asyncio.Task[Fitness]] = {}
         self._leftovers: set[str] = set()
@@ -162,11 +161,17 @@ class DockerSandbox:
 
     def expect(self, image: str, limits: Limits) -> None:
         """An answer for this image is under way: a container may be made ahead. Never blocks."""
-        kind = _Kind(image, limits)
-        if self._closed or len(self._ahead) + self._making.total() >= self.slots + len(self._idle()):
+        kind, gives_way = _Kind(image, limits), None
+        if self._closed:
             return
-        self._making[kind] += 1
-        self._spawn(self._make_ahead(kind))
+        if len(self._ahead) + self._making >= self.slots:
+            gives_way = next((each for each in self._ahead if self._gives_way_to(kind, each)), None)
+            if gives_way is None:
+                return
+            self._ahead.remove(gives_way)
+        # Invariant: containers ahead, and those being made, are at most as many as slots.
+        self._making += 1
+        self._spawn(self._make_ahead(kind, gives_way))
 
     async def run(self, job: Job) -> Execution:
         """Run the job's command in a container of its own; waits for a free slot first.
@@ -252,21 +257,20 @@ class DockerSandbox:
                 return each.made
         return None
 
-    def _idle(self) -> list[_Ahead]:
-        return [each for each in self._ahead if self._clock() - each.made_at > _IDLE_S]
+    def _gives_way_to(self, kind: _Kind, each: _Ahead) -> bool:
+        return each.kind != kind and self._clock() - each.made_at > _IDLE_S
 
-    async def _make_ahead(self, kind: _Kind) -> None:
+    async def _make_ahead(self, kind: _Kind, gives_way: _Ahead | None) -> None:
         try:
-            for each in self._idle()[:1]:
-                self._ahead.remove(each)
-                await self._remove(each.made)
+            if gives_way:
+                await self._remove(gives_way.made)
             fitness = await self._fit(kind.image)
             made = await self._create(kind.image, kind.limits, fitness)
             self._ahead.append(_Ahead(kind, made, self._clock()))
         except SandboxError as error:
             _log.info("no container made ahead: %s", error)  # the run meets the same error and reports it
         finally:
-            self._making[kind] -= 1
+            self._making -= 1
 
     # --- one container's beginning and end -----------------------------------------------------------
 
