@@ -265,6 +265,8 @@ class Trials:
         problem_id = prepared.problem.id
         expected = await self._expectations.of(prepared, image)
         if problem_id not in self._cases:
+            # Invariant: whoever asks first, a case judges by the rules that know the image (one in a run).
+            prepared = await self._expectations.fitted(prepared, image)
             known = await asyncio.to_thread(survey, prepared.policy)
             self._cases.setdefault(
                 problem_id,

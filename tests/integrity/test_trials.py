@@ -21,6 +21,7 @@ from astra_async.running.directory import RunDirectory
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.sample import Workshop, grade_sample
 from astra_async.testing.expected import Expectations
+from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Timeouts, Turns
 from astra_async.types import (
     Execution,
@@ -38,6 +39,8 @@ from fakes import IMAGE_ID, MemorySource, completion
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from astra_async.problems.prepare import Prepared
 
 TESTS = "def test_one():\n    assert 1 < 2\n\n\ndef test_two():\n    assert 'a' in 'ab'\n"
 PHP = "<?php class AppTest extends TestCase { function test_one() {} function test_two() {} }\n"
@@ -150,7 +153,7 @@ class Grading:
         docket.recall(recorded.tried())
         return docket
 
-    async def _of(self, apps: tuple[str, ...], model: str) -> list[Result]:
+    async def prepared(self, reference: dict[str, str]) -> Prepared:
         texts = {"app.py": UNTOUCHED, self.test_file: self.tests}
         project = Project(
             files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in texts.items()),
@@ -163,10 +166,13 @@ class Grading:
             test_command="pytest",
             result_files=("unit.xml",),
             image="any",
-            reference="r" if self.reference else "",
+            reference="r" if any(reference.values()) else "",
         )
-        source = MemorySource({"p": project}, {"r": Solution(files={"app.py": self.reference})})
-        prepared = await prepare(problem, source, ("xml",))
+        source = MemorySource({"p": project}, {"r": Solution(files=reference)})
+        return await prepare(problem, source, ("xml",))
+
+    async def _of(self, apps: tuple[str, ...], model: str) -> list[Result]:
+        prepared = await self.prepared({"app.py": self.reference})
         turns = Turns(self.sandbox)
         learned = Expectations(self.path / "expected.json", self.path / "cache", turns, Limits())
         recorded = Recorded(reuse_identical=self.reuse, trials=True)
@@ -382,3 +388,26 @@ def test_a_time_out_on_an_idle_machine_is_not_repeated(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
     assert grading.of("endless\n")[0].repairs == ()
     assert len(grading.sandbox.jobs) == 2
+
+
+class BareSandbox(ObedientSandbox):
+    """Beside what it runs, it tells that its image holds pytest and no other module."""
+
+    async def run(self, job: Job) -> Execution:
+        if job.label == "what the image holds":
+            reports = {"astra-installed/python": b"pytest"}
+            return Execution(exit_code=0, duration_s=0.1, reports=reports, image_id=IMAGE_ID)
+        return await super().run(job)
+
+
+def test_a_trial_judges_by_what_the_image_holds_whoever_asks_first(tmp_path: Path) -> None:
+    async def jobs() -> list[Job]:
+        sandbox, path = BareSandbox(), tmp_path / "expected.json"
+        # In an image that holds a `jwt` of its own this file would be no part of a solution.
+        prepared = await Grading(tmp_path).prepared({"app.py": RIGHT, "jwt.py": "KEY = 1\n"})
+        installed = InstalledModules(tmp_path / "cache", sandbox, Limits())
+        learned = Expectations(path, tmp_path / "cache", sandbox, Limits(), installed=installed)
+        assert await Trials(sandbox, learned, Limits(), Docket(KEY)).accusing(prepared, "any") == 2
+        return sandbox.jobs
+
+    assert ["jwt.py" in files_of(job.archive) for job in asyncio.run(jobs())] == [True] * 4
