@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from astra_async.answers.json_places import read_by_places
-from astra_async.answers.json_shapes import ShapedFiles, begins_an_answer, is_path, shape
+from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
 from astra_async.answers.reading import Reading, surroundings
 
 # Where an answer may begin: an object, or a list of objects.
@@ -35,9 +35,9 @@ def read_json(text: str) -> Reading | None:
         whole = orjson.loads(text)
     except orjson.JSONDecodeError:
         return _read_objects(text, ()) or _read_mended(text) or _read_unclosed(text) or read_by_places(text)
-    found = ShapedFiles()
+    found = Reading()
     _shape(whole, text, found)
-    return Reading(files=found.files, repairs=tuple(found.repairs), closed=True) if found.files else None
+    return found if found.files else None
 
 
 def json_start(text: str) -> int:
@@ -68,21 +68,22 @@ def slow_repair(text: str) -> Reading | None:
         value = json_repair.loads(region, skip_json_loads=True)
     except (ValueError, RecursionError):
         return None
-    found = ShapedFiles()
+    found = Reading()
     shape(value, found)
+    found.note("json_repair")
     kept = len(_WORD.findall(json.dumps(found.files, ensure_ascii=False)))
     if not found.files or kept < 0.9 * len(_WORD.findall(region)):
         return None
-    return Reading(files=found.files, repairs=(*found.repairs, "json_repair"), closed=True)
+    return found
 
 
-def _shape(value: Any, source: str, found: ShapedFiles) -> None:
+def _shape(value: Any, source: str, found: Reading) -> None:
     shape(value, found)
     if "duplicate_path" not in found.repairs and _has_duplicate_keys(source, found):
         found.note("duplicate_path")
 
 
-def _has_duplicate_keys(source: str, found: ShapedFiles) -> bool:
+def _has_duplicate_keys(source: str, found: Reading) -> bool:
     """Whether an object names a file twice; parsers silently keep the last one."""
     few = list(found.files)[:200]
     suspects = any(source.count(json.dumps(path, ensure_ascii=False)) > 1 for path in few)
@@ -104,7 +105,7 @@ def _has_duplicate_keys(source: str, found: ShapedFiles) -> bool:
 def _read_objects(text: str, repairs: tuple[str, ...]) -> Reading | None:
     """Every object of the text that holds files, merged; the last content of a path wins."""
     decoder = json.JSONDecoder(strict=False)
-    found = ShapedFiles()
+    found = Reading()
     first, last, blocks, failures, open_tail = -1, 0, 0, 0, False
     position = 0
     while failures < _MAX_STARTS and (start := _START.search(text, position)) is not None:
@@ -116,7 +117,7 @@ def _read_objects(text: str, repairs: tuple[str, ...]) -> Reading | None:
             failures, open_tail, position = failures + 1, True, start.end()
             continue
         position = end
-        inner = ShapedFiles()
+        inner = Reading()
         _shape(value, text[start.start() : end], inner)
         if not inner.files:
             continue
@@ -126,9 +127,8 @@ def _read_objects(text: str, repairs: tuple[str, ...]) -> Reading | None:
         return None
     extra = ("several_blocks",) if blocks > 1 else ()
     around = surroundings(text[:first], text[last:])
-    return Reading(
-        files=found.files, repairs=(*around, *repairs, *extra, *found.repairs), closed=not open_tail
-    )
+    names = dict.fromkeys((*around, *repairs, *extra, *found.repairs))
+    return Reading(files=found.files, repairs=names, closed=not open_tail)
 
 
 def _begins_an_answer(text: str, start: int) -> bool:
@@ -137,7 +137,7 @@ def _begins_an_answer(text: str, start: int) -> bool:
     return key is not None and begins_an_answer(key.group(1))
 
 
-def _merge(inner: ShapedFiles, found: ShapedFiles, source: str) -> None:
+def _merge(inner: Reading, found: Reading, source: str) -> None:
     for path, content in inner.files.items():
         found.add(path, content)
     found.repairs.update(inner.repairs)
@@ -192,8 +192,9 @@ def _read_unclosed(text: str) -> Reading | None:
             value = json.loads(region + closing, strict=False)
         except (ValueError, RecursionError):
             continue
-        found = ShapedFiles()
+        found = Reading(closed=False)
+        found.note(*surroundings(text[: start.start()], ""))
         _shape(value, region + closing, found)
-        names = (*surroundings(text[: start.start()], ""), *found.repairs, "unclosed_root")
-        return Reading(files=found.files, repairs=names, closed=False) if found.files else None
+        found.note("unclosed_root")
+        return found if found.files else None
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from astra_async.answers.json_shapes import ShapedFiles, is_path
+from astra_async.answers.json_shapes import is_path
 from astra_async.answers.reading import Reading, surroundings
 
 _KEY = r"\"(?P<key>[\w@.\-/\[\]()+$~]{1,300})\"\s{0,50}:\s{0,50}"
@@ -30,17 +30,18 @@ def read_by_places(text: str) -> Reading | None:
     if not places:
         return None
     end = _end_of_object(text, places[-1])
-    found = ShapedFiles()
+    found = Reading(closed=end >= 0)
+    found.note(*surroundings(text[: places[0].start()], text[end:] if found.closed else ""))
     for place, following in zip(places, [*places[1:], None], strict=True):
-        stop = following.start() if following else end if end >= 0 else len(text)
+        stop = following.start() if following else end if found.closed else len(text)
         content = _string_before(text[place.end() : stop], place.group("quote"))
         if content is None:
             return None
         found.add(place.group("path") or place.group("key"), content)
         found.note("unescaped_quotes" if place.group("quote") == '"' else "backticks")
-    around = surroundings(text[: places[0].start()], text[end:] if end >= 0 else "")
-    names = (*around, *found.repairs, *(() if end >= 0 else ("unclosed_root",)))
-    return Reading(files=found.files, repairs=names, closed=end >= 0)
+    if not found.closed:
+        found.note("unclosed_root")
+    return found
 
 
 def _places(text: str) -> list[re.Match[str]]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from astra_async.answers.reading import Reading
 
 # fmt: off
 _PATH_KEYS = (
@@ -35,25 +37,6 @@ _MAX_DEPTH = 12
 _MAX_PATH = 1200
 
 
-@dataclass(slots=True)
-class ShapedFiles:
-    """Files in the order of the answer, and the names of the repairs that their shape needed."""
-
-    files: dict[str, str] = field(default_factory=dict)
-    repairs: dict[str, None] = field(default_factory=dict)
-
-    def note(self, repair: str) -> None:
-        """Name a repair, once."""
-        self.repairs[repair] = None
-
-    def add(self, path: str, content: str) -> None:
-        """The last content of a path wins."""
-        if path in self.files:
-            self.note("duplicate_path")
-            del self.files[path]
-        self.files[path] = content
-
-
 def is_path(key: str) -> bool:
     """Whether a key of an answer's object can be meant as a file's path."""
     if not 0 < len(key) <= _MAX_PATH or "\n" in key or "://" in key:
@@ -68,12 +51,12 @@ def begins_an_answer(key: str) -> bool:
     return key in _PATH_KEYS or key.lower() in _WRAPPERS or is_path(key)
 
 
-def shape(value: Any, found: ShapedFiles) -> None:
+def shape(value: Any, found: Reading) -> None:
     """Adds every file that the parsed value holds."""
     _walk(value, "", found, _MAX_DEPTH)
 
 
-def _walk(value: Any, folder: str, found: ShapedFiles, depth: int) -> None:
+def _walk(value: Any, folder: str, found: Reading, depth: int) -> None:
     if depth == 0:
         return
     if isinstance(value, list):
@@ -86,7 +69,7 @@ def _walk(value: Any, folder: str, found: ShapedFiles, depth: int) -> None:
             _entry(str(key), item, folder, found, depth)
 
 
-def _add_described_file(value: dict[str, Any], folder: str, found: ShapedFiles) -> bool:
+def _add_described_file(value: dict[str, Any], folder: str, found: Reading) -> bool:
     """Adds `{"path": ..., "content": ...}`; False when the object is none."""
     path = next((value[key] for key in _PATH_KEYS if isinstance(value.get(key), str)), None)
     key = next((key for key in _CONTENT_KEYS if key in value), None)
@@ -99,7 +82,7 @@ def _add_described_file(value: dict[str, Any], folder: str, found: ShapedFiles) 
     return True
 
 
-def _entry(key: str, item: Any, folder: str, found: ShapedFiles, depth: int) -> None:
+def _entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None:
     if isinstance(item, dict | list) and (key.lower() in _WRAPPERS and not folder):
         found.note("wrapped")
         _walk(item, folder, found, depth - 1)
@@ -126,7 +109,7 @@ def _holds_content(item: dict[str, Any]) -> bool:
     )
 
 
-def _folder(key: str, item: dict[str, Any], folder: str, found: ShapedFiles, depth: int) -> None:
+def _folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: int) -> None:
     """An object that stands for a folder, or for the file itself under a name like `file_1`."""
     if any(isinstance(item.get(name), str) for name in _PATH_KEYS):
         found.note("wrapped")
@@ -136,7 +119,7 @@ def _folder(key: str, item: dict[str, Any], folder: str, found: ShapedFiles, dep
     _walk(item, f"{folder}{key.rstrip('/')}/", found, depth - 1)
 
 
-def _encoded_twice(text: str, found: ShapedFiles, depth: int) -> None:
+def _encoded_twice(text: str, found: Reading, depth: int) -> None:
     try:
         value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -146,7 +129,7 @@ def _encoded_twice(text: str, found: ShapedFiles, depth: int) -> None:
     _walk(value, "", found, depth - 1)
 
 
-def _content(path: str, value: Any, found: ShapedFiles) -> str | None:
+def _content(path: str, value: Any, found: Reading) -> str | None:
     """A file's text from a string, a list of lines, or the JSON value that a .json file holds."""
     if isinstance(value, str):
         return value

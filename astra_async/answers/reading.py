@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 _LAST_FENCE_LINE = re.compile(r"(?:\A|\n)[ \t]*(?:```|~~~)[^\n`]{0,40}\Z")
 _FIRST_FENCE_LINE = re.compile(r"[ \t]*(?:```|~~~)[ \t]*(?:\n|\Z)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Reading:
-    """Files by path in the order of the answer, the repairs made, and whether the root was closed.
+    """Files by path in the order of the answer, and the repairs in the order in which they were first needed.
 
     `closed` is False when the root element or object has no end, or when there is none: an answer
     cut by its length limit is then truncated.
     """
 
-    files: Mapping[str, str]
-    repairs: tuple[str, ...]
-    closed: bool
+    files: dict[str, str] = field(default_factory=dict)
+    repairs: dict[str, None] = field(default_factory=dict)
+    closed: bool = True
+
+    def add(self, path: str, content: str, *repairs: str) -> None:
+        """Add a file and the repairs it took; the last content of a path wins."""
+        if path in self.files:
+            self.note("duplicate_path")
+            del self.files[path]
+        self.files[path] = content
+        self.note(*repairs)
+
+    def note(self, *repairs: str) -> None:
+        """Name repairs, each once."""
+        self.repairs.update(dict.fromkeys(repairs))
 
 
 def surroundings(before: str, after: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Reads `<solution><file path="..."><![CDATA[...]]></file></solution>`, well-formed or not.
 
-First strict XML (`xml_strict`), then plain searching for the file elements (`xml_search`). lxml's recover
-mode is never used: it silently alters code. Every step is linear.
+First strict XML, then plain searching for the file elements (`xml_search`). lxml's recover mode is never
+used: it silently alters code. Every step is linear.
 
 What counts as content: all CDATA sections of an element, or its text where it has none. One newline
 after the opening mark is dropped, the rest is kept; indentation before `</file>` is dropped. Line ends
@@ -14,12 +14,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.answers.xml_grammar import FILE_HEAD, Root
-from astra_async.answers.xml_search import search_files
-from astra_async.answers.xml_strict import read_well_formed
+from astra_async.answers.reading import Reading
+from astra_async.answers.xml_search import (
+    CDATA,
+    CONTENT_NAMES,
+    DELETION,
+    FILE_HEAD,
+    PATH_NAMES,
+    PATHS,
+    Root,
+    around,
+    search_files,
+    trimmed,
+    without_entities,
+)
 
 if TYPE_CHECKING:
-    from astra_async.answers.reading import Reading
+    from lxml.etree import _Element
 
 _OPEN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,60})(?:\s[^<>]{0,500})?>\s*\Z")
 _KNOWN_ROOT = re.compile(
@@ -27,6 +38,11 @@ _KNOWN_ROOT = re.compile(
 )
 # An element at the beginning of a line is the answer; one in a sentence only talks about it.
 _LINE_START = re.compile(r"^[ \t]{0,40}<(solution|file)(?:\s[^<>]{0,500})?>", re.MULTILINE)
+_SWALLOWED = re.compile(
+    rf"\n[ \t]{{0,40}}<file\s[^<>]{{0,200}}?(?:{PATHS})\s?=[^<>]{{0,300}}>"
+    r"\s{0,200}<!\[CDATA\[",
+    re.IGNORECASE,
+)
 
 
 def xml_start(text: str) -> int:
@@ -44,7 +60,7 @@ def read_xml(text: str) -> Reading | None:
         return None
     root = _root(text, start, first.start())
     if root is not None and root.end >= 0 and FILE_HEAD.search(text, root.end) is None:
-        reading = read_well_formed(text, root)
+        reading = _read_well_formed(text, root)
         if reading is not None:
             return reading
     return search_files(text, root, first.start())
@@ -67,3 +83,109 @@ def _root(text: str, start: int, first_file: int) -> Root | None:
     bracket = text.find(">", closing)
     end = bracket + 1 if first_file < closing < bracket else -1
     return Root(tag.group(1), tag.start(), end)
+
+
+# --- well-formed, by lxml ----------------------------------------------------------------------------
+
+
+def _read_well_formed(text: str, root: Root) -> Reading | None:
+    """The files below the root by lxml, or None when it is not well-formed or holds more than text.
+
+    No DTD, no entities, no network, size limits on.
+    """
+    from lxml import etree
+
+    # The slice begins at the root's tag: no prolog, hence no DTD and no entity of the answer's own.
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        strip_cdata=False,
+        recover=False,
+    )
+    try:
+        tree = etree.fromstring(text[root.start : root.end].encode(), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    found = Reading()
+    found.note(*around(text, root, root.start))
+    return found if _collect(tree, found) else None
+
+
+def _collect(element: _Element, found: Reading) -> bool:
+    """Gathers the file elements below; False when one holds markup, which only the search can read."""
+    for child in element.iterchildren(tag="*"):
+        path = next((str(child.attrib[name]) for name in PATH_NAMES if name in child.attrib), None)
+        inner = _children(child).keys()
+        is_described = inner & set(PATH_NAMES) and inner & set(CONTENT_NAMES)
+        if path is None and not is_described:
+            if str(child.tag).lower() == "file" or not _collect(child, found):
+                return False
+        elif path is not None and _is_deletion(child):
+            found.note("deletion_ignored")
+        elif not _add_element(child, path, found):
+            return False
+    return True
+
+
+def _add_element(element: _Element, path: str | None, found: Reading) -> bool:
+    repairs = []
+    children = _children(element)
+    holder = next((children[name] for name in CONTENT_NAMES if name in children), None)
+    if path is None:
+        repairs.append("child_path")
+        path = next((_text_of(children[name]) for name in PATH_NAMES if name in children), "")
+    elif holder is not None:
+        repairs.append("child_content")
+    source = element if holder is None and not repairs else holder
+    if source is None or len(source) or (children and source is element) or not path.strip():
+        return False
+    content, has_cdata = _content_of(source)
+    if has_cdata and "]]>" not in content and _SWALLOWED.search(content):
+        return False  # an unclosed section has swallowed the next file: well-formed, but not meant
+    if not has_cdata and content:
+        repairs.append("no_cdata")
+    found.add(path.strip(), content, *repairs)
+    return True
+
+
+def _children(element: _Element) -> dict[str, _Element]:
+    return {str(child.tag).lower(): child for child in element.iterchildren(tag="*")}
+
+
+def _is_deletion(element: _Element) -> bool:
+    values = (str(value) for value in element.attrib.values())
+    return not _text_of(element).strip() and any(DELETION.match(f"={value}") for value in values)
+
+
+def _text_of(element: _Element) -> str:
+    return "".join(str(piece) for piece in element.itertext())
+
+
+def _content_of(element: _Element) -> tuple[str, bool]:
+    """An element's content, and whether it stood in CDATA (lxml's `text` cannot tell them apart)."""
+    from lxml import etree
+
+    source = etree.tostring(element, encoding="unicode", with_tail=False)
+    if source.endswith("/>"):
+        return "", False
+    inner = source[source.index(">") + 1 : source.rindex("</")]
+    if CDATA not in inner:
+        return trimmed(without_entities(inner)), False
+    return _sections(inner), True
+
+
+def _sections(inner: str) -> str:
+    """Text of mixed CDATA sections and character data; blanks before the first and after the last go."""
+    pieces: list[str] = []
+    position = 0
+    while (opening := inner.find(CDATA, position)) >= 0:
+        outside = inner[position:opening]
+        pieces.append(without_entities(outside) if pieces or outside.strip() else "")
+        closing = inner.index("]]>", opening)
+        pieces.append(inner[opening + len(CDATA) : closing])
+        position = closing + 3
+    rest = inner[position:]
+    pieces.append(without_entities(rest) if rest.strip() else "")
+    return "".join(pieces).removeprefix("\n")

@@ -1,28 +1,34 @@
-"""Finds the file elements of an answer that is not well-formed XML, by plain searching in linear time."""
+"""Finds the file elements of an answer that is not well-formed XML, by plain searching in linear time.
+
+The names and marks, as models write them, and what stands around the files serve the strict reader, too.
+"""
 
 from __future__ import annotations
 
+import html
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
 from astra_async.answers.reading import Reading, surroundings
-from astra_async.answers.xml_grammar import (
-    CDATA,
-    CONTENTS,
-    DELETION,
-    FILE_HEAD,
-    PATHS,
-    TAG,
-    FoundFiles,
-    Root,
-    is_escaped,
-    trimmed,
-    without_entities,
-)
 
-_QUOTED = r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|([^\s\"'/>][^\s\"'>]*)"
+# fmt: off
+PATH_NAMES = (
+    "path", "filepath", "file_path", "file-path", "filename", "file_name", "name", "src", "location",
+)
+CONTENT_NAMES = ("content", "contents", "file_content", "code", "source", "body", "text", "data")
+# fmt: on
+PATHS = "|".join(PATH_NAMES)
+CONTENTS = "|".join(CONTENT_NAMES)
+CDATA = "<![CDATA["
+
 # Repetitions are bounded and stop at the next angle bracket, so that no input makes them quadratic.
+FILE_HEAD = re.compile(rf"<(?:file\b(?P<attributes>[^<>]{{0,2000}})|(?:{PATHS}))>", re.IGNORECASE)
+DELETION = re.compile(r"=\s{0,20}[\"']?(?:deleted?|removed?)\b", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+TAG = re.compile(r"<[?!/]?[A-Za-z][^<>]{0,300}>")
+_INDENTATION = re.compile(r"(?<=\n)[ \t]{1,200}\Z")
+_QUOTED = r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|([^\s\"'/>][^\s\"'>]*)"
 _ATTRIBUTE = re.compile(rf"(?:^|(?<=[\s\"']))({PATHS})\s{{0,20}}=\s{{0,20}}(?:{_QUOTED})", re.IGNORECASE)
 _PATH_CHILD = re.compile(
     rf"\s{{0,200}}<({PATHS})>"
@@ -48,28 +54,40 @@ _NEXT_HEAD = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where the root element lies; `end` is -1 when it is not closed."""
+
+    name: str
+    start: int
+    end: int
+
+
 def search_files(text: str, root: Root | None, first_file: int) -> Reading | None:
     """The files from the first file element on, or None when none has a path."""
-    found = FoundFiles()
-    found.note(*surroundings(*_around(text, root, first_file)), *(root.repairs if root else ("no_root",)))
-    found.note("not_well_formed")
+    found = Reading()
+    found.note(*around(text, root, first_file), "not_well_formed")
     marks = _Marks.of(text, root)
     position = first_file
     while (head := FILE_HEAD.search(text, position)) is not None:
         position = _read_file(text, head, marks, found)
     if not found.files:
         return None
-    closed = root is not None and root.end >= position
-    if root is not None and not closed:
+    found.closed = root is not None and root.end >= position
+    if root is not None and not found.closed:
         found.note("unclosed_root")
     if root is not None and text.find(f"<{root.name}>", root.start + 1, root.end) > 0:
         found.note("several_blocks")
-    return Reading(files=found.files, repairs=tuple(found.repairs), closed=closed)
+    return found
 
 
-def _around(text: str, root: Root | None, first_file: int) -> tuple[str, str]:
-    before = TAG.sub("", text[: root.start if root else first_file])
-    return before, TAG.sub("", text[root.end :]) if root is not None and root.end >= 0 else ""
+def around(text: str, root: Root | None, first_file: int) -> tuple[str, ...]:
+    """The repairs that name what stands around the files: fence, prose, an unusual root or none."""
+    before = text[: root.start if root else first_file]
+    after = text[root.end :] if root is not None and root.end >= 0 else ""
+    name = "no_root" if root is None else "other_root"
+    named = () if root is not None and root.name == "solution" else (name,)
+    return (*surroundings(TAG.sub("", before), TAG.sub("", after)), *named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +117,7 @@ class _Marks:
         )
 
 
-def _read_file(text: str, head: re.Match[str], marks: _Marks, found: FoundFiles) -> int:
+def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) -> int:
     """Adds the file that begins here, if it has a path; returns where to go on."""
     attributes = head.group("attributes") or ""
     path, position = _path_in(attributes), head.end()
@@ -130,7 +148,7 @@ def _path_in(attributes: str) -> str | None:
     return next(value for value in match.groups()[1:] if value is not None)
 
 
-def _body(text: str, start: int, tag: str, marks: _Marks, found: FoundFiles) -> tuple[str, int]:
+def _body(text: str, start: int, tag: str, marks: _Marks, found: Reading) -> tuple[str, int]:
     """The content that begins here, and the position after the file's closing tags."""
     opening = len(text[start : start + 200]) - len(text[start : start + 200].lstrip())
     in_cdata = text.startswith(CDATA, start + opening)
@@ -163,7 +181,7 @@ def _from(positions: list[int], start: int) -> int:
     return positions[index] if index < len(positions) else -1
 
 
-def _cleaned(raw: str, *, in_cdata: bool, found: FoundFiles) -> str:
+def _cleaned(raw: str, *, in_cdata: bool, found: Reading) -> str:
     if in_cdata:
         raw = raw.replace(f"]]>{CDATA}", "")
         if "]]>" in raw:
@@ -171,6 +189,21 @@ def _cleaned(raw: str, *, in_cdata: bool, found: FoundFiles) -> str:
         return raw.removeprefix("\n")
     if raw:
         found.note("no_cdata")
-    if is_escaped(raw):
+    if _is_escaped(raw):
         raw = without_entities(raw)
     return trimmed(raw)
+
+
+def trimmed(text: str) -> str:
+    """Character data without the newline after the opening tag and the closing tag's indentation."""
+    return _INDENTATION.sub("", text.removeprefix("\n"))
+
+
+def _is_escaped(text: str) -> bool:
+    """Whether character data was written with entities: no `<`, and every `&` begins one of XML's own."""
+    return "<" not in text and "&" in text and len(_ENTITY.findall(text)) == text.count("&")
+
+
+def without_entities(text: str) -> str:
+    """The text with XML's five entities and character references resolved, all others kept."""
+    return _ENTITY.sub(lambda entity: html.unescape(entity.group()), text) if "&" in text else text
