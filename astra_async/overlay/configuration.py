@@ -13,10 +13,10 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.overlay.tools import ENTERED, WORD, section
+from astra_async.overlay.tools import WORD, named_paths, section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from astra_async.overlay.tools import Tools
 
@@ -184,7 +184,8 @@ _SUFFIXES = ("", ".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".json", "/index.
 
 def runner_files(tools: Tools, texts: Mapping[str, str]) -> frozenset[str]:
     """Existing files that are part of how the tests are run, though no convention names them."""
-    words = {path for path in _named_in(tools.commands, texts) if _runs_tests(path)}
+    named = named_paths(WORD.findall(tools.commands.replace("=", " ")), tools.commands)
+    words = {path for path in named if path in texts and _runs_tests(path)}
     for path, text in texts.items():
         if path.rpartition("/")[2] == "package.json":
             for name in ("jest", "mocha", "nyc", "ava", "vitest", "babel", "jest-junit"):
@@ -192,14 +193,6 @@ def runner_files(tools: Tools, texts: Mapping[str, str]) -> frozenset[str]:
         elif reads(tools, path, is_new=False) == _RUNNER or _ALSO_RUNNER.search(path):
             words |= _named_by_settings(path, text, texts)
     return frozenset(words)
-
-
-def _named_in(commands: str, texts: Mapping[str, str]) -> Iterator[str]:
-    for folder in ("", *ENTERED.findall(commands)):
-        for word in WORD.findall(commands.replace("=", " ")):
-            path = posixpath.normpath(posixpath.join(folder, word))
-            if path in texts:
-                yield path
 
 
 def _runs_tests(path: str) -> bool:

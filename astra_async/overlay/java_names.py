@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 SUFFIXES = frozenset({"java", "kt", "kts", "groovy", "scala"})
 _UNICODE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u+([0-9a-fA-F]{4})")
@@ -42,27 +42,14 @@ class JavaNames:
     wholly: frozenset[str]
     names: frozenset[str]
 
-    @classmethod
-    def of(cls, text: str) -> JavaNames:
-        """What a source says; a text that is none gives what its tokens look like."""
-        return _read(text)
-
 
 @lru_cache(maxsize=256)  # an answer often leaves a file as other answers have it
-def _read(text: str) -> JavaNames:
+def java_names(text: str) -> JavaNames:
+    """What a source says; a text that is none gives what its tokens look like."""
     text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text[:_MOST_CHARACTERS])
     pieces = list(_pieces(text))
-    imports = [
-        _dotted(pieces[at + 1 : at + _LONGEST_NAME]) for at, piece in enumerate(pieces) if piece == "import"
-    ]
-    package = next(
-        (
-            _dotted(pieces[at + 1 : at + _LONGEST_NAME])
-            for at, piece in enumerate(pieces)
-            if piece == "package"
-        ),
-        [],
-    )
+    imports = list(_stated("import", pieces))
+    package = next(_stated("package", pieces), [])
     return JavaNames(
         package=".".join(package),
         types=frozenset(_top_level(pieces)),
@@ -78,8 +65,15 @@ def _pieces(text: str) -> Iterator[str]:
             yield found[0].strip("`") or "`"
 
 
-def _dotted(pieces: Iterable[str]) -> list[str]:
-    """The names of a package statement or an import, up to what cannot belong to it."""
+def _stated(word: str, pieces: list[str]) -> Iterator[list[str]]:
+    """The names of each statement that begins with a word, `package` or `import`."""
+    for at, piece in enumerate(pieces):
+        if piece == word:
+            yield _dotted(pieces[at + 1 : at + _LONGEST_NAME])
+
+
+def _dotted(pieces: list[str]) -> list[str]:
+    """The names of a statement, up to what cannot belong to it."""
     words: list[str] = []
     after_dot = True
     for piece in pieces:

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from astra_async.overlay.changed_lines import changed_lines
-from astra_async.overlay.merged_files import merged_environment, merged_package_json
+from astra_async.overlay.merged_files import (
+    is_environment_file,
+    is_package_json,
+    merged_environment,
+    merged_package_json,
+)
 from astra_async.overlay.paths import above, anchored, split
 from astra_async.overlay.suspicions import suspicions
 from astra_async.surrogates import without_surrogates
@@ -49,12 +54,6 @@ class ChangePolicy(Protocol):
     def refusal(self, path: str, text: str = "") -> str | None:
         """Why a path may not be given this text, or None."""
 
-    def is_merged(self, path: str) -> bool:
-        """Whether only the dependencies of this package.json may change."""
-
-    def is_environment(self, path: str) -> bool:
-        """Whether this is a .env file, whose variables decide."""
-
 
 def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Integrated | Unusable:
     """Apply what the policy allows; `path_violation` when nothing that was given may be applied.
@@ -64,7 +63,7 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
     each changed file that its pristine version does not have, as multisets and without regard to the kind
     of line end: a moved line is not written anew, and the cost stays linear.
     """
-    overlay = _Overlay(project=project, policy=policy)
+    overlay = _Overlay(policy)
     for path, text in anchored(solution, project).files.items():
         overlay.add(path, text)
     overlay.settle_own_tests()
@@ -74,11 +73,10 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
     return overlay.integrated()
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Overlay:
     """The changes of one answer while they are gathered."""
 
-    project: Project
     policy: ChangePolicy
     changed: dict[str, bytes] = field(default_factory=dict)
     unchanged: int = 0
@@ -92,9 +90,9 @@ class _Overlay:
             self.own_tests[path] = text
         elif reason is not None:
             self.dropped.append(Dropped(path=_recordable(path), reason=reason))
-        elif self.policy.is_merged(path):
+        elif is_package_json(path) and path in self.policy.files:
             self._merge_package(path, text)
-        elif self.policy.is_environment(path):
+        elif is_environment_file(path):
             self._merge_environment(path, text)
         else:
             self._apply(path, without_surrogates(text).encode())
@@ -146,11 +144,11 @@ class _Overlay:
         return "conflicts_with_file" if any(folder in self.changed for folder in above(path)) else None
 
     def _merge_package(self, path: str, text: str) -> None:
-        merged = merged_package_json(path, self._pristine(path), text)
-        self.dropped.extend(merged.dropped)
-        if merged.text is not None:
-            self._apply(path, merged.text)
-        elif not merged.dropped:
+        merged, dropped = merged_package_json(path, self._pristine(path), text)
+        self.dropped.extend(dropped)
+        if merged is not None:
+            self._apply(path, merged)
+        elif not dropped:
             self.unchanged += 1
 
     def _merge_environment(self, path: str, text: str) -> None:

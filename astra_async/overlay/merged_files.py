@@ -12,29 +12,34 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from astra_async.types import Dropped
 
 _MERGED = ("dependencies", "devDependencies")
 _NAME = re.compile(r"(?:@[a-z0-9._~-]{1,100}/)?[a-zA-Z0-9._~-]{1,200}")
+_ENVIRONMENT_FILE = re.compile(r"(?:.*/)?\.env(?:\.[\w.-]{1,40})?")
 _VERSION = re.compile(r"[\w.+~^<>=|* -]{1,100}")
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The merged text, or None when nothing of the answer's was taken; and what was dropped."""
-
-    text: bytes | None
-    dropped: tuple[Dropped, ...]
+def is_package_json(path: str) -> bool:
+    """Whether a path is a package.json: of a pristine one only dependencies may change."""
+    return path.rpartition("/")[2] == "package.json"
 
 
-def merged_package_json(path: str, pristine: bytes, answer: str) -> Merged:
-    """Merge an answer's package.json into the pristine one."""
+def is_environment_file(path: str) -> bool:
+    """Whether a path is a .env file or one of its kind (`.env.local`), whose variables decide."""
+    return _ENVIRONMENT_FILE.fullmatch(path) is not None
+
+
+def merged_package_json(path: str, pristine: bytes, answer: str) -> tuple[bytes | None, list[Dropped]]:
+    """An answer's package.json merged into the pristine one, and what was dropped.
+
+    None for the text when nothing of the answer's was taken.
+    """
     old, new = _object(pristine.decode(errors="replace")), _object(answer)
     if old is None or new is None:
-        return Merged(None, (Dropped(path=path, reason="invalid_json"),))
+        return None, [Dropped(path=path, reason="invalid_json")]
     dropped = [
         Dropped(path=f"{path}#{key}", reason="runner_configuration")
         for key in dict.fromkeys([*new, *old])
@@ -44,9 +49,9 @@ def merged_package_json(path: str, pristine: bytes, answer: str) -> Merged:
     for section in _MERGED:
         _merge_section(path, section, new.get(section), result, dropped)
     if result == old:
-        return Merged(None, tuple(dropped))
+        return None, dropped
     text = json.dumps(result, indent=2, ensure_ascii=False) + "\n"
-    return Merged(text.encode(errors="replace"), tuple(dropped))
+    return text.encode(errors="replace"), dropped
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -88,7 +93,7 @@ _STEERING = re.compile(
 )
 
 
-def merged_environment(path: str, text: str) -> tuple[str, tuple[Dropped, ...]]:
+def merged_environment(path: str, text: str) -> tuple[str, list[Dropped]]:
     """The text without the lines that set a steering variable, and those lines' names as dropped parts."""
     kept, dropped = [], []
     for line in text.splitlines(keepends=True):
@@ -97,4 +102,4 @@ def merged_environment(path: str, text: str) -> tuple[str, tuple[Dropped, ...]]:
             kept.append(line)
         else:
             dropped.append(Dropped(path=f"{path}#{steering.group(1)}", reason="runner_configuration"))
-    return "".join(kept), tuple(dropped)
+    return "".join(kept), dropped

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 from astra_async.overlay import test_names
 from astra_async.overlay.configuration import is_dotfile, reads, runner_files
 from astra_async.overlay.java_names import SUFFIXES as JAVA
+from astra_async.overlay.merged_files import is_environment_file, is_package_json
 from astra_async.overlay.paths import above, name_refusal, split
 from astra_async.overlay.resolution import Lookups
 from astra_async.overlay.tools import Tools
@@ -82,8 +83,6 @@ _DEPENDENCY_FOLDERS = frozenset({
     "dist-packages", "__pypackages__", "venv", ".venv", "virtualenv", ".yarn", ".bundle", ".gem",
     ".m2", ".gradle", ".nuget",
 })  # fmt: skip
-_PACKAGE_JSON = "package.json"
-_ENVIRONMENT_FILE = re.compile(r"(?:.*/)?\.env(?:\.[\w.-]{1,40})?")
 _REQUIREMENTS = re.compile(r"(?:.*/)?(?:requirements[\w.-]*\.txt|requirements/[\w.-]+\.txt|constraints\.txt)")
 _RUNS_PIP = re.compile(r"\bpip3?\b")
 # Where file names become arguments: globs, listings, files of arguments.
@@ -94,11 +93,6 @@ _READ_BY_COMMANDS = frozenset(
     {"", "c", "cc", "cpp", "cs", "go", "js", "cjs", "mjs", "jsx", "ts", "tsx", "py", "rb", "php", "sh"}
 )
 _READABLE_BYTES = 400_000  # of a pristine file that is searched for test cases
-
-
-def is_environment_file(path: str) -> bool:
-    """Whether a path is a .env file or one of its kind (`.env.local`)."""
-    return _ENVIRONMENT_FILE.fullmatch(path) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +135,6 @@ class PathPolicy:
             )
         )
 
-    def is_merged(self, path: str) -> bool:
-        """Whether the path is a pristine package.json, of which only dependencies may change."""
-        return path in self.files and path.rpartition("/")[2] == _PACKAGE_JSON
-
-    def is_environment(self, path: str) -> bool:
-        """Whether the path is a .env file, whose variables decide."""
-        return is_environment_file(path)
-
     def _problem_refusal(self, path: str) -> str | None:
         if path.lower() in {"hackerrank.yml", "hackerrank.yaml"}:
             return "manifest"
@@ -167,8 +153,8 @@ class PathPolicy:
     def _configuration_refusal(self, path: str) -> str | None:
         if path in self.runner_files:
             return "runner_configuration"
-        if self.is_merged(path) or self.is_environment(path):
-            return None
+        if is_environment_file(path) or (is_package_json(path) and path in self.files):
+            return None  # merged (`merged_files`)
         if self.runs_pip and _REQUIREMENTS.fullmatch(path):
             return "build_configuration"
         return reads(self.tools, path, is_new=path not in self.files) or (

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.overlay.installed import Installed, is_core
 from astra_async.overlay.java_names import SUFFIXES as JAVA
-from astra_async.overlay.java_names import JavaNames
+from astra_async.overlay.java_names import JavaNames, java_names
 from astra_async.overlay.paths import above, split
 from astra_async.overlay.roots import Roots, roots_of
 
@@ -89,9 +89,9 @@ class Lookups:
             uses_mocks="jest" in tools or "vitest" in tools,
             statement=frozenset(re.findall(r"\w+", statement)),
             java_packages=frozenset(
-                JavaNames.of(text[:_HEAD]).package for path, text in texts.items() if split(path)[2] in JAVA
+                java_names(text[:_HEAD]).package for path, text in texts.items() if split(path)[2] in JAVA
             ),
-            java_sources={path: JavaNames.of(texts[path]) for path in protected if split(path)[2] in JAVA},
+            java_sources={path: java_names(texts[path]) for path in protected if split(path)[2] in JAVA},
             suffixes={place: frozenset(found) for place, found in suffixes.items()},
             protected_folders=frozenset(folder for path in protected for folder in above(path)),
         )
@@ -253,8 +253,8 @@ class Lookups:
 
     def java(self, path: str, text: str) -> str | None:
         """What the types of a new or changed source would take the place of, wherever the file lies."""
-        declared = JavaNames.of(text)
-        pristine = JavaNames.of(self.texts.get(path, ""))
+        declared = java_names(text)
+        pristine = java_names(self.texts.get(path, ""))
         if declared.package not in self.java_packages and self.installed.has_java_package(declared.package):
             return INSTALLED
         new = declared.types - (pristine.types if pristine.package == declared.package else frozenset())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.overlay.paths import above
-from astra_async.overlay.tools import settings_text
+from astra_async.overlay.tools import package_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,13 +95,8 @@ def _node_roots(texts: Mapping[str, str], tools: Tools, folders: set[str]) -> It
 def _settings(name: str, text: str) -> str:
     if name != "package.json":
         return text
-    package = settings_text(text)
-    kept = (
-        {key: package[key] for key in ("jest", "babel", "vitest") if key in package}
-        if isinstance(package, dict)
-        else {}
-    )
-    return repr(kept)
+    package = package_of(text)
+    return repr({key: package[key] for key in ("jest", "babel", "vitest") if key in package})
 
 
 def _ruby_roots(texts: Mapping[str, str], tools: Tools, folders: set[str]) -> Iterator[str]:

@@ -61,14 +61,8 @@ _TEST_CONTENT = {
 }
 _UNREAD_LANGUAGES = frozenset({"go", "ex", "exs", "dart", "coffee", "feature"})
 _LANGUAGES = {
-    "mjs": "js",
-    "cjs": "js",
-    "jsx": "js",
-    "ts": "js",
-    "tsx": "js",
-    "mts": "js",
-    "kt": "java",
-    "groovy": "java",
+    **dict.fromkeys(("mjs", "cjs", "jsx", "ts", "tsx", "mts"), "js"),
+    **dict.fromkeys(("kt", "groovy"), "java"),
 }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.overlay.paths import above
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 # What tells of a tool, in commands and manifests; what it brings along; whether it runs tests.
 _SIGNS = {
@@ -39,6 +39,11 @@ _SIGNS = {
     "cargo": r"\bcargo\b",
     "mix": r"\bmix test\b",
 }
+_CALLED_SO = (
+    "protractor", "wdio", "nightwatch", "codecept", "testcafe", "ava", "web-test-runner", "wallaby",
+    "stryker", "cucumber", "rollup", "esbuild", "gulp", "grunt", "nest", "eslint", "turbo", "lerna",
+    "bun", "deno", "tox", "nox", "sbt", "make", "just", "task",
+)  # fmt: skip
 _FURTHER_SIGNS = {
     "nyc": r"\bnyc\b|\bc8\b",
     "rake": r"\brake\b|\brails\b",
@@ -54,34 +59,7 @@ _FURTHER_SIGNS = {
     "maven": r"\bmvnw?\b",
     "gradle": r"gradle",
     "cmake": r"\bcmake\b|\bctest\b",
-    **{
-        name: rf"\b{name}\b"
-        for name in (
-            *(
-                "protractor",
-                "wdio",
-                "nightwatch",
-                "codecept",
-                "testcafe",
-                "ava",
-                "web-test-runner",
-                "wallaby",
-            ),
-            *(
-                "stryker",
-                "cucumber",
-                "rollup",
-                "esbuild",
-                "gulp",
-                "grunt",
-                "nest",
-                "eslint",
-                "turbo",
-                "lerna",
-            ),
-            *("bun", "deno", "tox", "nox", "sbt", "make", "just", "task"),
-        )
-    },
+    **{name: rf"\b{name}\b" for name in _CALLED_SO},
 }
 _BRINGS = {
     "jest": ("babel", "typescript", "node"),
@@ -97,7 +75,7 @@ _MANIFESTS = re.compile(
     r"|setup\.cfg|tox\.ini|makefile|composer\.json|[^/]*\.csproj)",
     re.IGNORECASE,
 )
-ENTERED = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
+_ENTERED = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
 _NPM_CALL = re.compile(r"\b(?:npm|yarn|pnpm)\s+(?:run(?:-script)?\s+)?([\w:.-]+)")
 WORD = re.compile(r"[\w@./-]{2,300}")
 _FILES_OF = {"make": ("GNUmakefile", "makefile", "Makefile"), "rake": ("rakefile", "Rakefile")}
@@ -123,7 +101,7 @@ class Tools:
         """From the test command and the text of the pristine files."""
         commands = "\n".join(_commands(command, texts))
         manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
-        places = {"", *(posixpath.dirname(path) for path in manifests), *ENTERED.findall(commands)}
+        places = {"", *(posixpath.dirname(path) for path in manifests), *_ENTERED.findall(commands)}
         return cls(
             names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
             places=frozenset(places),
@@ -137,19 +115,25 @@ class Tools:
         return not self.names or tool in self.names
 
 
-def settings_text(text: str) -> Any:
-    """A JSON document, None where it is none."""
+def package_of(text: str) -> dict[str, Any]:
+    """What a package.json holds, nothing where it is none."""
     try:
-        return json.loads(text.removeprefix("\ufeff"))
+        package = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return package if isinstance(package, dict) else {}
 
 
 def section(text: str, name: str) -> dict[str, Any]:
     """One section of a package.json, empty where there is none."""
-    package = settings_text(text)
-    found = package.get(name) if isinstance(package, dict) else None
+    found = package_of(text).get(name)
     return found if isinstance(found, dict) else {}
+
+
+def named_paths(words: Iterable[str], commands: str) -> Iterator[str]:
+    """What words of commands may name: a path from the root, or from a folder that a command enters."""
+    folders = ("", *_ENTERED.findall(commands))
+    return (posixpath.normpath(posixpath.join(folder, word)) for word in words for folder in folders)
 
 
 def _at_hand(evidence: str) -> frozenset[str]:
@@ -183,23 +167,16 @@ def _commands(command: str, texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _scripts_in(text: str, texts: Mapping[str, str]) -> Iterator[str]:
-    folders = ["", *ENTERED.findall(text)]
-    words = [
-        *WORD.findall(text),
-        *(each for tool, files in _FILES_OF.items() if tool in text for each in files),
-    ]
-    for word in dict.fromkeys(words):
-        for folder in folders:
-            path = posixpath.normpath(posixpath.join(folder, word))
-            is_script = texts.get(path, "").startswith("#!") or path.endswith((".sh", ".bash", "akefile"))
-            if path in texts and is_script:
-                yield path
+    by_tool = (each for tool, files in _FILES_OF.items() if tool in text for each in files)
+    for path in named_paths(dict.fromkeys((*WORD.findall(text), *by_tool)), text):
+        is_script = texts.get(path, "").startswith("#!") or path.endswith((".sh", ".bash", "akefile"))
+        if path in texts and is_script:
+            yield path
 
 
 def _npm_scripts(text: str, texts: Mapping[str, str]) -> dict[str, str]:
     scripts: dict[str, str] = {}
-    for folder in ("", *ENTERED.findall(text)):
-        path = posixpath.normpath(posixpath.join(folder, "package.json"))
+    for path in named_paths(["package.json"], text):
         known = section(texts.get(path, ""), "scripts")
         for name in _NPM_CALL.findall(text):
             name = "test" if name == "t" else name  # noqa: PLW2901 - npm's own short form

@@ -7,6 +7,8 @@ import tarfile
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from astra_async.overlay.paths import above
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -54,25 +56,13 @@ def project_archive(
 
 def _folders(project: Project, changed: Iterable[str]) -> list[str]:
     """Every folder above a file, and the empty ones, parents before children."""
-    folders: set[str] = set()
-    for folder in project.empty_folders:
-        folders |= {folder.rstrip("/"), *_parents(folder.rstrip("/"))}
-    for path in (*(file.path for file in project.files), *changed):
-        folders |= _parents(path)
-    return sorted(folders)
+    empty = [folder.rstrip("/") for folder in project.empty_folders]
+    paths = (*empty, *(file.path for file in project.files), *changed)
+    return sorted({*empty, *(folder for path in paths for folder in above(path))})
 
 
-def _parents(path: str) -> set[str]:
-    parents = set()
-    while (slash := path.rfind("/")) > 0:
-        path = path[:slash]
-        parents.add(path)
-    return parents
-
-
-@lru_cache(
-    maxsize=16_384
-)  # those of pristine files are the same for every sample, and cost more than the rest
+# Those of pristine files are the same for every sample, and cost more than the rest.
+@lru_cache(maxsize=16_384)
 def _header(
     name: str, kind: bytes, mode: int, *, size: int = 0, time_s: int = _PRISTINE_TIME_S, link: str = ""
 ) -> bytes:

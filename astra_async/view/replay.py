@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import shown_files
 from astra_async.overlay import anchored, integrate
-from astra_async.overlay.policy import is_environment_file
 from astra_async.problems.patterns import PathPatterns
 from astra_async.types import Integrated, Project, ProjectFile, Solution
 
@@ -91,12 +90,6 @@ class _RecordedPolicy:
         if changes is None or path[:_RECORDED_PATH] in {each["path"] for each in changes}:
             return None
         return "unchanged"
-
-    def is_merged(self, path: str) -> bool:
-        return path in self.files and path.rpartition("/")[2] == "package.json"
-
-    def is_environment(self, path: str) -> bool:
-        return is_environment_file(path)
 
 
 def _doubt(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
