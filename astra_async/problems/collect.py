@@ -16,15 +16,11 @@ import orjson
 
 from astra_async.errors import AstraError, SourceError, UsageError
 from astra_async.problems.csv_rows import MAX_CSV_BYTES
+from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to
 from astra_async.problems.fetched_folder import Collected, Filler, copy_whole, finished, owned, write_lock
-from astra_async.problems.lock import (
-    SKILLS_NAME,
-    Lock,
-    is_same,
-    read_lock,
-)
+from astra_async.problems.lock import SKILLS_NAME, Lock, read_lock
 from astra_async.problems.problems_csv import ProblemSet, load_problems
 from astra_async.problems.skills import add_skills
 from astra_async.problems.sources import HubSet, Source, folder_of, parse_source, resolve_url
@@ -159,7 +155,7 @@ def _load_local(path: Path, wanted: Wanted) -> ProblemSet:
     lock = read_lock(folder)
     if lock is None or (path != folder and path.name != lock.csv):
         return load_problems(path, projects_root=wanted.projects, columns=wanted.columns)
-    if not is_same(folder / lock.csv, lock.csv_sha256):
+    if not has_sha256(folder / lock.csv, lock.csv_sha256):
         raise UsageError(
             f"{folder / lock.csv} is not what was fetched: `astra fetch {lock.source} --out {folder}` brings"
             " that back; to change it, copy it out of the folder"
@@ -260,7 +256,7 @@ async def _newer(source: Source, lock: Lock, store: Store) -> str:
 
 async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, say: Say) -> None:
     """The CSV as the lock pins it, fetched again where it is gone or not the same."""
-    if is_same(folder / lock.csv, lock.csv_sha256):
+    if has_sha256(folder / lock.csv, lock.csv_sha256):
         return
     if isinstance(source, HubSet):
         pinned = parse_source(lock.source, store.hub.endpoint)
@@ -269,7 +265,7 @@ async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, s
         path, _ = await store.fetch(resolve_url(store.hub.endpoint, source))
     else:
         path, _ = await store.fetch(source.url)
-    if not is_same(path, lock.csv_sha256):
+    if not has_sha256(path, lock.csv_sha256):
         raise UsageError(
             f"{lock.source} is not the one of the lock any more: `--update` takes what is there now"
         )

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ProjectError, SourceError, StorageError, UsageError
+from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.locations import shown
-from astra_async.problems.lock import FOLDERS, LOCK_NAME, Lock, LockedFile, is_same
+from astra_async.problems.lock import FOLDERS, LOCK_NAME, Lock, LockedFile
 from astra_async.running.log import write_atomically
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ class Filler:
         """One archive: here already, or fetched, compared with the lock, looked into, put in its place."""
         first, which = users[0]
         known = self.lock.of(first.id, which)
-        is_here = known is not None and await self._is_here(known)
-        if known is not None and is_here:
+        if known is not None and await asyncio.to_thread(has_sha256, self.folder / known.path, known.sha256):
             self._lock(known, users)
             return known.size_bytes
         cached, warnings = await self._store.fetch(location)
@@ -124,9 +124,6 @@ class Filler:
             users,
         )
         return size
-
-    async def _is_here(self, file: LockedFile) -> bool:
-        return await asyncio.to_thread(is_same, self.folder / file.path, file.sha256)
 
     def _lock(self, file: LockedFile, users: Sequence[tuple[Problem, Field]]) -> None:
         new = [

@@ -8,7 +8,6 @@ DIR/skills.csv          what --skills named, if anything
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -115,12 +114,3 @@ def read_lock(folder: Path) -> Lock | None:
             f"{path}: no lock that this version can read (at {place or 'its beginning'});"
             " fetch the set into a new folder"
         ) from error
-
-
-def is_same(path: Path, sha256: str) -> bool:
-    """Whether a file is there with this content; blocking."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
-    except OSError:
-        return False

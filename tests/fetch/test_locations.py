@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.locations import (
-    LocalPath,
     S3Object,
     WebAddress,
     cache_key,
@@ -61,7 +62,7 @@ def test_s3_locations_name_bucket_key_and_version() -> None:
 
 
 def test_everything_else_is_a_path() -> None:
-    assert parse_location("/data/p.zip") == LocalPath(path="/data/p.zip")
+    assert parse_location("/data/p.zip") == Path("/data/p.zip")
 
 
 @pytest.mark.parametrize(

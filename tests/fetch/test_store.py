@@ -18,8 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch import S3Settings, Store
 from astra_async.problems.fetch.cache import Cache, Known
-from astra_async.problems.fetch.retrying import Passing
-from astra_async.problems.fetch.trickle import TrickleWatch
+from astra_async.problems.fetch.retrying import Passing, TrickleWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping

@@ -1,23 +1,28 @@
-"""An archive to entries: its kind told by content, every library error told as one clear ArchiveError."""
+"""An archive to entries, with `zipfile` and `tarfile` and without trust in its headers.
+
+Its kind is told by content, and every error of these libraries told as one clear ArchiveError.
+"""
 
 from __future__ import annotations
 
 import errno
 import gzip
+import re
+import stat
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.tar_reader import read_tar
-from astra_async.problems.fetch.zip_reader import read_zip
+from astra_async.problems.fetch.bounds import MAX_ENTRIES, MAX_TOTAL_BYTES, Allowance
+from astra_async.problems.fetch.tree import Entry, is_left_out
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
-
-    from astra_async.problems.fetch.tree import Entry
 
 # What the readers of the standard library raise for bytes that are not what they seem.
 _BROKEN = (
@@ -50,9 +55,9 @@ def read_archive(path: Path) -> list[Entry]:
         head = file.read(512)
     try:
         if head[:2] == b"PK":
-            return list(read_zip(path))
+            return list(_read_zip(path))
         if head[:2] == b"\x1f\x8b" or head[257:262] == b"ustar":
-            return list(read_tar(path, compressed=head[:2] == b"\x1f\x8b"))
+            return list(_read_tar(path, compressed=head[:2] == b"\x1f\x8b"))
     except _BROKEN as error:
         raise ArchiveError(f"the archive is broken: {_why(error)}; make it anew") from error
     except OSError as error:
@@ -76,3 +81,185 @@ def _what_it_is(head: bytes) -> str:
     if start.startswith(b"<"):
         return "it is an XML document and not an archive: an error message of a storage service in its place"
     return "neither a .zip nor a .tar.gz"
+
+
+# --- zip --------------------------------------------------------------------------------------------
+
+_MAX_DIRECTORY_BYTES = 32 * 1024**2  # the central directory of 50,000 entries with long names
+_TAIL_BYTES = 65_557 + 76  # end record with the longest comment, and the two records of zip64
+_ENCRYPTED = 0x1
+_UTF_8 = 0x800
+_MAX_TARGET = 4_096
+
+
+def _read_zip(path: Path) -> Iterator[Entry]:
+    """The entries of a zip in its directory's order.
+
+    Names are UTF-8 where flagged or where their bytes are valid UTF-8, else cp437 (APPNOTE.TXT, D.1).
+
+    Raises:
+        ArchiveError: encrypted, an unusual compression, special files, or too much of it.
+        zipfile.BadZipFile and relatives: not what it seems.
+    """
+    _refuse_huge_directory(path)
+    allowance = Allowance()
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            allowance.entry()
+            yield _zip_entry(archive, info, allowance)
+
+
+def _refuse_huge_directory(path: Path) -> None:
+    """`zipfile` builds an object for each entry before anyone can count them."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _TAIL_BYTES))
+        tail = file.read()
+    announced = [struct.unpack_from("<I", tail, at + 12)[0] for at in _places(tail, b"PK\x05\x06", 22)]
+    announced += [struct.unpack_from("<Q", tail, at + 40)[0] for at in _places(tail, b"PK\x06\x06", 56)]
+    sizes = [each for each in announced if each != 0xFFFFFFFF]  # noqa: PLR2004 - "see zip64"
+    if any(each > _MAX_DIRECTORY_BYTES for each in sizes):
+        raise ArchiveError("its directory is too large: more entries than any project has")
+
+
+def _places(tail: bytes, signature: bytes, length: int) -> list[int]:
+    found = (match.start() for match in re.finditer(re.escape(signature), tail))
+    return [at for at in found if at + length <= len(tail)]
+
+
+def _zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allowance) -> Entry:
+    name = _zip_name(info)
+    mode = _zip_mode(info)
+    kind = stat.S_IFMT(mode)
+    if name.endswith(("/", "\\")) or kind == stat.S_IFDIR:
+        return Entry(path=name, kind="folder")
+    if kind not in (0, stat.S_IFREG, stat.S_IFLNK):
+        raise ArchiveError(f"{name[:200]!r} is neither a file, a folder nor a link")
+    if is_left_out(name.replace("\\", "/")):
+        return Entry(path=name, kind="folder")
+    if info.flag_bits & _ENCRYPTED:
+        raise ArchiveError("the archive is encrypted; make it anew without a password")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ArchiveError(
+            f"{name[:200]!r} is compressed in an unusual way; make the archive anew with deflate"
+        )
+    with archive.open(info) as file:
+        content = file.read(allowance.room())
+    allowance.took(name, len(content))
+    if kind == stat.S_IFLNK:
+        return _zip_link(name, content)
+    return Entry(path=name, kind="file", content=content, executable=bool(mode & stat.S_IXUSR))
+
+
+def _zip_mode(info: zipfile.ZipInfo) -> int:
+    """The Unix mode, where the maker (Unix, macOS, 7-Zip) says that the upper bits are one; else 0."""
+    is_unix = info.create_system in (3, 19) or bool(info.external_attr & 0x8000)
+    return info.external_attr >> 16 if is_unix else 0
+
+
+def _zip_link(name: str, content: bytes) -> Entry:
+    if len(content) > _MAX_TARGET:
+        raise ArchiveError(f"the link {name[:200]!r} has too long a target")
+    return Entry(path=name, kind="link", target=content.decode())
+
+
+def _zip_name(info: zipfile.ZipInfo) -> str:
+    if info.flag_bits & _UTF_8:
+        return info.filename
+    try:
+        # Many tools write UTF-8 without the flag; cp437 text is hardly ever valid UTF-8 by chance.
+        return info.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return info.filename
+
+
+# --- tar, compressed with gzip or plain --------------------------------------------------------------
+
+_MAX_UNPACKED_BYTES = MAX_TOTAL_BYTES + MAX_ENTRIES * 2_048  # contents, headers and padding
+_MAX_HEADER_BYTES = 64 * 1024
+_CHUNK_BYTES = 1024**2
+_EXTENDED = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+
+
+def _read_tar(path: Path, *, compressed: bool) -> Iterator[Entry]:
+    """The entries of a tar in their order.
+
+    A compressed one is unpacked to a temporary file first: its check sum covers the whole, its size is
+    counted on the way, and headers can be looked at before `tarfile` does.
+
+    Raises:
+        ArchiveError: hard links, devices, sparse files, strange headers, or too much of it.
+        tarfile.TarError and relatives: not what it seems.
+    """
+    with path.open("rb") as file, tempfile.TemporaryFile() as unpacked:
+        if compressed:
+            _inflate(file, unpacked)
+        source: IO[bytes] = unpacked if compressed else file
+        with tarfile.open(fileobj=source, mode="r:", tarinfo=_Member) as archive:
+            allowance = Allowance()
+            for member in archive:
+                allowance.entry()
+                yield _tar_entry(archive, member, allowance)
+            _check_end(source, archive.offset)
+
+
+def _check_end(source: IO[bytes], offset: int) -> None:
+    """`tarfile` takes a damaged header for the end; the end is a block of zeros (POSIX.1, ustar)."""
+    source.seek(offset)
+    block = source.read(tarfile.BLOCKSIZE)
+    if len(block) < tarfile.BLOCKSIZE or block.strip(b"\0"):
+        raise tarfile.ReadError("it ends early or is damaged")
+
+
+def _inflate(file: IO[bytes], unpacked: IO[bytes]) -> None:
+    total = 0
+    with gzip.GzipFile(fileobj=file) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            total += len(chunk)
+            if total > _MAX_UNPACKED_BYTES:
+                raise ArchiveError(f"it holds more than {MAX_TOTAL_BYTES // 1024**2} MiB")
+            unpacked.write(chunk)
+    unpacked.seek(0)
+
+
+class _Member(tarfile.TarInfo):
+    """A header that is looked at before `tarfile` reads the extension that it announces."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+        file = archive.fileobj
+        if self.size < 0 or self.type == tarfile.GNUTYPE_SPARSE:
+            raise ArchiveError(f"{self.name[:200]!r} is a sparse file or has no proper size")
+        if self.type in _EXTENDED and file is not None:
+            at = file.tell()
+            # `tarfile` searches headers with expressions that need quadratic time on long rows of digits.
+            if self.size > _MAX_HEADER_BYTES or re.search(rb"[0-9]{40}", file.read(self.size)):
+                raise ArchiveError("a header of the archive is too large or strange")
+            file.seek(at)
+        member: Self = super()._proc_member(archive)  # type: ignore[misc]
+        return member
+
+
+def _tar_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, allowance: Allowance) -> Entry:
+    name = member.name
+    if member.isdir():
+        return Entry(path=name, kind="folder")
+    if member.issym():
+        return Entry(path=name, kind="link", target=member.linkname)
+    if not member.isreg() or member.issparse():
+        raise ArchiveError(
+            f"{name[:200]!r} is a hard link, a device or a pipe; only files, folders and links are read"
+        )
+    if is_left_out(name):
+        return Entry(path=name, kind="folder")
+    file = archive.extractfile(member)
+    content = file.read(allowance.room()) if file is not None else b""
+    if len(content) < min(member.size, allowance.room()):
+        raise tarfile.ReadError("unexpected end of data")
+    allowance.took(name, len(content))
+    return Entry(path=name, kind="file", content=content, executable=bool(member.mode & 0o100))

@@ -23,13 +23,15 @@ from uuid import uuid4
 
 from astra_async.errors import ArchiveError, SourceError
 from astra_async.problems.fetch.bounds import MAX_ARCHIVE_BYTES
+from astra_async.problems.fetch.retrying import TrickleWatch
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
     from pathlib import Path
     from types import TracebackType
 
 _ABANDONED_S = 24 * 3600.0  # older downloads belong to a killed process
-_CHUNK_BYTES = 1024**2
+CHUNK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,12 @@ class Known:
 
 
 def has_sha256(path: Path, sha256: str) -> bool:
-    """Whether a file's bytes have this hash; blocking. Raises OSError."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    """Whether a file is there, can be read, and its bytes have this hash; blocking."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    except OSError:
+        return False
 
 
 class Cache:
@@ -79,14 +84,24 @@ class Cache:
 
     def is_intact(self, sha256: str) -> bool:
         """Whether the object's bytes have their hash; a damaged one is removed. Blocking."""
-        try:
-            if has_sha256(self.path(sha256), sha256):
-                return True
-        except OSError:
-            return False
+        if has_sha256(self.path(sha256), sha256):
+            return True
         with suppress(OSError):
             self.path(sha256).unlink()
         return False
+
+    async def keep(self, body: AsyncIterable[bytes], announced_bytes: int | None, shown: str) -> str:
+        """Takes a body in, piece by piece, and returns its sha256; `shown` is where it comes from.
+
+        Raises ArchiveError if it is too large, Passing if it trickles, SourceError as `remember` does.
+        """
+        watch = TrickleWatch(shown)
+        with self.incoming() as incoming:
+            incoming.expect(announced_bytes)
+            async for chunk in body:
+                incoming.write(chunk)
+                watch.came(len(chunk))
+            return incoming.keep()
 
     def incoming(self) -> Incoming:
         """A download to fill; nothing of it remains unless it is kept."""

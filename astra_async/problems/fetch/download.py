@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import Known
+from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
 from astra_async.problems.fetch.retrying import Passing
-from astra_async.problems.fetch.trickle import TrickleWatch
 
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache
 
-_CHUNK_BYTES = 256 * 1024
 _TIMEOUT = aiohttp.ClientTimeout(total=1_800, sock_connect=30, sock_read=60)
 _NOT_MODIFIED = 304
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
@@ -49,7 +47,12 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
             if response.status == _NOT_MODIFIED and known is not None:
                 return known
             _check(response, url)
-            return await _store(response, cache, TrickleWatch(shown(url)))
+            body = response.content.iter_chunked(CHUNK_BYTES)
+            return Known(
+                sha256=await cache.keep(body, response.content_length, shown(url)),
+                etag=response.headers.get("ETag", ""),
+                last_modified=response.headers.get("Last-Modified", ""),
+            )
     except _FINAL as error:
         # Without the cause: its text holds the whole address, and that may hold a signature.
         raise SourceError(f"{_plain(error)}; check the address", where=shown(url)) from None
@@ -89,19 +92,6 @@ def _check(response: aiohttp.ClientResponse, url: str) -> None:
 def _hint(text: str) -> float | None:
     """Seconds of a Retry-After; its other form, a date, is left to our own pause."""
     return float(text) if text.isascii() and text.isdigit() else None
-
-
-async def _store(response: aiohttp.ClientResponse, cache: Cache, watch: TrickleWatch) -> Known:
-    with cache.incoming() as incoming:
-        incoming.expect(response.content_length)
-        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-            incoming.write(chunk)
-            watch.came(len(chunk))
-        return Known(
-            sha256=incoming.keep(),
-            etag=response.headers.get("ETag", ""),
-            last_modified=response.headers.get("Last-Modified", ""),
-        )
 
 
 def _plain(error: Exception) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from astra_async.errors import SourceError
@@ -28,13 +29,6 @@ _SIGNATURES = ("x-amz-", "signature", "awsaccesskeyid", "expires", "key-pair-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalPath:
-    """A folder or a file of this machine."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class S3Object:
     """One object; `version` and `region` where the location names them."""
 
@@ -42,6 +36,9 @@ class S3Object:
     key: str
     region: str | None = None
     version: str | None = None
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +49,7 @@ class WebAddress:
     behind: S3Object | None = None
 
 
-Location = LocalPath | WebAddress | S3Object
+Location = Path | WebAddress | S3Object  # a path: a folder or a file of this machine
 
 
 def parse_location(text: str) -> Location:
@@ -65,7 +62,7 @@ def parse_location(text: str) -> Location:
         return _from_s3(text)
     if text.startswith(("https://", "http://")):
         return _from_web(text)
-    return LocalPath(path=text)
+    return Path(text)
 
 
 def split_pin(location: str) -> tuple[str, str]:

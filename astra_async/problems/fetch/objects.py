@@ -7,16 +7,14 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SourceError
-from astra_async.problems.fetch.cache import Known
+from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
 from astra_async.problems.fetch.retrying import Passing
-from astra_async.problems.fetch.trickle import TrickleWatch
 
 if TYPE_CHECKING:
     from astra_async.problems.fetch.cache import Cache
     from astra_async.problems.fetch.locations import S3Object
     from astra_async.types import S3Settings
 
-_CHUNK_BYTES = 256 * 1024
 _REFUSED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
 _TOLD = (
     (
@@ -58,7 +56,7 @@ class ObjectStore:
         try:
             client = await self._client(where.region)
             answer = await client.get_object(**_request(where, known))
-            return await _store(answer, cache, TrickleWatch(_shown(where)))
+            return await _kept(answer, cache, str(where))
         except ClientError as error:
             if known is not None and _status(error) == 304:  # noqa: PLR2004 - not modified
                 return known
@@ -66,7 +64,7 @@ class ObjectStore:
         except BotoCoreError as error:
             raise _from_library(where, error) from error
         except (HttpError, TimeoutError, ConnectionError) as error:
-            raise Passing("the connection ended in the middle of the file", where=_shown(where)) from error
+            raise Passing("the connection ended in the middle of the file", where=str(where)) from error
 
     async def close(self) -> None:
         """Closes all clients."""
@@ -117,17 +115,13 @@ def _request(where: S3Object, known: Known | None) -> dict[str, str]:
     return request
 
 
-async def _store(answer: dict[str, Any], cache: Cache, watch: TrickleWatch) -> Known:
+async def _kept(answer: dict[str, Any], cache: Cache, shown: str) -> Known:
     body = answer["Body"]
-    with cache.incoming() as incoming:
-        incoming.expect(answer.get("ContentLength"))
-        try:
-            async for chunk in body.iter_chunks(_CHUNK_BYTES):
-                incoming.write(chunk)
-                watch.came(len(chunk))
-        finally:
-            body.close()  # at its end this returns the connection, before it drops it
-        return Known(sha256=incoming.keep(), etag=answer.get("ETag", ""))
+    try:
+        sha256 = await cache.keep(body.iter_chunks(CHUNK_BYTES), answer.get("ContentLength"), shown)
+    finally:
+        body.close()  # at its end this returns the connection, before it drops it
+    return Known(sha256=sha256, etag=answer.get("ETag", ""))
 
 
 def _status(error: Any) -> int:
@@ -139,17 +133,17 @@ def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError
     code = str(error.response.get("Error", {}).get("Code", ""))
     for codes, told in _TOLD:
         if code in codes:
-            return SourceError(told.format(code=code), where=_shown(where))
+            return SourceError(told.format(code=code), where=str(where))
     if code in _REFUSED:
         how = (
             "it is not public; leave out `anonymous` under [s3]"
             if anonymous
             else "check the permissions of AWS_*"
         )
-        return SourceError(f"access is refused; {how}", where=_shown(where))
+        return SourceError(f"access is refused; {how}", where=str(where))
     if _status(error) >= 500 or _status(error) == 429 or code in ("SlowDown", "RequestTimeout"):  # noqa: PLR2004 - HTTP
-        return Passing(f"the service answers {_status(error)} ({code})", where=_shown(where))
-    return SourceError(f"the service answers {_status(error)} ({code})", where=_shown(where))
+        return Passing(f"the service answers {_status(error)} ({code})", where=str(where))
+    return SourceError(f"the service answers {_status(error)} ({code})", where=str(where))
 
 
 def _from_library(where: S3Object, error: Exception) -> SourceError:
@@ -158,12 +152,8 @@ def _from_library(where: S3Object, error: Exception) -> SourceError:
         return SourceError(
             "no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
             "or `anonymous = true` under [s3] for a public bucket",
-            where=_shown(where),
+            where=str(where),
         )
     if name in ("ParamValidationError", "ProfileNotFound", "InvalidConfigError", "NoRegionError"):
-        return SourceError(" ".join(str(error).split())[:200], where=_shown(where))
-    return Passing(f"the service cannot be reached or the answer was cut ({name})", where=_shown(where))
-
-
-def _shown(where: S3Object) -> str:
-    return f"s3://{where.bucket}/{where.key}"
+        return SourceError(" ".join(str(error).split())[:200], where=str(where))
+    return Passing(f"the service cannot be reached or the answer was cut ({name})", where=str(where))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import ArchiveError
 from astra_async.problems.fetch.bounds import MAX_FILE_BYTES
-from astra_async.problems.fetch.tree import safe_path
+from astra_async.problems.fetch.tree import is_left_out, safe_path
 from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.types import Solution
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.problems.fetch.tree import Entry
-
-_LEFT_OUT = {".git", "node_modules", "__MACOSX", "__pycache__"}
-_JUNK = {".DS_Store", "Thumbs.db"}
 
 
 def solution_of(entries: Iterable[Entry]) -> Solution:
@@ -92,5 +89,4 @@ def _root(paths: Iterable[str]) -> str:
 
 
 def _is_left_out(path: str) -> bool:
-    parts = path.split("/")
-    return parts[-1] in _JUNK or not _LEFT_OUT.isdisjoint(parts)
+    return is_left_out(path) or "node_modules" in path.split("/")

@@ -1,9 +1,10 @@
-"""Trying a fetch again, when what went wrong may pass."""
+"""What may pass: a fetch is tried again, and a body that trickles is given up to be asked for again."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from astra_async.errors import SourceError
@@ -16,6 +17,8 @@ T = TypeVar("T")
 ATTEMPTS = 5
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
+WINDOW_S = 60.0
+LEAST_BYTES_PER_S = 1024
 
 
 class Passing(SourceError):  # noqa: N818 - a state of the source
@@ -44,3 +47,31 @@ async def retried(
             pause = trouble.hint_s or _FIRST_PAUSE_S * 2**number * jitter
         await sleep(min(pause, _LONGEST_PAUSE_S))
     return await attempt()
+
+
+class TrickleWatch:
+    """Watches the pieces of one body: a byte now and then keeps every idle timer quiet, for ever.
+
+    Args:
+        shown: the body's location, for the message.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, shown: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._shown = shown
+        self._clock = clock
+        self._window_began = clock()
+        self._bytes = 0
+
+    def came(self, size_bytes: int) -> None:
+        """A piece has come. Raises Passing after WINDOW_S seconds with less than LEAST_BYTES_PER_S."""
+        self._bytes += size_bytes
+        elapsed_s = self._clock() - self._window_began
+        if elapsed_s < WINDOW_S:
+            return
+        if self._bytes < LEAST_BYTES_PER_S * elapsed_s:
+            raise Passing(
+                f"{self._shown}: only {self._bytes:,} bytes came in {elapsed_s:.0f} s;"
+                " check the connection, or copy the archives here and name them by --projects"
+            )
+        self._window_began, self._bytes = self._clock(), 0

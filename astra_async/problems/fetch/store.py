@@ -15,7 +15,6 @@ from astra_async.problems.fetch.download import Refused, download
 from astra_async.problems.fetch.folder import read_folder
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
-    LocalPath,
     S3Object,
     WebAddress,
     cache_key,
@@ -149,8 +148,8 @@ class Store:
 
     async def _unpinned(self, location: str) -> tuple[Path, tuple[str, ...]]:
         where = parse_location(location)
-        if isinstance(where, LocalPath):
-            return Path(where.path), ()
+        if isinstance(where, Path):
+            return where, ()
         key, fetch = self._way(where)
         known = self._cache.known(key)
         if known is not None and not await asyncio.to_thread(self._cache.is_intact, known.sha256):
