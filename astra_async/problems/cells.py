@@ -1,17 +1,22 @@
-"""What one cell says: lists in both notations, expected tests, numbers. Errors are ValueErrors."""
+"""What one cell says: lists in both notations, expected tests, numbers, locations. Errors are ValueErrors."""
 
 from __future__ import annotations
 
 import ast
 import json
-import math
+import os
 import re
 import warnings
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
 
+from astra_async.problems.manifest.document import number
 from astra_async.types import ExpectedTest
 
 _OPENINGS = ('["', "['", "[{", '{"', "{'")  # begun as a list: never read as a name, even if cut off
 _COUNT = re.compile(r"[-+]?[0-9][0-9.,]*")
+_URL = re.compile(r"[a-z][a-z0-9+]+://", re.IGNORECASE)
+_SCHEMES = ("https", "http", "s3")
 _MAX_LITERAL = 1024**2  # the reader of Python literals needs about 100 times the text's memory
 
 
@@ -50,11 +55,8 @@ def read_seconds(cell: str) -> float | None:
     if not text:
         return None
     match = re.fullmatch(r"([0-9.eE+]+) ?(?:s|sec|seconds)?", text)
-    try:
-        seconds = float(match[1]) if match else math.nan
-    except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds > 0):
+    seconds = number(match[1]) if match else None
+    if seconds is None or seconds <= 0:
         raise ValueError(f"{_short(text)} is not a positive number of seconds")
     return seconds
 
@@ -71,6 +73,21 @@ def read_id(cell: str) -> str:
     if len(text) > 200 or not text.isprintable():  # noqa: PLR2004 - ids stand in tables and file names
         raise ValueError(f"the id {_short(text)} is longer than 200 characters or holds control characters")
     return text
+
+
+def read_location(cell: str, root: str) -> str:
+    """The absolute location that a cell names, relative ones taken from `root` (a folder or a URL).
+
+    Raises:
+        ValueError: a scheme that nothing here can fetch.
+    """
+    text = cell.strip()
+    if _URL.match(text):
+        return _from_url(text)
+    if _URL.match(root):
+        return _joined(root, text)
+    # Not Path's own: that raises where nobody has the name, and `~name` may be a folder.
+    return str(Path(root, os.path.expanduser(text.replace("\\", "/"))).absolute())  # noqa: PTH111
 
 
 def _entries(cell: str) -> list[object]:
@@ -140,11 +157,8 @@ def _test(entry: object, place: int) -> ExpectedTest:
 def _weight(value: object, place: int) -> float | None:
     if _blank(value):
         return None
-    try:
-        weight = float(str(value))
-    except ValueError:
-        weight = math.nan
-    if not (math.isfinite(weight) and weight >= 0):
+    weight = number(str(value))
+    if weight is None or weight < 0:
         raise ValueError(f"test {place}: the weight {_short(value)} is not a number of 0 or more")
     return weight
 
@@ -152,3 +166,22 @@ def _weight(value: object, place: int) -> float | None:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."  # noqa: PLR2004 - one readable line
+
+
+def _from_url(text: str) -> str:
+    scheme = urlsplit(text).scheme.lower()
+    if scheme == "file":
+        return str(Path(unquote(urlsplit(text).path)))
+    if scheme not in _SCHEMES:
+        raise ValueError(f"{scheme}:// is not supported; a folder, a .zip, https://, s3:// or file:// is")
+    return scheme + text[len(scheme) :]
+
+
+def _joined(root: str, key: str) -> str:
+    """A key below an `s3://bucket/prefix` or https root; a query of the root is not carried over."""
+    key = key.replace("\\", "/").lstrip("/")
+    if root.lower().startswith("s3://"):
+        return _from_url(root.rstrip("/") + "/" + key)
+    address = urlsplit(root)._replace(query="", fragment="").geturl().rstrip("/")
+    # A key may hold spaces and `#`; a percent sign is taken as already quoted.
+    return _from_url(address + "/" + quote(key, safe="/%?=&+:@!$'()*,;~"))

@@ -7,63 +7,47 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ProblemsError
+from astra_async.problems.cells import read_id, read_list, read_seconds, read_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from astra_async.problems.csv_rows import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """What a field holds, and the names by which its column is known, best first, after `fold`."""
+    """What a field holds, the names of its column (best first, after `fold`), and how a cell is read."""
 
     help: str
     names: tuple[str, ...]
+    read: Callable[[str], object] = str.strip
 
 
 # The first name of each is the field's own; a file may have several that fit.
+# fmt: off
 COLUMNS: Mapping[str, Column] = {
     "id": Column(
         help="Names the problem, once; up to 200 characters on one line.",
-        names=("id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question"),
+        names=(
+            "id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question",
+        ),
+        read=read_id,
     ),
     "problem_statement": Column(
         help="What the model is asked to do, as it is.",
         names=(
-            "problemstatement",
-            "statement",
-            "questionstatement",
-            "problemdescription",
-            "questiondescription",
-            "description",
-            "questiontext",
-            "problem",
-            "instructions",
-            "body",
+            "problemstatement", "statement", "questionstatement", "problemdescription",
+            "questiondescription", "description", "questiontext", "problem", "instructions", "body",
         ),
+        read=str,
     ),
     "project": Column(
         help="Folder, archive (.zip), https:// or s3:// address; relative to the CSV, or to --projects.",
         names=(
-            "project",
-            "projecturl",
-            "projectzip",
-            "projectpath",
-            "projectlocation",
-            "projectfolder",
-            "projectfiles",
-            "projectfile",
-            "projects3key",
-            "s3url",
-            "s3uri",
-            "s3path",
-            "s3key",
-            "s3location",
-            "zipurl",
-            "zipfile",
-            "zip",
-            "archive",
-            "source",
-            "sourceurl",
+            "project", "projecturl", "projectzip", "projectpath", "projectlocation", "projectfolder",
+            "projectfiles", "projectfile", "projects3key", "s3url", "s3uri", "s3path", "s3key",
+            "s3location", "zipurl", "zipfile", "zip", "archive", "source", "sourceurl",
         ),
     ),
     "name": Column(
@@ -77,6 +61,7 @@ COLUMNS: Mapping[str, Column] = {
     "sub_skills": Column(
         help="List of further skills.",
         names=("subskills", "subskill", "skills", "secondaryskills", "topics", "tags"),
+        read=read_list,
     ),
     "family": Column(
         help="Group of problems alike, such as react or django.",
@@ -89,22 +74,15 @@ COLUMNS: Mapping[str, Column] = {
     "result_files": Column(
         help="List of test reports (paths, globs) of the command; its output is read as TAP if empty.",
         names=(
-            "resultfiles",
-            "resultfile",
-            "reportfiles",
-            "reportfile",
-            "testreports",
-            "testreport",
-            "outputfiles",
-            "outputfile",
-            "scoringfiles",
-            "reports",
-            "report",
+            "resultfiles", "resultfile", "reportfiles", "reportfile", "testreports", "testreport",
+            "outputfiles", "outputfile", "scoringfiles", "reports", "report",
         ),
+        read=read_list,
     ),
     "tests": Column(
         help="Tests that count: names, or JSON objects {name, file, type, weight}; learned if empty.",
         names=("tests", "testcases", "testcase", "testnames", "expectedtests", "unittests"),
+        read=read_tests,
     ),
     "image": Column(
         help="Docker image that the tests run in; --image if empty, else one is built from the project.",
@@ -113,22 +91,26 @@ COLUMNS: Mapping[str, Column] = {
     "timeout_s": Column(
         help="Seconds that the tests may take, instead of timeout_s in [sandbox].",
         names=("timeouts", "timeout", "timeoutseconds", "timeoutsec", "timelimit", "timelimits"),
+        read=read_seconds,
     ),
     "readonly_paths": Column(
         help="List of paths and patterns that an answer may not change.",
         names=("readonlypaths", "readonlypath", "readonlyfiles", "readonly"),
+        read=read_list,
     ),
     "hidden_paths": Column(
         help="List of paths and patterns that the prompt does not show and an answer may not change.",
         names=("hiddenpaths", "hiddenfilespaths", "hiddenfilepaths", "hiddenfiles"),
+        read=read_list,
     ),
     "reference": Column(
         help="Correct solution: folder, archive, or JSON file {path: content}; shown to no model.",
-        names=("reference", "referencesolution", "referencepath", "referenceurl", "solution", "solutionpath"),
+        names=(
+            "reference", "referencesolution", "referencepath", "referenceurl", "solution", "solutionpath",
+        ),
     ),
 }
-ALIASES: Mapping[str, tuple[str, ...]] = {field: column.names for field, column in COLUMNS.items()}
-
+# fmt: on
 REQUIRED = ("id", "problem_statement", "project")
 
 
@@ -141,6 +123,11 @@ class Columns:
     unused: tuple[str, ...]
     warnings: tuple[str, ...]
     width: int
+
+    def text(self, row: Row, field: str) -> str:
+        """A row's cell as it is written; empty where there is none."""
+        at = self.index.get(field)
+        return row.cells[at] if at is not None and at < len(row.cells) else ""
 
 
 def fold(name: str) -> str:
@@ -168,7 +155,7 @@ def match_columns(
     for field in fields:
         if field in index:
             continue
-        aliases = ALIASES[field]
+        aliases = COLUMNS[field].names
         fits = [at for alias in aliases for at, cell in enumerate(folded) if cell == alias]
         fits = [at for at in fits if at not in index.values()]
         if fits:
@@ -197,7 +184,7 @@ def _mapped(
     for given, column in mapping.items():
         field = _field(given)
         if field is None:
-            raise ProblemsError(f"--column {given}={column}: no such field; fields are {', '.join(ALIASES)}")
+            raise ProblemsError(f"--column {given}={column}: no such field; fields are {', '.join(COLUMNS)}")
         exact = [cell.strip() for cell in header]
         if column.strip() in exact:
             index[field] = exact.index(column.strip())
@@ -212,8 +199,8 @@ def _mapped(
 def _field(given: str) -> str | None:
     """A field by its own name or by any alias of it."""
     folded = fold(given)
-    own = {fold(field): field for field in ALIASES}
-    return own.get(folded) or next((field for field, names in ALIASES.items() if folded in names), None)
+    own = {fold(field): field for field in COLUMNS}
+    return own.get(folded) or next((name for name, each in COLUMNS.items() if folded in each.names), None)
 
 
 def _require(required: Sequence[str], index: Mapping[str, int], header: Sequence[str], name: str) -> None:

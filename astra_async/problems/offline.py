@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from astra_async.types import Project
 
 _INSTALLS = re.compile(r"\b(?:npm|pnpm|yarn)\s+(?:install|i|ci)\b|\byarn\s*(?:$|&&|;)", re.MULTILINE)
-_SHEBANGS = (b"#!/bin/bash", b"#!/bin/sh", b"#!/usr/bin/env bash")
+_BASH = (b"#!/bin/bash", b"#!/usr/bin/env bash")
 _HOOKS = ("preinstall", "pretest", "posttest")
 _WRAPPER = """\
 {tool}() {{ case "${{1-{default}}}" in install|i|ci) echo "{tool} ${{1-}}: skipped, the image holds the \
@@ -50,11 +50,7 @@ def _shell_scripts(project: Project) -> Iterator[str]:
     for file in project.files:
         folder, _, name = file.path.rpartition("/")
         in_bin = folder == "bin" and "." not in name
-        if (
-            name.endswith(".sh")
-            or in_bin
-            or file.content.startswith((b"#!/bin/bash", b"#!/usr/bin/env bash"))
-        ):
+        if name.endswith(".sh") or in_bin or file.content.startswith(_BASH):
             yield file.content.decode(errors="replace")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, build_prompt
 from astra_async.errors import ProjectError
@@ -12,26 +12,14 @@ from astra_async.overlay import PathPolicy, integrate, path_policy
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.offline import offline_command, offline_environment
-from astra_async.types import Integrated, ProjectStore
+from astra_async.types import Integrated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from astra_async.types import Format, Problem, Project, Prompt, Solution
+    from astra_async.types import Format, Problem, Project, ProjectStore, Prompt, Solution
 
 _LOADS_AT_ONCE = 16
-
-
-class References(Protocol):
-    """Where reference solutions come from."""
-
-    async def load_reference(self, location: str) -> Solution:
-        """The files of a reference solution; raises SourceError or ArchiveError."""
-        ...
-
-
-class Source(ProjectStore, References, Protocol):
-    """Fetches projects and reference solutions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +39,7 @@ class Prepared:
 
 async def prepare_all(
     problems: Sequence[Problem],
-    source: Source,
+    source: ProjectStore,
     formats: Sequence[Format],
     *,
     leave_out: Sequence[str] | None = None,
@@ -85,7 +73,7 @@ async def prepare_all(
 
 async def prepare(
     problem: Problem,
-    source: Source,
+    source: ProjectStore,
     formats: Sequence[Format],
     *,
     leave_out: Sequence[str] | None = None,

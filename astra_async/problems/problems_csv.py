@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ProblemsError
-from astra_async.problems.cells import read_id, read_list, read_seconds, read_tests
-from astra_async.problems.columns import Columns, fold, match_columns
+from astra_async.problems.cells import read_location
+from astra_async.problems.columns import COLUMNS, Columns, fold, match_columns
 from astra_async.problems.csv_rows import Row, read_table
-from astra_async.problems.locate import locate
 from astra_async.testing.reports.suspects import is_hook_name
 from astra_async.types import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeVar
-
-    T = TypeVar("T")
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,27 +109,12 @@ class _Reader:
         """The row's problem; None when the row has a mistake."""
         before = len(self._mistakes)
         self._check_width(row)
-        ident = self._cell(row, "id", read_id)
-        problem = Problem(
-            id=ident or "",
-            statement=self._text(row, "problem_statement"),
-            project=self._cell(row, "project", self._project) or "",
-            name=self._text(row, "name").strip(),
-            main_skill=self._text(row, "main_skill").strip(),
-            sub_skills=self._cell(row, "sub_skills", read_list) or (),
-            family=self._text(row, "family").strip(),
-            test_command=self._text(row, "test_command").strip(),
-            result_files=self._cell(row, "result_files", read_list) or (),
-            tests=self._cell(row, "tests", read_tests) or (),
-            image=self._text(row, "image").strip(),
-            timeout_s=self._cell(row, "timeout_s", read_seconds),
-            readonly_paths=self._cell(row, "readonly_paths", read_list) or (),
-            hidden_paths=self._cell(row, "hidden_paths", read_list) or (),
-            reference=self._cell(row, "reference", self._reference) or "",
-        )
-        if ident is not None:
-            self._check_unique(ident, row)
-        return problem if len(self._mistakes) == before else None
+        cells = {field: self._cell(row, field) for field in COLUMNS}
+        if cells["id"] is not None:
+            self._check_unique(cells["id"], row)
+        if len(self._mistakes) > before:
+            return None
+        return Problem(statement=cells.pop("problem_statement"), **cells)
 
     def finish(self) -> None:
         """Raises ProblemsError when there were mistakes, or nothing at all."""
@@ -146,13 +127,11 @@ class _Reader:
         if not self._lines:
             raise ProblemsError(f"{self._name} has a header and no problems; add a row for each")
 
-    def _text(self, row: Row, field: str) -> str:
-        at = self._columns.index.get(field)
-        return row.cells[at] if at is not None and at < len(row.cells) else ""
-
-    def _cell(self, row: Row, field: str, read: Callable[[str], T]) -> T | None:
+    def _cell(self, row: Row, field: str) -> Any:
+        """What a cell says; None where that is a mistake."""
+        read = {"project": self._project, "reference": self._reference}.get(field, COLUMNS[field].read)
         try:
-            return read(self._text(row, field))
+            return read(self._columns.text(row, field))
         except ValueError as error:
             self._mistake(row, self._columns.headers[field], str(error))
             return None
@@ -185,7 +164,7 @@ class _Reader:
         return self._located(cell) if cell.strip() else ""
 
     def _located(self, cell: str) -> str:
-        location = locate(cell, self._root)
+        location = read_location(cell, self._root)
         if self._is_foreign and "://" not in location:
             root = os.path.normpath(Path(self._root).absolute())
             if "://" in self._root or not Path(os.path.normpath(location)).is_relative_to(root):

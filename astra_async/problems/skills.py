@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ProblemsError
-from astra_async.problems.cells import read_id, read_list
-from astra_async.problems.columns import match_columns
+from astra_async.problems.columns import COLUMNS, match_columns
 from astra_async.problems.csv_rows import read_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.problems.problems_csv import ProblemSet
-    from astra_async.types import Problem
 
 _FIELDS = ("id", "main_skill", "sub_skills")
-
-
-@dataclass(frozen=True, slots=True)
-class _Skills:
-    main: str
-    sub: tuple[str, ...]
-
-    def laid_over(self, problem: Problem) -> Problem:
-        return replace(
-            problem,
-            main_skill=self.main or problem.main_skill,
-            sub_skills=self.sub or problem.sub_skills,
-        )
 
 
 def add_skills(found: ProblemSet, path: Path) -> ProblemSet:
@@ -51,14 +36,15 @@ def add_skills(found: ProblemSet, path: Path) -> ProblemSet:
     return replace(
         found,
         problems=tuple(
-            skills[problem.id].laid_over(problem) if problem.id in skills else problem
+            replace(problem, **skills[problem.id]) if problem.id in skills else problem
             for problem in found.problems
         ),
         warnings=found.warnings + tuple(f"--skills {path}: {count} {what}" for count, what in notes if count),
     )
 
 
-def _read(path: Path) -> dict[str, _Skills]:
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    """What the file says by problem: fields to replace."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -67,15 +53,14 @@ def _read(path: Path) -> dict[str, _Skills]:
     columns = match_columns(header, {}, str(path), fields=_FIELDS, required=("id",))
     if len(columns.index) == 1:
         raise ProblemsError(f"{path}, line 1: no column main_skill or sub_skills; name at least one so")
-    skills: dict[str, _Skills] = {}
+    skills: dict[str, dict[str, Any]] = {}
     for row in rows:
-        cells = {name: row.cells[at] for name, at in columns.index.items() if at < len(row.cells)}
         try:
-            ident = read_id(cells.get("id", ""))
-            found = _Skills(cells.get("main_skill", "").strip(), read_list(cells.get("sub_skills", "")))
+            cells: dict[str, Any] = {name: COLUMNS[name].read(columns.text(row, name)) for name in _FIELDS}
         except ValueError as error:
             raise ProblemsError(f"{path}, line {row.line}: {error}") from error
+        ident = cells.pop("id")
         if ident in skills:
             raise ProblemsError(f"{path}, line {row.line}: {ident!r} is there twice; keep one line")
-        skills[ident] = found
+        skills[ident] = {name: value for name, value in cells.items() if value}
     return skills

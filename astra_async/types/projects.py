@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from annotated_types import MinLen, Predicate
 
 from astra_async.types.declarations import Setting, is_http_url
+
+if TYPE_CHECKING:
+    from astra_async.types.answers import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +48,14 @@ class Prompt:
 
 
 class ProjectStore(Protocol):
-    """Fetches project files; raises SourceError or ArchiveError."""
+    """Fetches projects and reference solutions; raises SourceError or ArchiveError."""
 
     async def load(self, location: str) -> Project:
         """The project at a folder, .zip, https or s3 location."""
+        ...
+
+    async def load_reference(self, location: str) -> Solution:
+        """The files of a reference solution."""
         ...
 
 

@@ -22,8 +22,12 @@ class Found(NamedTuple):
     value: Node
 
 
-_READONLY_PLACES = (("configuration",),)
-_HIDDEN_PLACES = (("configuration", "scoring"),)
+# Where the settings belong that are read wherever they stand.
+_PLACES = {
+    "readonlypaths": ("configuration",),
+    "hiddenfilespaths": ("configuration", "scoring"),
+    "testcaseweights": ("configuration", "scoring"),
+}
 
 
 def walk(root: Node) -> Iterator[Found]:
@@ -56,19 +60,29 @@ _SPELLINGS = {
 }
 
 
-def _named(known: list[Found], key: str) -> Iterator[Found]:
-    return (found for found in known if found.place[-1] == key)
+def _values(known: list[Found], key: str, called: str, warn: Callable[[str], None]) -> Iterator[Node]:
+    """All values of a key, with a warning for each that stands elsewhere."""
+    for place, value in known:
+        if place[-1] == key:
+            if place[:-1] != _PLACES[key]:
+                warn(f"`{called}` stands under `{_told(place)}`: read all the same")
+            yield value
+
+
+def _told(place: tuple[str, ...]) -> str:
+    return ".".join(place[:-1]) or "the top"
 
 
 def scoring(known: list[Found], warn: Callable[[str], None]) -> dict[str, Node]:
     """What stands under `scoring`, its keys folded; a plain text is read as the command."""
-    found = sorted(_named(known, "scoring"), key=lambda each: each.place != ("configuration", "scoring"))
+    found = [each for each in known if each.place[-1] == "scoring"]
+    found.sort(key=lambda each: each.place != ("configuration", "scoring"))
     if not found:
         warn("no `scoring`: the test command is unknown")
         return {}
     place, value = found[0]
     if place != ("configuration", "scoring"):
-        warn(f"`scoring` stands under `{'.'.join(place[:-1]) or 'the top'}`, not under `configuration`")
+        warn(f"`scoring` stands under `{_told(place)}`, not under `configuration`")
     if isinstance(value, str) and value.strip():
         warn("`scoring` is plain text: read as the command")
         return {"command": value}
@@ -118,23 +132,10 @@ def result_files(scoring: dict[str, Node], warn: Callable[[str], None]) -> tuple
     return tuple(dict.fromkeys(kept))
 
 
-def readonly_paths(known: list[Found], warn: Callable[[str], None]) -> tuple[str, ...]:
-    """Paths that an answer may not change, wherever they are named."""
-    return _paths(known, "readonlypaths", _READONLY_PLACES, warn)
-
-
-def hidden_paths(known: list[Found], warn: Callable[[str], None]) -> tuple[str, ...]:
-    """Paths that a candidate would not see, wherever they are named."""
-    return _paths(known, "hiddenfilespaths", _HIDDEN_PLACES, warn)
-
-
-def _paths(
-    known: list[Found], key: str, places: tuple[tuple[str, ...], ...], warn: Callable[[str], None]
-) -> tuple[str, ...]:
+def paths(known: list[Found], key: str, warn: Callable[[str], None]) -> tuple[str, ...]:
+    """The paths that a key (folded) lists, wherever it stands."""
     paths: list[str] = []
-    for place, value in _named(known, key):
-        if place[:-1] not in places:
-            warn(f"`{key}` stands under `{'.'.join(place[:-1]) or 'the top'}`: read all the same")
+    for value in _values(known, key, key, warn):
         paths.extend(_path_list(value, key, warn))
     for path in paths:
         if re.search(r"\\\.|\.\*|^\^|\$$", path):
@@ -173,9 +174,7 @@ def texts(value: Node, depth: int = 0) -> Iterator[str]:
 def weights(known: list[Found], warn: Callable[[str], None]) -> dict[str, float]:
     """Weight by test name, none below 0."""
     found: dict[str, float] = {}
-    for place, value in _named(known, "testcaseweights"):
-        if place[:-1] != ("configuration", "scoring"):
-            warn(f"`testcase_weights` stands under `{'.'.join(place[:-1]) or 'the top'}`: read all the same")
+    for value in _values(known, "testcaseweights", "testcase_weights", warn):
         for name, text in _pairs(value):
             weight = number(text)
             if weight is None or weight < 0:
