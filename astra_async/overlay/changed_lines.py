@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _MOST_EDITS = 300  # of lines that both sides have: 45,000 steps, about 10 ms
 
 
+def lines_of(content: bytes) -> list[str]:
+    """A file's lines, whatever their ends; none of an empty one."""
+    text = content.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
+    return text.split("\n") if content else []
+
+
 def changed_lines(before: Sequence[str], after: Sequence[str], *, files: int = 1) -> tuple[int, int]:
     """Lines added and removed. Where too many were moved about, moved ones are not counted.
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from astra_async.overlay.changed_lines import changed_lines
+from astra_async.overlay.changed_lines import changed_lines, lines_of
 from astra_async.overlay.merged_files import (
     is_environment_file,
     is_package_json,
@@ -126,7 +126,7 @@ class _Overlay:
         )
 
     def _change(self, path: str) -> FileChange:
-        before, after = _lines(self._pristine(path)), _lines(self.changed[path])
+        before, after = lines_of(self._pristine(path)), lines_of(self.changed[path])
         added, removed = changed_lines(before, after, files=len(self.changed))
         kind: Literal["new", "changed"] = "changed" if path in self.policy.files else "new"
         return FileChange(path=_recordable(path), added=added, removed=removed, kind=kind)
@@ -203,22 +203,14 @@ def _is_loaded(path: str, asked: Container[tuple[str, str]]) -> bool:
 
 def _added_lines(pristine: bytes, content: bytes) -> list[str]:
     """Lines of the content beyond those of the pristine file, in their order."""
-    left = Counter(_lines(pristine))
+    left = Counter(lines_of(pristine))
     added = []
-    for line in _lines(content):
+    for line in lines_of(content):
         if left[line] > 0:
             left[line] -= 1
         else:
             added.append(line)
     return added
-
-
-def _lines(content: bytes) -> list[str]:
-    return (
-        content.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n").split("\n")
-        if content
-        else []
-    )
 
 
 def _digest(files: Mapping[str, bytes]) -> str:

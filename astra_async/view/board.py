@@ -138,6 +138,10 @@ class Board:
         row = self.grid.models[model]
         return SampleKey(row.name, row.format, self.grid.problems[problem].id, sample)
 
+    def run_of(self, model: int) -> Following:
+        """The directory that a model's samples are in."""
+        return self.runs[self.grid.models[model].run]
+
     def place(self, model: int, problem: int) -> int | None:
         """The problem's number in the model's own directory; None if it is not planned there."""
         found = np.flatnonzero(self.grid.columns[self.grid.models[model].run] == problem)
@@ -210,7 +214,7 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
 def _cells_of(_: Following, logs: Logs) -> Bytes:
     places = logs.columns.places
     cells = np.full(places.shape, MISSING, dtype=np.uint8)
-    answered = logs.answers.places()
+    answered = logs.lines["completions"].places()
     cells.reshape(-1)[answered] = UNDER_WAY
     passed, total = places["passed"].astype(np.int64), np.maximum(places["total"], 1).astype(np.int64)
     scored = np.where(passed > 0, PART + _PARTS * passed // total, NONE_PASSED)

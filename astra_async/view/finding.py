@@ -29,8 +29,8 @@ Cell = tuple[int, int, int]  # numbers of model, problem and sample
 
 MOST_FOUND = 5_000
 SEARCH_S = 5.0
-# Where texts can be searched: the index, the file and the field of each.
-TEXTS = {"answers": ("answers", "completions", "text"), "outputs": ("outputs", "outputs", "output")}
+# Where texts can be searched: the file and the field of each.
+TEXTS = {"answers": ("completions", "text"), "outputs": ("outputs", "output")}
 _BLOCK_BYTES = 4 << 20
 _FEWEST = 5  # samples from which on "nobody" and "everybody" say something
 
@@ -58,7 +58,7 @@ def tests_of(board: Board, problem: int) -> list[Record]:
 def with_test(board: Board, problem: int, name: str, *, passed: bool) -> Iterator[Cell]:
     """The samples of a problem whose line says that they passed a test of this name, or that they did not."""
     for number, model in enumerate(board.grid.models):
-        logs, here = board.runs[model.run].logs, board.place(number, problem)
+        logs, here = board.run_of(number).logs, board.place(number, problem)
         if logs is None or here is None:
             continue
         wanted = [
@@ -94,8 +94,8 @@ async def with_text(board: Board, text: str, kind: str) -> Record:
     for number, run in enumerate(board.runs):
         if run.logs is None:
             continue
-        index, name, field = TEXTS[kind]
-        search = _Search(run.directory / f"{name}.jsonl", getattr(run.logs, index), needle, (field, text))
+        name, field = TEXTS[kind]
+        search = _Search(run.directory / f"{name}.jsonl", run.logs.lines[name], needle, (field, text))
         found: set[int] = set()
         while not more and not search.is_done:  # in pieces, so that a client that has gone ends it
             found |= await asyncio.to_thread(search.step)
@@ -148,7 +148,7 @@ class _Search:
 def _counts(board: Board, model: int, problem: int) -> dict[tuple[str, int], tuple[int, int]]:
     """Samples of one model that passed and that list each test, by name and how often that came before."""
     row = board.grid.models[model]
-    logs, here = board.runs[row.run].logs, board.place(model, problem)
+    logs, here = board.run_of(model).logs, board.place(model, problem)
     if logs is None or here is None:
         return {}
     counts: dict[tuple[str, int], tuple[int, int]] = {}

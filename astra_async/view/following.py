@@ -48,7 +48,7 @@ class Logs:
     """What was read of a directory's logs under one plan; a changed plan begins anew.
 
     Attributes:
-        answers, results, outputs, turns, turn_results, events: where the lines of each sample stand.
+        lines: where the lines of each sample stand, by file; those of the results `columns` know.
         last_events: the last of them, whole.
         events_seen: counted by kind and model, and why samples are missing.
         conflicts: lines that contradict others, and are not counted.
@@ -57,11 +57,7 @@ class Logs:
     settings: RunSettings
     columns: Columns
     tails: Mapping[str, Tail]
-    answers: LineIndex = field(default_factory=LineIndex)
-    outputs: LineIndex = field(default_factory=LineIndex)
-    turns: LineIndex = field(default_factory=LineIndex)
-    turn_results: LineIndex = field(default_factory=LineIndex)
-    events: LineIndex = field(default_factory=LineIndex)
+    lines: Mapping[str, LineIndex] = field(default_factory=lambda: {name: LineIndex() for name in _READERS})
     last_events: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
     events_seen: Events = field(default_factory=Events)
     conflicts: list[str] = field(default_factory=list)
@@ -102,7 +98,7 @@ def _result(logs: Logs, line: Line) -> None:
         logs.conflicts.append(str(error))
 
 
-def _into(index: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Line], None]:
+def _into(name: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, Line], None]:
     """A reader that notes where a sample's line stands; fields from `before` on are not parsed."""
 
     def read(logs: Logs, line: Line) -> None:
@@ -115,7 +111,7 @@ def _into(index: str, before: bytes, *, turn: bool = False) -> Callable[[Logs, L
             record = read_record(content)
         place, number = logs.flat(record), record.get("turn", 0)
         if place >= 0 and type(number) is int and 0 <= number < 1 << 16:
-            getattr(logs, index).add(place, offset, len(content), number)
+            logs.lines[name].add(place, offset, len(content), number)
 
     return read
 
@@ -126,7 +122,7 @@ def _event(logs: Logs, line: Line) -> None:
         record = read_record(content)
     except Flaw:
         return
-    logs.events.add(logs.flat(record), offset, len(content))
+    logs.lines["events"].add(logs.flat(record), offset, len(content))
     logs.last_events.append(record)
     with suppress(TypeError):  # edited: a field that is no text or number counts nothing
         logs.events_seen.add(record)
@@ -134,7 +130,7 @@ def _event(logs: Logs, line: Line) -> None:
 
 _READERS: dict[str, Callable[[Logs, Line], None]] = {
     "results": _result,
-    "completions": _into("answers", b"text"),
+    "completions": _into("completions", b"text"),
     "outputs": _into("outputs", b"output"),
     "turns": _into("turns", b"feedback", turn=True),
     "turn_results": _into("turn_results", b"tests", turn=True),
@@ -165,11 +161,9 @@ class Following:
         self.loaded = False
         self.state: State = "unknown"
         self._happened: deque[tuple[float, str]] = deque(maxlen=_HAPPENED_KEPT)
-        self._run_stamp: Stamp | None = None
         self.labels: dict[SampleKey, str] = {}
         self._labels_trouble = ""
-        self._live_stamp: Stamp | None = None
-        self._labels_stamp: Stamp | None = None
+        self._stamps: dict[str, Stamp | None] = {}
 
     def look(self) -> bool:
         """Read on for some milliseconds; whether there is more to read at once."""
@@ -212,10 +206,10 @@ class Following:
 
     def _look_at_run(self) -> None:
         stamp = _stamp(self.directory / "run.json")
-        if stamp is not None and stamp == self._run_stamp and not self.trouble:
+        if stamp is not None and stamp == self._stamps.get("run.json") and not self.trouble:
             return
         settings = read_settings(self.directory)  # tells of one that is not there
-        self._run_stamp = stamp
+        self._stamps["run.json"] = stamp
         if self.logs is None or _plan(settings) != _plan(self.logs.settings):
             if self.logs is not None:
                 self._note(f"{self.directory}: the plan has changed, and all was read again")
@@ -253,25 +247,26 @@ class Following:
         return one_line(f"{self.directory}: {error.strerror}" if isinstance(error, OSError) else str(error))
 
     def _look_at_live(self) -> None:
-        path = self.directory / "live.json"
-        stamp = _stamp(path)
-        if stamp != self._live_stamp:
-            self._live_stamp, self.live = stamp, None
+        if self._is_changed("live.json"):
+            self.live = None
             with suppress(OSError, Flaw):
-                self.live = read_record(path.read_bytes())
+                self.live = read_record((self.directory / "live.json").read_bytes())
 
     def _look_at_labels(self) -> None:
-        path = self.directory / "labels.csv"
-        stamp = _stamp(path)
-        if stamp == self._labels_stamp:
+        if not self._is_changed("labels.csv"):
             return
-        self._labels_stamp, self._labels_trouble = stamp, ""
+        self._labels_trouble = ""
         try:
-            found = read_labels(path)
+            found = read_labels(self.directory / "labels.csv")
         except UsageError as error:
             found, self._labels_trouble = {}, one_line(str(error))
         self.labels = {SampleKey(*key): label for key, label in found.items()}  # type: ignore[arg-type]
         self.version += 1
+
+    def _is_changed(self, name: str) -> bool:
+        """Whether a file is another than at the last look."""
+        before, self._stamps[name] = self._stamps.get(name), _stamp(self.directory / name)
+        return before != self._stamps[name]
 
     def label(self, key: SampleKey, label: str | None) -> None:
         """Give a sample a class of error in labels.csv, or take it away.

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from astra_async.view.board import Board
     from astra_async.view.following import Logs
+    from astra_async.view.tails import Place
 
 Record = dict[str, Any]
-Place = tuple[int, int]  # offset and length of a line
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_EVENTS = 200
 _AT_ONCE = 2  # answers parsed and compared
@@ -49,7 +49,7 @@ class Samples:
     async def open(self, model: int, problem: int, sample: int, turn: int = 0) -> Record | None:
         """Everything about one sample; None if it is not planned. Raises OSError."""
         flat = self._board.flat(model, problem, sample)
-        run = self._board.runs[self._board.grid.models[model].run]
+        run = self._board.run_of(model)
         if flat is None or run.logs is None:
             return None
         logs, lines = run.logs, lines_of_sample(run.logs, flat, turn)
@@ -122,19 +122,28 @@ def lines_of_sample(logs: Logs, flat: int, turn: int) -> Lines:
     """The places of a sample's lines, with the outputs of one turn. The last line of a turn counts."""
     row = logs.columns.places.reshape(-1)[flat]
     first = {0: (int(row["offset"]), int(row["length"]))} if row["present"] else {}
+    found = {name: index.of(flat) for name, index in logs.lines.items()}
     return Lines(
-        results=first | _by_turn(logs.turn_results.of(flat)),
-        answers=_by_turn(logs.answers.of(flat)) | _by_turn(logs.turns.of(flat)),
-        outputs=[(offset, length) for number, offset, length in logs.outputs.of(flat) if number == turn],
-        events=[(offset, length) for _, offset, length in logs.events.of(flat)][-_MOST_EVENTS:],
+        results=first | dict(found["turn_results"]),
+        answers=dict(found["completions"] + found["turns"]),
+        outputs=[place for number, place in found["outputs"] if number == turn],
+        events=[place for _, place in found["events"]][-_MOST_EVENTS:],
     )
 
 
 def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
     """Read them from disk; what is not believed counts as not there. Raises OSError."""
-    results = {number: _result(directory, number, place) for number, place in lines.results.items()}
-    wanted = (number for number in lines.answers if number <= turn)
-    answers = {number: _answer(directory, number, lines.answers[number]) for number in wanted}
+    results = {
+        number: _believed(
+            directory / ("turn_results.jsonl" if number else "results.jsonl"), place, check_result
+        )
+        for number, place in lines.results.items()
+    }
+    answers = {
+        number: _believed(directory / ("turns.jsonl" if number else "completions.jsonl"), place, check_answer)
+        for number, place in lines.answers.items()
+        if number <= turn
+    }
     result, answer = results.get(turn), answers.get(turn)
     named = (answer or result or {}).get("prompt_sha256")
     final = [(number, each) for number, each in sorted(results.items()) if each]
@@ -191,32 +200,17 @@ def event_in_words(event: Mapping[str, Any]) -> Record:
     }
 
 
-def _by_turn(found: Sequence[tuple[int, int, int]]) -> dict[int, Place]:
-    return {turn: (offset, length) for turn, offset, length in found}
-
-
-def _result(directory: Path, turn: int, place: Place) -> Record | None:
-    name = "turn_results.jsonl" if turn else "results.jsonl"
-    return _believed(_record(directory / name, place), check_result)
-
-
-def _answer(directory: Path, turn: int, place: Place) -> Record | None:
-    name = "turns.jsonl" if turn else "completions.jsonl"
-    return _believed(_record(directory / name, place), check_answer)
-
-
-def _record(path: Path, place: Place | None) -> Record | None:
-    if place is not None:
-        with suppress(FileNotFoundError, Flaw):  # cut or replaced since: the next look tells of it
-            return read_record(read_at(path, *place))
+def _record(path: Path, place: Place) -> Record | None:
+    with suppress(FileNotFoundError, Flaw):  # cut or replaced since: the next look tells of it
+        return read_record(read_at(path, *place))
     return None
 
 
-def _believed(record: Record | None, check: Callable[[Mapping[str, Any]], None]) -> Record | None:
-    if record is not None:
-        with suppress(Flaw):
-            check(record)
-            return record
+def _believed(path: Path, place: Place, check: Callable[[Mapping[str, Any]], None]) -> Record | None:
+    record = _record(path, place)
+    with suppress(Flaw):
+        check(record or {})
+        return record
     return None
 
 

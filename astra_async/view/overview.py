@@ -103,7 +103,7 @@ def history(board: Board) -> Record:
     """
     points: list[Record] = []
     for number, model in enumerate(board.grid.models):
-        logs = board.runs[model.run].logs
+        logs = board.run_of(number).logs
         if logs is not None:
             start = _start(logs)
             points += [
@@ -147,11 +147,12 @@ def _course(places: NDArray[np.void]) -> list[tuple[float, float, int]]:
     return [(float(rows["finished"][order[i]]), float(course[i]), int(i) + 1) for i in kept]
 
 
-def labelled(board: Board) -> list[list[Any]]:
+def labelled(board: Board) -> Record:
     """Model, problem, sample and class of every sample that has a class of error."""
     classes = list(CLASSES)
     column = np.frombuffer(board.column("label") or b"", dtype=np.uint8).reshape(board.grid.shape)
-    return [[*map(int, place), classes[column[tuple(place)] - 1]] for place in np.argwhere(column)]
+    found = [[*map(int, place), classes[column[tuple(place)] - 1]] for place in np.argwhere(column)]
+    return {"labels": found}
 
 
 def live_state(board: Board) -> Record:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import shown_files
 from astra_async.overlay import anchored, integrate
+from astra_async.overlay.changed_lines import lines_of
 from astra_async.problems.patterns import PathPatterns
 from astra_async.types import Integrated, Project, ProjectFile, Solution
 
@@ -110,15 +111,11 @@ class _Room:
 
 def _difference(named: tuple[str, str], before: ProjectFile | None, after: bytes, room: _Room) -> FileDiff:
     path, kind = named
-    old, new = (_lines(each) for each in (before.content if before else b"", after))
+    contents = (before.content if before else b"", after)
+    old, new = ([_short(line) for line in lines_of(content)] for content in contents)
     unified, cut = _unified(old, new, room)
     is_unseen = kind == "changed" and before is None  # left out of the prompt: what it was is not known
     return FileDiff(path=path, kind=kind, unified=unified, cut=cut or is_unseen)
-
-
-def _lines(content: bytes) -> list[str]:
-    text = content.decode(errors="replace").replace("\r\n", "\n").removesuffix("\n")
-    return [_short(line) for line in text.split("\n")] if content else []
 
 
 def _short(line: str) -> str:

@@ -24,9 +24,9 @@ from astra_async.view.overview import history, labelled, live_state, run_summary
 from astra_async.view.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    from astra_async.view.access import Handler
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (("", _PACKAGE / "view" / "page"), ("shared/", _PACKAGE / "report" / "shared"))
@@ -64,18 +64,18 @@ class Viewer:
         app.cleanup_ctx.append(self._context)
         app.add_routes(
             [
-                web.get("/", self._index),
-                web.get("/page/{name:.+}", self._file),
-                web.get("/api/run", self._run),
+                web.get("/", self._page),
+                web.get("/page/{name:.+}", self._page),
+                web.get("/api/run", self._told(run_summary)),
                 web.get("/api/cells", self._cells),
                 web.get("/api/cells/{column}", self._column),
                 web.get("/api/sample", self._sample),
-                web.get("/api/live", self._live),
-                web.get("/api/history", self._history),
+                web.get("/api/live", self._told(live_state)),
+                web.get("/api/history", self._told(history)),
                 web.get("/api/tests", self._tests),
                 web.get("/api/search", self._search),
                 web.get("/api/compare", self._compare),
-                web.get("/api/labels", self._labels),
+                web.get("/api/labels", self._told(labelled)),
                 web.put("/api/label", self._label),
                 web.get("/api/stream", self._stream),
             ]
@@ -94,6 +94,8 @@ class Viewer:
         if request.path == "/" and self.access.is_introduced(request):
             return self.access.admit(request)
         try:
+            if request.path.startswith("/api/") and request.path != "/api/stream":
+                await self.watch.fresh()
             return await handler(request)
         except web.HTTPException as error:
             return _refused(error.status, error.text or error.reason)
@@ -102,22 +104,21 @@ class Viewer:
         except Exception as error:  # noqa: BLE001 - a boundary: one answer fails, the viewer goes on
             return _refused(500, f"unexpected {type(error).__name__}: {error}; please report this")
 
-    async def _index(self, _: web.Request) -> web.StreamResponse:
-        return _page_file("index.html")
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        return _page_file(request.match_info.get("name", "index.html"))
 
-    async def _file(self, request: web.Request) -> web.StreamResponse:
-        return _page_file(request.match_info["name"])
+    def _told(self, of: Callable[[Board], Any]) -> Handler:
+        """What a question over the whole board gives, as JSON."""
 
-    async def _run(self, _: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
-        return _json(run_summary(self.board))
+        async def handler(_: web.Request) -> web.StreamResponse:
+            return _json(of(self.board))
+
+        return handler
 
     async def _cells(self, _: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
         return self._bytes(self.board.cells().tobytes())
 
     async def _column(self, request: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
         column = self.board.column(request.match_info["column"])
         if column is None:
             return _refused(404, f"no such column; there are {', '.join(COLUMNS)}")
@@ -128,13 +129,12 @@ class Viewer:
         return web.Response(body=content, content_type="application/octet-stream", headers=headers)
 
     async def _sample(self, request: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
         model, problem, sample = self._cell(request.query)
         found = await self.samples.open(model, problem, sample, _number(request.query, "turn", 0))
         if found is None:
             return _refused(404, "no such sample is planned")
         key = self.board.key(model, problem, sample)
-        run = self.board.runs[self.board.grid.models[model].run]
+        run = self.board.run_of(model)
         cell = int(self.board.cells().reshape(self.board.grid.shape)[model, problem, sample])
         return _json({"key": key._asdict(), "cell": cell, "label": run.labels.get(key)} | found)
 
@@ -157,20 +157,10 @@ class Viewer:
                 return place
         raise web.HTTPNotFound(text="no such problem; see /api/run")
 
-    async def _live(self, _: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
-        return _json(live_state(self.board))
-
-    async def _history(self, _: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
-        return _json(history(self.board))
-
     async def _tests(self, request: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
         return _json({"tests": tests_of(self.board, self._problem(request.query))})
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
         query = request.query
         if text := query.get("text"):
             kind = query.get("in", "answers")
@@ -187,16 +177,10 @@ class Viewer:
         return _json({"cells": cells[:MOST_FOUND], "more": len(cells) > MOST_FOUND})
 
     async def _compare(self, request: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
         return _json(compared(self.board, self._model(request.query, "a"), self._model(request.query, "b")))
-
-    async def _labels(self, _: web.Request) -> web.StreamResponse:
-        await self.watch.fresh()
-        return _json({"labels": labelled(self.board)})
 
     async def _label(self, request: web.Request) -> web.StreamResponse:
         """Give a sample one of the paper's classes of error; the one thing that is written."""
-        await self.watch.fresh()
         if request.content_type != "application/json" or "Origin" not in request.headers:
             raise web.HTTPUnsupportedMediaType(text="send JSON, from the page itself")
         given = _object(await request.read())
@@ -204,7 +188,7 @@ class Viewer:
         label = given.get("label")
         if label is not None and label not in CLASSES:
             raise web.HTTPBadRequest(text=f"label must be null or one of {', '.join(CLASSES)}")
-        run = self.board.runs[self.board.grid.models[model].run]
+        run = self.board.run_of(model)
         if self.board.flat(model, problem, sample) is None:
             raise web.HTTPNotFound(text="no such sample is planned")
         async with self._labelling:

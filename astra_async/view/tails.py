@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 1 << 20
 _MARK_BYTES = 64
 
+Place = tuple[int, int]  # offset and length of a line
 Line = tuple[int, int, bytes]  # number from 1, offset, content without its newline
 
 
@@ -129,10 +130,10 @@ class LineIndex:
         """The samples of all lines, in the order of the file."""
         return np.array(self._places, dtype=np.int64)
 
-    def of(self, place: int) -> list[tuple[int, int, int]]:
-        """(turn, offset, length) of the lines of one sample, in the order of the file."""
+    def of(self, place: int) -> list[tuple[int, Place]]:
+        """Turn and place of the lines of one sample, in the order of the file."""
         found = np.flatnonzero(np.frombuffer(self._places, dtype=np.int64) == place) if self._places else ()
-        return [(self._turns[i], self._offsets[i], self._lengths[i]) for i in found]
+        return [(self._turns[i], (self._offsets[i], self._lengths[i])) for i in found]
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:
