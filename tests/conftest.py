@@ -1,4 +1,4 @@
-"""How Docker tests are shared among processes, and the signals that programs under test get."""
+"""How tests are shared among processes, and the signals that programs under test get."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
-# Docker tests that wait more than they compute: of whole programs, and on engines of their own.
-_WAITING = ("cluster", "system", "test_engine_restart")
+# Tests that wait more than they compute: of whole programs, in a browser, and on engines of their own.
+_WAITING = ("cluster", "system", "view", "test_engine_restart")
 _COMPUTING = ("test_bundled_scores",)
 
 
@@ -28,6 +28,23 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--dist worksteal`, every second process begins with tests that wait, while the others compute.
+
+    Such a process takes its part of the list as it stands, and in the end what another has left.
+    """
+    processes = getattr(config, "workerinput", {}).get("workercount", 0)
+    if config.getoption("dist", "no") != "worksteal" or processes < 2:
+        return
+    waiting = [item for item in items if _waits(item.nodeid)]
+    others = [item for item in items if not _waits(item.nodeid)]
+    parts = (processes + 1) // 2
+    items[:] = []
+    for part in range(parts):
+        for whole in (waiting, others):
+            items += whole[len(whole) * part // parts : len(whole) * (part + 1) // parts]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """With `--dist loadscope`, Docker tests that wait go to one process, those that compute to another."""
@@ -36,6 +53,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
-        path = Path(nodeid.partition("::")[0])
-        waits = {path.parent.name, path.stem} & set(_WAITING) and path.stem not in _COMPUTING
-        return "waiting" if waits else "computing"
+        return "waiting" if _waits(nodeid) else "computing"
+
+
+def _waits(nodeid: str) -> bool:
+    path = Path(nodeid.partition("::")[0])
+    return bool({path.parent.name, path.stem} & set(_WAITING)) and path.stem not in _COMPUTING
