@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from astra_async.testing.examination import Examined
     from astra_async.types import AnswerKey, Completion, ExpectedTest, Integrated, Prompt, Solution, Unusable
 
+# What a final line repeats of the completion.
+_OF_THE_COMPLETION = (
+    *("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s", "latency_s"),
+    "returned_model",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
@@ -78,7 +84,8 @@ class FinalLine:
 
     def _final(self, *, repairs: tuple[str, ...], passed: int, total: int, **fields: Any) -> Result:
         key, completion = self.key, self.completion
-        of_turn: dict[str, Any] = {"turn": key.turn} if key.turn else {}
+        fields |= {name: getattr(completion, name) for name in _OF_THE_COMPLETION}
+        fields |= {"turn": key.turn} if key.turn else {}
         return (TurnResult if key.turn else Result)(
             schema=SCHEMA,
             model=key.model,
@@ -89,19 +96,11 @@ class FinalLine:
             total=total,
             score=passed / total,
             repairs=(*completion.repairs, *repairs),
-            finish_reason=completion.finish_reason,
-            usage=completion.usage,
-            cost_usd=completion.cost_usd,
-            attempts=completion.attempts,
-            ttft_s=completion.ttft_s,
-            latency_s=completion.latency_s,
             input_characters=len(self.prompt.text) + self.said_before,
             output_characters=len(completion.text),
             prompt_sha256=self.prompt.sha256,
-            returned_model=completion.returned_model,
             started_at=self.started_at,
             finished_at=now_utc(),
-            **of_turn,
             **fields,
         )
 

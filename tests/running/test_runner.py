@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -114,6 +115,16 @@ def test_every_planned_sample_is_answered_once_and_scored_as_its_tests_say(tmp_p
     summary = runner.metrics.summary("m", "xml")
     assert summary.complete
     assert summary.mean_score == pytest.approx((0 + 1 + 2 + 3) / 16)
+
+
+def test_a_final_line_repeats_what_its_answer_took(tmp_path: Path) -> None:
+    guessed = replace(completion(xml_answer(4)), cost_estimated=True, attempts=2)
+    house = House(tmp_path, {"m": ScriptedPool(lambda _: guessed)}, CountingSandbox())
+    house.run(samples=1)
+    names = ("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s", "latency_s")
+    for answer, result in zip(house.lines("completions.jsonl"), house.lines("results.jsonl"), strict=False):
+        assert {name: result[name] for name in names} == {name: answer[name] for name in names}
+        assert result["cost_estimated"]
 
 
 def test_samples_are_asked_in_rounds_over_the_problems(tmp_path: Path) -> None:
