@@ -29,46 +29,26 @@ EXIT_INCOMPLETE = 1
 EXIT_USAGE = 2
 EXIT_CANNOT_GO_ON = 3
 
-# command -> (module, function): what is not asked for is not imported, so that `--help` is instant.
+# command -> (module, summary): what is not asked for is not imported, so that `--help` is instant.
 _COMMANDS = {
-    "demo": ("demo", "demo"),
-    "run": ("run", "run"),
-    "status": ("status", "status"),
-    "view": ("viewer", "view"),
-    "report": ("report", "report"),
-    "compare": ("report", "compare"),
-    "export": ("export", "export"),
-    "plan": ("report", "plan"),
-    "show": ("show", "show"),
-    "label": ("label", "label"),
-    "regrade": ("regrade", "regrade"),
-    "validate": ("validate", "validate"),
-    "fetch": ("fetch", "fetch"),
-    "problems": ("problems", "problems"),
-    "images": ("images", "images"),
-    "simulate": ("simulate", "simulate"),
-    "worker": ("worker", "worker"),
-    "doctor": ("doctor", "doctor"),
-}
-_SUMMARIES = {
-    "demo": "Bundled problems with simulated models: no key, no account.",
-    "run": "A full run; the same command again resumes it.",
-    "status": "How far a run is, from its files alone.",
-    "view": "Look into runs in a browser, while they happen.",
-    "report": "Tables, plots and one HTML page from run directories.",
-    "compare": "Two runs of the same problems, paired.",
-    "export": "A run for inspect_ai, Parquet, the Hugging Face hub, JUnit.",
-    "plan": "How many samples or problems a wanted precision takes.",
-    "show": "One sample: prompt, answer, changes, tests, output.",
-    "label": "Why failed samples failed, by a judging model.",
-    "regrade": "Run the tests again on the recorded answers.",
-    "validate": "Check that problems are fit: reference, untouched, flaky.",
-    "fetch": "The paper's questions, or any published set, with hashes.",
-    "problems": "What was loaded: Table 1 of the paper.",
-    "images": "Build the images that tests run in.",
-    "simulate": "The simulated provider server alone.",
-    "worker": "Run tests on this machine for a cluster.",
-    "doctor": "What this machine has and what is missing.",
+    "demo": ("demo", "Bundled problems with simulated models: no key, no account."),
+    "run": ("run", "A full run; the same command again resumes it."),
+    "status": ("status", "How far a run is, from its files alone."),
+    "view": ("viewer", "Look into runs in a browser, while they happen."),
+    "report": ("report", "Tables, plots and one HTML page from run directories."),
+    "compare": ("report", "Two runs of the same problems, paired."),
+    "export": ("report", "A run for inspect_ai, Parquet, the Hugging Face hub, JUnit."),
+    "plan": ("report", "How many samples or problems a wanted precision takes."),
+    "show": ("show", "One sample: prompt, answer, changes, tests, output."),
+    "label": ("label", "Why failed samples failed, by a judging model."),
+    "regrade": ("regrade", "Run the tests again on the recorded answers."),
+    "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
+    "fetch": ("fetch", "The paper's questions, or any published set, with hashes."),
+    "problems": ("problems", "What was loaded: Table 1 of the paper."),
+    "images": ("images", "Build the images that tests run in."),
+    "simulate": ("simulate", "The simulated provider server alone."),
+    "worker": ("joining", "Run tests on this machine for a cluster."),
+    "doctor": ("doctor", "What this machine has and what is missing."),
 }
 
 
@@ -81,13 +61,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
         if cmd_name not in _COMMANDS:
             return None
-        module, name = _COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(f"astra_async.cli.{module}"), name)
+        module = importlib.import_module(f"astra_async.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl(list(_SUMMARIES.items()))
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
 from astra_async.config import BUNDLED, load_config
 from astra_async.errors import UsageError
-from astra_async.types.records import read_run
+from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:
     from astra_async.config import RunConfig
@@ -86,21 +88,18 @@ def _print_tables(directory: Path) -> None:
 
 
 def _draw(directory: Path, count: int) -> int:
+    from astra_async.report.judgements import HAND
     from astra_async.running.judging import drawn, failed_samples
 
-    run = read_run(directory / "run.json") if (directory / "run.json").exists() else None
-    if run is None:
-        raise UsageError(f"{directory} is no run directory: it has no run.json")
+    require_run(directory)
     samples = failed_samples(directory)
-    say("model,format,problem_id,sample,label,source")
-    for each in drawn(samples, count, str(run["run_id"])):
-        model, fmt, problem_id, sample = each.key
-        say(f"{_cell(model)},{fmt},{_cell(problem_id)},{sample},,hand")
+    drawn_by = str(read_run(directory / "run.json")["run_id"])
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(("model", "format", "problem_id", "sample", "label", "source"))
+    writer.writerows((*each.key, "", HAND) for each in drawn(samples, count, drawn_by))
+    say(rows.getvalue().removesuffix("\n"))
     tell(
         f"{min(count, len(samples))} of {len(samples)} failed samples; add classes, put them into labels.csv"
     )
     return 0
-
-
-def _cell(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if set(text) & set('",\n') else text

@@ -9,9 +9,9 @@ import click
 
 from astra_async.cli.console import open_console, say
 from astra_async.cli.display import Screen
-from astra_async.errors import UsageError
 from astra_async.running.ownership import owner_of
 from astra_async.running.progress import view_of_directory
+from astra_async.types.records import require_run
 
 if TYPE_CHECKING:
     from astra_async.running.progress import View
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
 def status(directory: Path) -> None:
     """Show how far a run is, whether it is running, finished or was killed; changes nothing."""
-    if not (directory / "run.json").exists():
-        raise UsageError(f"{directory} is no run directory: it has no run.json")
+    require_run(directory)
     owner, view = owner_of(directory), view_of_directory(directory)
     say(f"{directory}: {_state(owner, view)}")
     open_console().print(Screen(view, live=owner is not None))

@@ -16,7 +16,7 @@ import click
 
 from astra_async.cli.console import say
 from astra_async.cli.signals import Stopper
-from astra_async.errors import UsageError
+from astra_async.types.records import require_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,10 +41,8 @@ def view(directories: tuple[Path, ...], *, host: str, port: int | None, asks: bo
     from astra_async.view.serving import Viewer
 
     for directory in directories:
-        if not flags["with_run"] and not (directory / "run.json").exists():
-            raise UsageError(
-                f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
-            )
+        if not flags["with_run"]:
+            require_run(directory)
     token = secrets.token_urlsafe(24) if asks or not is_loopback(host) else None
     asyncio.run(_serve(Viewer(directories, Access(token)), host, port, **flags))
 

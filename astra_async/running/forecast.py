@@ -6,14 +6,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from astra_async.asking.feedback import MAX_CHARACTERS
+from astra_async.asking.providers.models import bytes_per_token, cost_usd
 from astra_async.running.plan import TYPICAL_LATENCY_S
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Format, ModelSettings, Prompt
+
+    # What one is alone, how many there are, and how many of them are what with a cache.
+    _Calls = tuple[Usage, int, tuple[tuple[Usage, int], ...]]
 
 ANSWER_CHARACTERS = 2744  # the paper's Table 1: average output length, where no reference tells better
 
@@ -39,32 +44,16 @@ def estimate(
     settings: ModelSettings, prepared: Mapping[str, Prepared], formats: tuple[Format, ...], samples: int
 ) -> Forecast:
     """One model's share of the plan, from prompt and reference sizes."""
-    from astra_async.asking.providers.models import bytes_per_token, cost_usd
-
     per_token = bytes_per_token(settings)
     system = round(len((settings.system_prompt or "").encode()) / per_token)
-    calls, inputs, outputs = 0, 0, 0
-    plain, cached = _Sum(), _Sum()
+    calls: list[_Calls] = []
     for item in prepared.values():
-        out = round(_answer_bytes(item) / per_token)
         for fmt in formats:
             tokens = prompt_tokens(item.prompts[fmt], per_token) + system
-            first = Usage(input_tokens=tokens, cached_tokens=0, cache_write_tokens=tokens, output_tokens=out)
-            again = Usage(input_tokens=tokens, cached_tokens=tokens, output_tokens=out)
-            alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
-            plain.add(cost_usd(settings, alone), samples)
-            cached.add(cost_usd(settings, first), 1)
-            cached.add(cost_usd(settings, again), samples - 1)
-            calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
-    return Forecast(
-        model=settings.name,
-        calls=calls,
-        input_tokens=inputs,
-        output_tokens=outputs,
-        cost_usd=plain.value,
-        cost_cached_usd=cached.value,
-        about_s=_about_s(settings, calls, inputs, outputs),
-    )
+            alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=_answer_tokens(item, per_token))
+            first, again = replace(alone, cache_write_tokens=tokens), replace(alone, cached_tokens=tokens)
+            calls.append((alone, samples, ((first, 1), (again, samples - 1))))
+    return _forecast(settings, calls)
 
 
 def estimate_turns(
@@ -75,49 +64,48 @@ def estimate_turns(
     turns: int,
 ) -> Forecast:
     """What further turns would take at most: if no answer passed, and every feedback had its full length."""
-    from astra_async.asking.feedback import MAX_CHARACTERS
-    from astra_async.asking.providers.models import bytes_per_token, cost_usd
-
     per_token = bytes_per_token(settings)
-    told = round(MAX_CHARACTERS / per_token)
-    calls, inputs, outputs = 0, 0, 0
-    plain, cached = _Sum(), _Sum()
+    calls: list[_Calls] = []
     for item in prepared.values():
-        out = round(_answer_bytes(item) / per_token)
+        out = _answer_tokens(item, per_token)
         for fmt in formats:
             before = prompt_tokens(item.prompts[fmt], per_token)
             for _ in range(turns):
-                tokens = before + out + told
+                tokens = before + out + round(MAX_CHARACTERS / per_token)
                 alone = Usage(input_tokens=tokens, cached_tokens=0, output_tokens=out)
-                plain.add(cost_usd(settings, alone), samples)
                 read = replace(alone, cached_tokens=before, cache_write_tokens=tokens - before)
-                cached.add(cost_usd(settings, read), samples)
-                calls, inputs, outputs = calls + samples, inputs + samples * tokens, outputs + samples * out
+                calls.append((alone, samples, ((read, samples),)))
                 before = tokens
+    return _forecast(settings, calls)
+
+
+def _forecast(settings: ModelSettings, calls: Sequence[_Calls]) -> Forecast:
+    count = sum(times for _, times, _ in calls)
+    inputs = sum(times * (alone.input_tokens or 0) for alone, times, _ in calls)
+    outputs = sum(times * (alone.output_tokens or 0) for alone, times, _ in calls)
     return Forecast(
         model=settings.name,
-        calls=calls,
+        calls=count,
         input_tokens=inputs,
         output_tokens=outputs,
-        cost_usd=plain.value,
-        cost_cached_usd=cached.value,
-        about_s=_about_s(settings, calls, inputs, outputs),
+        cost_usd=_sum_usd(settings, [(alone, times) for alone, times, _ in calls]),
+        cost_cached_usd=_sum_usd(settings, [part for _, _, cached in calls for part in cached]),
+        about_s=_about_s(settings, count, inputs, outputs),
     )
 
 
-class _Sum:
+def _sum_usd(settings: ModelSettings, parts: Sequence[tuple[Usage, int]]) -> float | None:
     """A sum that is unknown as soon as one part is."""
-
-    def __init__(self) -> None:
-        self.value: float | None = 0.0
-
-    def add(self, part: float | None, times: int) -> None:
-        self.value = None if self.value is None or part is None else self.value + part * times
+    costs = [(cost_usd(settings, usage), times) for usage, times in parts]
+    return (
+        None if any(cost is None for cost, _ in costs) else sum((cost or 0) * times for cost, times in costs)
+    )
 
 
-def _answer_bytes(item: Prepared) -> int:
+def _answer_tokens(item: Prepared, per_token: float) -> int:
     files = item.reference.files if item.reference else {}
-    return sum(len(path) + len(text.encode()) for path, text in files.items()) or ANSWER_CHARACTERS
+    size = sum(len(path) + len(text.encode()) for path, text in files.items())
+    return round((size or ANSWER_CHARACTERS) / per_token)
 
 
 def _about_s(settings: ModelSettings, calls: int, inputs: int, outputs: int) -> float:

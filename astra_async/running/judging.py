@@ -36,7 +36,15 @@ from astra_async.running.log import (
 from astra_async.running.opening import open_pools
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import ModelRequest, SampleKey
-from astra_async.types.records import Flaw, check_result, is_output_of, read_key, read_record, read_run
+from astra_async.types.records import (
+    Flaw,
+    check_result,
+    is_output_of,
+    read_key,
+    read_record,
+    read_run,
+    require_run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -315,8 +323,7 @@ def _write_labels(directory: Path, judge: str) -> None:
 @contextmanager
 def _owned(directory: Path) -> Iterator[None]:
     """One judging at a time in a directory; a run may go on in it."""
-    if not (directory / "run.json").exists():
-        raise UsageError(f"{directory} is no run directory: it has no run.json")
+    require_run(directory)
     with (directory / ".judging.lock").open("w") as held:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

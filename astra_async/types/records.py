@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
-from astra_async.errors import ConflictError
+from astra_async.errors import ConflictError, UsageError
 from astra_async.types.calls import FinishReason, Usage
 from astra_async.types.results import Failure, Status
 from astra_async.types.samples import AnswerKey, Format, SampleKey, TurnKey
@@ -207,6 +207,12 @@ def read_run(path: Path) -> dict[str, Any]:
     for name, wrong in _wrong_fields(run):
         raise ConflictError(f"{path}: {name} is {_shown(wrong)}; restore it from a copy")
     return run
+
+
+def require_run(directory: Path) -> None:
+    """Raise UsageError for a directory that no run has written in."""
+    if not (directory / "run.json").exists():
+        raise UsageError(f"{directory}: no run.json there; give the directory that `astra run --out` wrote")
 
 
 def newer_version(run: Mapping[str, Any], version: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`astra worker`: this machine runs tests for a head somewhere else."""
+"""`astra worker`: joins a cluster, so that this machine runs tests for a head somewhere else."""
 
 from __future__ import annotations
 
