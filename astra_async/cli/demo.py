@@ -14,8 +14,9 @@ from astra_async.cli.run import start
 from astra_async.config import BUNDLED, load_config
 from astra_async.overlay import integrate
 from astra_async.running.log import write_atomically
-from astra_async.running.recorded import final_lines
+from astra_async.running.recorded import believed
 from astra_async.types import Integrated, Solution
+from astra_async.types.records import check_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,10 +65,10 @@ def label_known_mistakes(out: Path, prepared: Mapping[str, Prepared]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("model", "format", "problem_id", "sample", "label"))
-    for _, row in final_lines(out):
-        label = classes.get((row["problem_id"], row.get("solution_sha256", "")))
+    for key, _, row in believed(out / "results.jsonl", check_result):
+        label = classes.get((key.problem_id, row.get("solution_sha256", "")))
         if label:
-            writer.writerow((row["model"], row["format"], row["problem_id"], row["sample"], label))
+            writer.writerow((*key, label))
     write_atomically(out / "labels.csv", text.getvalue().encode())
 
 

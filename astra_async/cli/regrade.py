@@ -19,9 +19,10 @@ from astra_async.redaction import MASK
 from astra_async.running.directory import PARENT_FILES, opened_run
 from astra_async.running.log import now_utc, write_atomically
 from astra_async.running.ownership import make_private, owner_of
-from astra_async.running.recorded import answered, final_lines, turn_lines
+from astra_async.running.recorded import answered, believed
 from astra_async.running.wiring import data_config, recorded_call
 from astra_async.types import AnswerKey, ModelSettings
+from astra_async.types.records import check_result
 
 if TYPE_CHECKING:
     from astra_async.config import RunConfig
@@ -149,8 +150,8 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
 def _verdicts(directory: Path) -> dict[AnswerKey, Verdict]:
     return {
         key: (record["passed"], record["total"], record["failure"])
-        for lines in (final_lines(directory), turn_lines(directory))
-        for key, record in lines
+        for name in ("results.jsonl", "turn_results.jsonl")
+        for key, _, record in believed(directory / name, check_result)
     }
 
 

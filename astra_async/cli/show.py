@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.running.log import scan
-from astra_async.running.recorded import stored_prompt
+from astra_async.running.recorded import key_fields, stored_prompt
 from astra_async.types import SampleKey, Solution
 from astra_async.types.records import (
     Flaw,
@@ -63,10 +64,10 @@ def show(  # noqa: PLR0913 - a flag each
     keys = [SampleKey(model, name, problem, sample) for name in formats]  # type: ignore[arg-type]
     shown = _look_up(directory, keys, turn)
     if json_path:
-        write_json(json_path, shown.as_json() | _beside(directory, shown.key, shown.result))
+        write_json(json_path, shown.as_json() | _beside(directory, shown))
         if takes_standard_output(json_path):
             return
-    for name, lines in shown.texts(directory / "outputs.jsonl").items():
+    for name, lines in shown.texts(directory).items():
         if not part or name in part:
             for title, text in lines:
                 say(f"--- {title} ---", bold=True)
@@ -85,11 +86,11 @@ class _Shown:
     replay: _Replay | None
     events: list[Record]
 
-    def texts(self, outputs: Path) -> Record:
+    def texts(self, directory: Path) -> Record:
         """Titles and texts of each part, in the order of reading."""
         return {
             "result": _result(self.result),
-            "output": _output(self.result, outputs),
+            "output": _output(directory, self.result),
             "changes": _changes(self.replay, self.result),
             "events": _events(self.events),
             "answer": _answer(self.answer),
@@ -98,11 +99,9 @@ class _Shown:
         }
 
     def as_json(self) -> Record:
-        model, answer_format, problem, sample = self.key
-        key = {"model": model, "format": answer_format, "problem_id": problem, "sample": sample}
         return {
             "schema": 1,
-            "key": key | ({"turn": self.turn} if self.turn else {}),
+            "key": key_fields(self.key.at(self.turn)),
             "result": self.result,
             "answer": self.answer,
             "prompt": self.prompt,
@@ -113,12 +112,9 @@ class _Shown:
 
 
 def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> _Shown:
-    files = ("turns", "turn_results") if turn else ("completions", "results")
-    answer, result = (_record(directory / f"{name}.jsonl", keys, turn) for name in files)
+    answer, result = _answer_and_result(directory, keys, turn)
     events = [
-        event
-        for event in _records(directory / "events.jsonl")
-        if _names(event, keys) and (not turn or event.get("turn") == turn)
+        event for event in _of(directory / "events.jsonl", keys) if not turn or event.get("turn") == turn
     ]
     found = answer or result
     if found is None and not events:
@@ -137,11 +133,16 @@ def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> _Shown:
     )
 
 
-def _record(path: Path, keys: list[SampleKey], turn: int = 0) -> Record | None:
+def _answer_and_result(directory: Path, keys: list[SampleKey], turn: int) -> Iterator[Record | None]:
+    files = ("turns", "turn_results") if turn else ("completions", "results")
+    return (_record(directory / f"{name}.jsonl", keys, turn) for name in files)
+
+
+def _record(path: Path, keys: list[SampleKey], turn: int) -> Record | None:
     """The sample's or turn's line that is believed; one that is not is told of."""
     check = check_result if path.name.endswith("results.jsonl") else check_answer
-    for record in _records(path):
-        if _names(record, keys) and record.get("turn", 0) == turn:
+    for record in _of(path, keys):
+        if record.get("turn", 0) == turn:
             try:
                 check(record)
             except Flaw as flaw:
@@ -157,8 +158,7 @@ def _before(directory: Path, found: Record | None, turn: int) -> list[Record]:
         return []
     keys, earlier = [read_key(found)], []
     for each in range(turn):
-        files = ("turns", "turn_results") if each else ("completions", "results")
-        answer, result = (_record(directory / f"{name}.jsonl", keys, each) for name in files)
+        answer, result = _answer_and_result(directory, keys, each)
         if answer and result and result["status"] == "scored":
             earlier.append(answer)
     return earlier
@@ -169,35 +169,39 @@ def _records(path: Path, about: str = "") -> Iterator[Record]:
     for _, _, line in scan(path):
         if about.encode() not in line:
             continue
-        try:
+        with suppress(Flaw):  # of no sample that could be shown; named when the run is resumed or reported
             yield read_record(line)
-        except Flaw:
-            continue  # of no sample that could be shown; named when the run is resumed or reported
 
 
-def _beside(directory: Path, key: SampleKey, result: Record | None) -> Record:
+def _beside(directory: Path, shown: _Shown) -> Record:
     """What other files of the run hold of a sample: output, label, turns after the first."""
     from astra_async.report.labels import read_labels
 
-    outputs = _records(directory / "outputs.jsonl", about=result["finished_at"]) if result else iter(())
-    label = read_labels(directory / "labels.csv").get((key.model, key.format, key.problem_id, key.sample))
     answers, results = (
-        {each.get("turn"): each for each in _records(directory / name) if _names(each, [key])}
+        {each.get("turn"): each for each in _of(directory / name, [shown.key])}
         for name in ("turns.jsonl", "turn_results.jsonl")
     )
     turns = sorted({*answers, *results} - {None}, key=str)
     return {
-        "output": next((each for each in outputs if result and is_output_of(each, result)), None),
-        "label": label,
+        "output": _kept_output(directory, shown.result),
+        "label": read_labels(directory / "labels.csv").get(shown.key),
         "turns": [{"turn": turn, "answer": answers.get(turn), "result": results.get(turn)} for turn in turns],
     }
 
 
-def _names(record: Record, keys: list[SampleKey]) -> bool:
-    try:
-        return read_key(record) in keys
-    except Flaw:
-        return False
+def _of(path: Path, keys: list[SampleKey]) -> Iterator[Record]:
+    """The lines of these samples."""
+    for record in _records(path):
+        with suppress(Flaw):
+            if read_key(record) in keys:
+                yield record
+
+
+def _kept_output(directory: Path, result: Record | None) -> Record | None:
+    if result is None:
+        return None
+    outputs = _records(directory / "outputs.jsonl", about=result["finished_at"])
+    return next((each for each in outputs if is_output_of(each, result)), None)
 
 
 def _result(record: Record | None) -> Iterator[tuple[str, str]]:
@@ -226,14 +230,11 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     yield title, "\n".join(lines)
 
 
-def _output(result: Record | None, path: Path) -> Iterator[tuple[str, str]]:
+def _output(directory: Path, result: Record | None) -> Iterator[tuple[str, str]]:
     """What the tests printed: as much as is kept of it."""
     if result is None or result["status"] == "no_solution":
         return
-    kept = next(
-        (each for each in _records(path, about=result["finished_at"]) if is_output_of(each, result)), None
-    )
-    if kept:
+    if kept := _kept_output(directory, result):
         yield f"output, {kept['output_bytes']:,} bytes", kept["output"] or "(nothing was printed)"
     elif result["output_tail"]:
         yield "end of the output (the rest was not kept)", result["output_tail"]

@@ -49,11 +49,15 @@ from astra_async.running.log import (
 )
 from astra_async.running.ownership import lock_directory, make_private
 from astra_async.running.recorded import (
+    TURN_LOG_NAMES,
+    Place,
     Spent,
     completion_from,
     count_events,
     count_spent,
     key_fields,
+    key_reader,
+    readable,
     result_fields,
 )
 from astra_async.surrogates import without_surrogates
@@ -90,9 +94,6 @@ RESERVE_BYTES = 16 * 2**20
 _LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", "events.jsonl")
 # Files that are replaced as a whole while their directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json")
-# Of further turns; there where a run was asked for some.
-_TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
-Place = tuple[int, int]  # offset and length of a line
 
 
 class RunDirectory:
@@ -136,8 +137,8 @@ class RunDirectory:
             )
             self._turns = tuple(
                 self._open_log(name, opened)
-                for name in _TURN_LOG_NAMES
-                if turns or any((path / each).exists() for each in _TURN_LOG_NAMES)
+                for name in TURN_LOG_NAMES
+                if turns or any((path / each).exists() for each in TURN_LOG_NAMES)
             )
             self._open = opened.pop_all()
 
@@ -361,7 +362,7 @@ class RunDirectory:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
         if self._is_used or self.answered or self.graded or self._was_there:
             return
-        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES, *_TURN_LOG_NAMES):
+        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES, *TURN_LOG_NAMES):
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "prompts", ignore_errors=True)
@@ -408,7 +409,7 @@ class RunDirectory:
         on_record: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         lines: dict[AnswerKey, int] = {}
-        read = read_turn_key if name in _TURN_LOG_NAMES else read_key
+        read = key_reader(name)
         disbelieved = Disbelieved(name, read)
         for number, offset, line in scan(self.path / name):
             record: dict[str, Any] = {}
@@ -433,11 +434,10 @@ class RunDirectory:
         """Where outputs stand, for those who are told of them; the last one of a key counts."""
         if self._outputs_at is None:
             return
-        for _, offset, line in scan(self.path / "outputs.jsonl"):
+        for place, record in readable(self.path / "outputs.jsonl"):
             with contextlib.suppress(Flaw):
-                record = read_record(line)
                 key = read_turn_key(record) if record.get("turn") else read_key(record)
-                self._outputs_at[key] = (offset, len(line))
+                self._outputs_at[key] = place
 
     def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
         descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)

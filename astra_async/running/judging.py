@@ -30,31 +30,21 @@ from astra_async.running.log import (
     file_mode,
     keep_synced,
     now_utc,
-    scan,
     write_atomically,
 )
 from astra_async.running.opening import open_pools
-from astra_async.running.recorded import stored_prompt
+from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey
-from astra_async.types.records import (
-    Flaw,
-    check_result,
-    is_output_of,
-    read_key,
-    read_record,
-    read_run,
-    require_run,
-)
+from astra_async.types.records import check_result, is_output_of, read_record, read_run, require_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
-    from astra_async.types import Completion, ModelSettings
+    from astra_async.types import AnswerKey, Completion, ModelSettings
 
 Say = Callable[[str], None]
-Place = tuple[int, int]
 _MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
 _ROUNDING_USD = 1e-9
 
@@ -63,7 +53,7 @@ _ROUNDING_USD = 1e-9
 class Failed:
     """A sample to judge, and where its lines are (offset, length)."""
 
-    key: SampleKey
+    key: AnswerKey
     result: Place
     answer: Place | None
     outputs: tuple[Place, ...] = ()
@@ -85,10 +75,11 @@ def failed_samples(directory: Path) -> list[Failed]:
 
     Left out: answers without a solution, where there is no code to judge, and those that cheated.
     """
-    results = {key: place for key, place, record in _lines(directory / "results.jsonl") if _is_judged(record)}
-    answers = {key: place for key, place, _ in _lines(directory / "completions.jsonl") if key in results}
-    outputs: dict[SampleKey, tuple[Place, ...]] = {}
-    for key, place, record in _lines(directory / "outputs.jsonl"):
+    final = believed(directory / "results.jsonl", check_result)
+    results = {key: place for key, place, record in final if _is_judged(record)}
+    answers = {key: place for key, place, _ in believed(directory / "completions.jsonl") if key in results}
+    outputs: dict[AnswerKey, tuple[Place, ...]] = {}
+    for key, place, record in believed(directory / "outputs.jsonl"):
         if key in results and not record.get("turn"):
             outputs[key] = (*outputs.get(key, ()), place)
     return [
@@ -161,13 +152,13 @@ class Judging:
             if self.tally.judged % 100 == 0:
                 say(f"{self.tally.judged:,} of {self.tally.planned:,} failed samples are judged")
 
-    def _request(self, key: SampleKey, prompt: str) -> ModelRequest:
+    def _request(self, key: AnswerKey, prompt: str) -> ModelRequest:
         sha256 = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
         header = f"{sha256[:16]}/{key.format}/{key.problem_id}/{key.sample}" if self._is_simulated else None
         return ModelRequest(key=key, prompt=prompt, prompt_sha256=sha256, sample_header=header)
 
     def _record(
-        self, key: SampleKey, request: ModelRequest, completion: Completion, evidence: Evidence
+        self, key: AnswerKey, request: ModelRequest, completion: Completion, evidence: Evidence
     ) -> None:
         judgement = read_judgement(completion.text, evidence)
         self._append(
@@ -289,12 +280,8 @@ def _settle(judging: Judging, pool: Pool) -> None:
 
 
 def _spent_usd(directory: Path) -> float:
-    spent = 0.0
-    for _, _, line in scan(directory / JUDGEMENTS):
-        with suppress(Flaw):
-            cost = read_record(line).get("cost_usd")
-            spent += cost if isinstance(cost, int | float) else 0.0
-    return spent
+    costs = (record.get("cost_usd") for _, record in readable(directory / JUDGEMENTS))
+    return sum(cost for cost in costs if isinstance(cost, int | float))
 
 
 def _teller(say: Say) -> Callable[[PoolEvent], None]:
@@ -332,19 +319,7 @@ def _owned(directory: Path) -> Iterator[None]:
         yield
 
 
-def _lines(path: Path) -> Iterator[tuple[SampleKey, Place, dict[str, Any]]]:
-    """The lines of a log that name a sample, with their places."""
-    for _, offset, line in scan(path):
-        with suppress(Flaw):
-            record = read_record(line)
-            yield read_key(record), (offset, len(line)), record
-
-
 def _is_judged(record: dict[str, Any]) -> bool:
-    try:
-        check_result(record)
-    except Flaw:
-        return False
     return record["status"] == "scored" and record["failure"] not in (None, "tampered")
 
 

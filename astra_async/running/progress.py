@@ -5,25 +5,26 @@ A View is plain values, so that whoever shows it (see `cli/display.py`) can neve
 
 from __future__ import annotations
 
-import contextlib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.running.log import scan
-from astra_async.running.recorded import final_lines, spent
+from astra_async.running.recorded import believed, readable, spent
 from astra_async.running.wiring import planned_metrics
-from astra_async.types.records import Flaw, read_key, read_record, read_run
+from astra_async.types import Trouble
+from astra_async.types.records import check_result, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from astra_async.asking.throttle import PoolState
     from astra_async.metrics import Metrics, Summary
     from astra_async.running.opening import OpenRun
     from astra_async.running.recorded import Spent
-    from astra_async.types import SampleKey
+    from astra_async.types import AnswerKey
 
 _RECENT_S = 600.0  # how far back a directory's pace is measured
 
@@ -127,7 +128,7 @@ def view_of_directory(path: Path) -> View:
     metrics, earlier = planned_metrics(run), spent(path)
     answered = answered_keys(path)
     times = _add_results(path, metrics)
-    events = list(_records(path / "events.jsonl"))
+    events = [event for _, event in readable(path / "events.jsonl")]
     summaries = metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
     seconds = _since(run.get("created_at"), [*times, *(each.get("at", "") for each in events[-1:])])
@@ -138,7 +139,7 @@ def view_of_directory(path: Path) -> View:
         answered=max(len(answered), final),
         final=final,
         graded=bool(times) or not answered,
-        missing=_missing(events, answered),
+        missing=_missing(path / "events.jsonl", answered),
         most_turns=run.get("turns", 0),
         turns_final=sum(1 for _ in scan(path / "turn_results.jsonl")),
         tests_per_minute=per_minute,
@@ -148,44 +149,26 @@ def view_of_directory(path: Path) -> View:
     )
 
 
-def answered_keys(path: Path) -> set[SampleKey]:
+def answered_keys(path: Path) -> set[AnswerKey]:
     """The samples that a run directory has an answer of; none where there is no directory."""
-    keys = (_key(record) for record in _records(path / "completions.jsonl"))
-    return {key for key in keys if key is not None}
+    return {key for key, _, _ in believed(path / "completions.jsonl")}
 
 
 def _add_results(path: Path, metrics: Metrics) -> list[str]:
     """Adds every final line to the metrics; returns when they were finished."""
     times = []
-    for key, line in final_lines(path):
+    for key, _, line in believed(path / "results.jsonl", check_result):
         outcome: dict[str, Any] = {name: line[name] for name in ("status", "failure")}
         metrics.add(key.model, key.format, key.problem_id, line["passed"], line["total"], **outcome)
         times.append(str(line.get("finished_at", "")))
     return times
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    for _, _, line in scan(path):
-        with contextlib.suppress(Flaw):  # told by whoever resumes or reports
-            yield read_record(line)
-
-
-def _key(record: dict[str, Any]) -> SampleKey | None:
-    try:
-        return read_key(record)
-    except Flaw:
-        return None
-
-
-def _missing(events: list[dict[str, Any]], answered: set[SampleKey]) -> dict[str, int]:
+def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
     """Keys that some trouble left without an answer, by its kind; those answered later do not count."""
-    kinds = {"provider_error", "project_error", "sandbox_error"}
-    last = {key: event["kind"] for event in events if event.get("kind") in kinds and (key := _key(event))}
-    found: dict[str, int] = {}
-    for key, kind in last.items():
-        if key not in answered:
-            found[kind] = found.get(kind, 0) + 1
-    return found
+    troubles = get_args(Trouble)
+    last = {key: event["kind"] for key, _, event in believed(path) if event.get("kind") in troubles}
+    return dict(Counter(kind for key, kind in last.items() if key not in answered))
 
 
 def _since(began: object, times: list[str]) -> float:

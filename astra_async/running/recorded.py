@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.running.log import fields_of, scan
 from astra_async.types import Completion, Usage
-from astra_async.types.records import Flaw, check_answer, check_result, read_key, read_record, read_turn_key
+from astra_async.types.records import Flaw, check_answer, read_key, read_record, read_turn_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from astra_async.types import AnswerKey, NamedOutcome, Result, SampleKey, TurnKey
+    from astra_async.types import AnswerKey, NamedOutcome, Result
+
+Place = tuple[int, int]  # offset and length of a line
+# Of further turns; there where a run was asked for some.
+TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
 
 
 def completion_from(record: Mapping[str, Any]) -> Completion:
@@ -42,32 +46,39 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
     )
 
 
-def final_lines(directory: Path) -> Iterator[tuple[SampleKey, dict[str, Any]]]:
-    """The final lines of a run directory that are believed; it need not be open."""
-    for _, _, line in scan(directory / "results.jsonl"):
-        with contextlib.suppress(Flaw):
-            record = read_record(line)
-            check_result(record)
-            yield read_key(record), record
+def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The records of a log that can be read, with their places; others are told by who resumes or reports.
+
+    Only lines that hold some bytes, if these are given.
+    """
+    for _, offset, line in scan(path):
+        if holding in line:
+            with contextlib.suppress(Flaw):
+                yield (offset, len(line)), read_record(line)
 
 
-def turn_lines(directory: Path) -> Iterator[tuple[TurnKey, dict[str, Any]]]:
-    """The final lines of further turns that are believed."""
-    for _, _, line in scan(directory / "turn_results.jsonl"):
+def believed(
+    path: Path, check: Callable[[Mapping[str, Any]], None] = lambda _: None
+) -> Iterator[tuple[AnswerKey, Place, dict[str, Any]]]:
+    """The records of a log that name a sample (a turn, in a log of turns) and pass a check."""
+    read = key_reader(path.name)
+    for place, record in readable(path):
         with contextlib.suppress(Flaw):
-            record = read_record(line)
-            check_result(record)
-            yield read_turn_key(record), record
+            key = read(record)
+            check(record)
+            yield key, place, record
+
+
+def key_reader(name: str) -> Callable[[Mapping[str, Any]], AnswerKey]:
+    """What reads the key of a line in the log of that name."""
+    return read_turn_key if name in TURN_LOG_NAMES else read_key
 
 
 def answered(directory: Path) -> Iterator[AnswerKey]:
     """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
     for name in ("completions.jsonl", "turns.jsonl"):
-        for _, _, line in scan(directory / name):
-            with contextlib.suppress(Flaw):
-                record = read_record(line)
-                check_answer(record)
-                yield read_key(record) if name == "completions.jsonl" else read_turn_key(record)
+        for key, _, _ in believed(directory / name, check_answer):
+            yield key
 
 
 @dataclass(slots=True)
@@ -83,19 +94,16 @@ def spent(directory: Path) -> dict[str, Spent]:
     """Tokens of recorded answers, and what they and failed calls have cost, by model."""
     found: dict[str, Spent] = {}
     for name in ("completions.jsonl", "turns.jsonl"):
-        for _, _, line in scan(directory / name):
-            with contextlib.suppress(Flaw):
-                count_spent(found, read_record(line))
+        for _, record in readable(directory / name):
+            count_spent(found, record)
     count_events(found, directory)
     return found
 
 
 def count_events(found: dict[str, Spent], directory: Path) -> None:
     """Add what events.jsonl says was spent on calls without an answer."""
-    for _, _, line in scan(directory / "events.jsonl"):
-        if b'"cost_usd"' in line:
-            with contextlib.suppress(Flaw):
-                count_spent(found, read_record(line))
+    for _, record in readable(directory / "events.jsonl", b'"cost_usd"'):
+        count_spent(found, record)
 
 
 def count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
