@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,22 @@ class CountingSandbox:
         said = _content(job.archive, "src/answer.txt").decode().partition("\n")[0].strip()
         reports = {} if said == "crash" else {"junit.xml": _junit(int(said))}
         return Execution(exit_code=0, duration_s=0.5, output="ran", reports=reports, image_id=IMAGE_ID)
+
+
+class Unhindered:
+    """A passage without limits."""
+
+    def answered(self) -> None:
+        """Nobody counts."""
+
+    def reading(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    def testing(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 @dataclass

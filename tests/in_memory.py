@@ -14,7 +14,7 @@ from astra_async.running.directory import RunDirectory
 from astra_async.running.plan import Plan
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Workshop
+from astra_async.running.sample import Asking, Rooms, Workshop
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
@@ -102,7 +102,8 @@ async def run_in_memory(
                 most=turns, feedback=dict.fromkeys(problem_ids, feedback), ended=recorded.ended
             )
             asking = Asking(pools=pools)
-            runner = Runner(plan, kept, metrics, asking=asking, workshop=workshop, turns=further)
+            rooms = Rooms(directory=kept, asking=asking, workshop=workshop, turns=further)
+            runner = Runner(plan, rooms, metrics)
             if on_open:
                 on_open(runner)
             await runner.run()

@@ -200,7 +200,7 @@ def _drain(call: Call, opened: OpenRun) -> None:
 
 
 def _say_what_is_missing(call: Call, runner: Runner) -> None:
-    for what, counted in (("samples", runner.tally.reasons), ("turns", runner.tally.turn_reasons)):
+    for what, counted in (("samples", runner.tally.reasons), ("turns", runner.tally.turns.reasons)):
         told = _reasons(counted)
         for reason, count in told[:_REASONS_SHOWN]:
             call.say(f"{count} {what} missing: {reason}")

@@ -81,7 +81,7 @@ async def run(
     async with opening as opened:
         outcome = await _driven(opened)
         tally = opened.runner.tally
-        reasons = [*tally.reasons.most_common(), *tally.turn_reasons.most_common()]
+        reasons = [*tally.reasons.most_common(), *tally.turns.reasons.most_common()]
         missing = tuple((reason.text, count) for reason, count in reasons)
     return Finished(directory=config.out, outcome=outcome, missing=missing)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.throttle import Pool
     from astra_async.running.opening import OpenRun
+    from astra_async.running.plan import Counts
     from astra_async.running.runner import Runner
     from astra_async.types import RunSandbox
 
@@ -69,7 +70,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
     """The content of live.json (docs/formats.md)."""
-    runner = run.runner
+    runner, turns = run.runner, run.runner.tally.turns
     return {
         "schema": SCHEMA,
         "pid": os.getpid(),
@@ -78,7 +79,7 @@ def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
         "ended": ended,
         "stopping": runner.stopping.is_set(),
         "samples": _samples(runner, graded=run.sandbox is not None),
-        **_turns(runner),
+        **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.rooms.turns.most else {}),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
         "containers": _containers(run.sandbox),
         "seconds_left": runner.seconds_left,
@@ -87,33 +88,18 @@ def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
 
 def _samples(runner: Runner, *, graded: bool) -> dict[str, int]:
     tally = runner.tally
+    done = tally.final if graded else tally.answered
     missing = tally.missing.total()
-    begun = (tally.final if graded else tally.answered) + tally.asking + tally.grading + missing
     return {
         "planned": tally.planned,
-        "answered": tally.answered,
-        "final": tally.final,
-        "asking": tally.asking,
-        "grading": tally.grading,
-        "waiting": max(0, tally.planned - begun),
+        **_counts(tally),
+        "waiting": max(0, tally.planned - done - tally.asking - tally.grading - missing),
         "missing": missing,
     }
 
 
-def _turns(runner: Runner) -> dict[str, dict[str, int]]:
-    """Where further turns are; nothing in a run without them."""
-    if not runner.most_turns:
-        return {}
-    tally = runner.tally
-    return {
-        "turns": {
-            "answered": tally.turns_answered,
-            "final": tally.turns_final,
-            "asking": tally.turns_asking,
-            "grading": tally.turns_grading,
-            "missing": tally.turns_missing.total(),
-        }
-    }
+def _counts(counts: Counts) -> dict[str, int]:
+    return {name: getattr(counts, name) for name in ("answered", "final", "asking", "grading")}
 
 
 def _model(runner: Runner, model: str, pool: Pool | None) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
 from astra_async.running.directory import RunDirectory
 from astra_async.running.live import kept_live
-from astra_async.running.plan import caching_models, plan_of
+from astra_async.running.plan import plan_of
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Workshop
+from astra_async.running.sample import Asking, Rooms, Workshop
 from astra_async.running.trouble import told
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
@@ -39,12 +39,10 @@ if TYPE_CHECKING:
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
-    from astra_async.metrics import Metrics
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Problem, Result, RunSandbox
 
     Say = Callable[[str], None]
-    _Opened = tuple[RunSandbox, dict[str, str], dict[str, AstraError]]
 
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
@@ -133,7 +131,7 @@ async def drive(run: OpenRun) -> Outcome:
     if runner.stopping.is_set():
         return "stopped"
     done = tally.final if run.sandbox else tally.answered
-    if done == tally.planned and not tally.turns_missing:
+    if done == tally.planned and not tally.turns.missing:
         return "complete"
     failed = [error for error in runner.dead.values() if not isinstance(error, BudgetExhausted)]
     asks = not run.config.answers_only_from_record
@@ -172,8 +170,9 @@ async def _open_rooms(
                 say(f"{item.problem.id}: {warning}")
         sandbox, images = None, dict[str, str]()
         if docker:
-            opened = _Tests(config, directory, partial(_close_later, stack, say), say)
-            sandbox, images, failed = await (opened.far if config.cluster else opened.here)(prepared)
+            sandbox, images, failed = await _open_tests(
+                config, directory.run_id, prepared, stack=stack, say=say
+            )
             unprepared |= failed
         if not config.answers_only_from_record:
             config = await stack.enter_async_context(wiring.simulated_models(config))
@@ -183,32 +182,35 @@ async def _open_rooms(
         await asyncio.to_thread(_describe, config, directory, prepared, grading)
         if sandbox:
             _say_who_has_no_twin(config, prepared, say)
-        pools = {} if config.answers_only_from_record else await _pools(config, directory, stack, say)
+        pools: dict[str, Pool] = {}
+        if not config.answers_only_from_record:
+            earlier_usd = sum(each.cost_usd for each in directory.earlier.values())
+            on_event = _event_recorder(directory)
+            pools = await open_pools(config, stack, say, spent_usd=earlier_usd, on_event=on_event)
         plan = plan_of(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
         if sandbox:
-            workshop = _workshop(
-                config,
-                directory,
-                recorded,
-                sandbox=sandbox,
-                images=images,
-                lenient=lenient,
-            )
-        runner = Runner(
-            plan,
-            directory,
-            _metrics(directory, recorded),
+            workshop = _workshop(config, directory, recorded, sandbox=sandbox, images=images, lenient=lenient)
+        rooms = Rooms(
+            directory=directory,
             asking=Asking(
                 pools=pools,
                 seed=config.seed,
-                caching=caching_models(plan, config.turns),
+                caching=plan.caching,
                 simulated=wiring.simulated_names(config),
             ),
             workshop=workshop,
-            turns=_turn_plan(config, prepared, recorded),
+            turns=TurnPlan(
+                most=config.turns,
+                feedback=wiring.feedback_modes(config, prepared),
+                ended=recorded.ended,
+                recorded_only=config.answers_only_from_record,
+            ),
         )
+        metrics = wiring.planned_metrics(directory.run)
+        recorded.count_into(metrics)
+        runner = Runner(plan, rooms, metrics)
         if sandbox:
             # One at least: whoever waits for a turn is told through it when no node comes back.
             sandbox.on_slots = lambda slots: runner.turns.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
@@ -226,21 +228,6 @@ def _describe(
     parts = wiring.run_parts(config, prepared, grading)
     directory.extend(parts, wiring.run_description(config, prepared), config.samples, turns=config.turns)
     directory.store_prompts([prompt for item in prepared.values() for prompt in item.prompts.values()])
-
-
-def _turn_plan(config: RunConfig, prepared: Mapping[str, Prepared], recorded: Recorded) -> TurnPlan:
-    return TurnPlan(
-        most=config.turns,
-        feedback=wiring.feedback_modes(config, prepared),
-        ended=recorded.ended,
-        recorded_only=config.answers_only_from_record,
-    )
-
-
-def _metrics(directory: RunDirectory, recorded: Recorded) -> Metrics:
-    metrics = wiring.planned_metrics(directory.run)
-    recorded.count_into(metrics)
-    return metrics
 
 
 def _record_what_else_was_spent(run: OpenRun) -> None:
@@ -284,43 +271,23 @@ def _close_later(stack: AsyncExitStack, say: Say, what: str, close: Callable[[],
     stack.push_async_callback(close_or_tell)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tests:
-    """Opens where tests run, and brings there what they run in."""
-
-    config: RunConfig
-    directory: RunDirectory
-    close_later: Callable[[str, Callable[[], Awaitable[None]]], None]
-    say: Say
-
-    async def here(self, prepared: Mapping[str, Prepared]) -> _Opened:
-        """The Docker Engine of this machine, or the one that DOCKER_HOST names."""
-        from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-
-        sandbox = await DockerSandbox.open(run_id=self.directory.run_id, slots=self.config.sandboxes)
-        self.close_later("the sandbox", sandbox.close)
-        return sandbox, *await wiring.resolve_images(sandbox.engine, prepared, self.config.image, self.say)
-
-    async def far(self, prepared: Mapping[str, Prepared]) -> _Opened:
-        """The nodes of a cluster."""
+async def _open_tests(
+    config: RunConfig, run_id: str, prepared: Mapping[str, Prepared], *, stack: AsyncExitStack, say: Say
+) -> tuple[RunSandbox, dict[str, str], dict[str, AstraError]]:
+    """Open where tests run, and bring there what they run in: images by problem, or why there is none."""
+    if config.cluster:
         from astra_async.cluster.head import ClusterSandbox
 
-        sandbox = await ClusterSandbox.open(
-            self.config.cluster or "",
-            run_id=self.directory.run_id,
-            limits=self.config.limits,
-            sandboxes=self.config.sandboxes,
-            say=self.say,
+        cluster = await ClusterSandbox.open(
+            config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
         )
-        self.close_later("the cluster", sandbox.close)
-        return sandbox, *await sandbox.provide(prepared, self.config.image)
+        _close_later(stack, say, "the cluster", cluster.close)
+        return cluster, *await cluster.provide(prepared, config.image)
+    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
-
-async def _pools(
-    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
-) -> dict[str, Pool]:
-    earlier_usd = sum(each.cost_usd for each in directory.earlier.values())
-    return await open_pools(config, stack, say, spent_usd=earlier_usd, on_event=_event_recorder(directory))
+    sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
+    _close_later(stack, say, "the sandbox", sandbox.close)
+    return sandbox, *await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
 
 
 async def open_pools(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from astra_async.errors import AstraError
     from astra_async.problems.prepare import Prepared
     from astra_async.running.trouble import Reason
-    from astra_async.types import Format, ModelSettings, Problem, Trouble
+    from astra_async.types import AnswerKey, Format, ModelSettings, Problem, Trouble
 
 _CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
 _CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
@@ -32,7 +32,7 @@ class Plan:
 
     `unprepared` holds problems that cannot run, with the reason: their samples are missing.
     `blocks` is the number of consecutive samples of a problem asked together, by model; `caching` names
-    models whose providers have a prompt cache.
+    models whose requests should be marked for the prompt cache: a reuse is expected soon.
     """
 
     models: tuple[str, ...]
@@ -57,26 +57,31 @@ class Plan:
         return len(self.models) * len(self.formats) * len(self.problem_ids) * self.samples
 
 
-@dataclass(slots=True)
-class Tally:
-    """Where the planned samples are; `missing` counts by kind, `reasons` by reason.
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """Where answers are; `missing` counts by kind, `reasons` by reason.
 
-    `answered` counts recorded answers, graded or not. Further turns have counts of their own.
+    `answered` counts recorded answers, graded or not.
     """
 
-    planned: int
     answered: int = 0
     final: int = 0
     asking: int = 0
     grading: int = 0
     missing: Counter[Trouble] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
-    turns_asking: int = 0
-    turns_grading: int = 0
-    turns_answered: int = 0
-    turns_final: int = 0
-    turns_missing: Counter[Trouble] = field(default_factory=Counter)
-    turn_reasons: Counter[Reason] = field(default_factory=Counter)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally(Counts):
+    """Where the planned samples are; their further turns have counts of their own."""
+
+    planned: int
+    turns: Counts = field(default_factory=Counts)
+
+    def of(self, key: AnswerKey) -> Counts:
+        """The counts that a sample belongs to, or a turn."""
+        return self.turns if key.turn else self
 
 
 class Pace:
@@ -118,6 +123,8 @@ def plan_of(
     unprepared: Mapping[str, AstraError],
 ) -> Plan:
     """The plan of a configuration, over the problems that could be made ready and those that could not."""
+    blocks = {model.name: _block(model, config, len(problems)) for model in config.models}
+    cached = (model.name for model in config.models if model.provider in _CACHING)
     return Plan(
         models=tuple(model.name for model in config.models),
         formats=config.formats,
@@ -125,9 +132,9 @@ def plan_of(
         samples=config.samples,
         prepared=prepared,
         unprepared=unprepared,
-        blocks={model.name: _block(model, config, len(problems)) for model in config.models},
+        blocks=blocks,
         max_in_flight={model.name: model.max_in_flight for model in config.models},
-        caching=frozenset(model.name for model in config.models if model.provider in _CACHING),
+        caching=frozenset(name for name in cached if config.turns or blocks[name] > 1),
     )
 
 
@@ -143,10 +150,3 @@ def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
     per_second = min(per_second, model.max_in_flight / TYPICAL_LATENCY_S)
     fits = int(_CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
     return min(config.samples, max(2, fits))
-
-
-def caching_models(plan: Plan, turns: int = 0) -> frozenset[str]:
-    """Models whose requests should be marked for the prompt cache: a reuse is expected soon."""
-    if turns:
-        return plan.caching
-    return frozenset(model for model, block in plan.blocks.items() if block > 1)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from astra_async.running.log import scan
-from astra_async.running.recorded import believed, readable, spent
+from astra_async.running.recorded import Spent, believed, readable, spent
 from astra_async.running.wiring import planned_metrics
 from astra_async.types import Trouble
 from astra_async.types.records import check_result, read_run
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import PoolState
     from astra_async.metrics import Metrics, Summary
     from astra_async.running.opening import OpenRun
-    from astra_async.running.recorded import Spent
     from astra_async.types import AnswerKey
 
 _RECENT_S = 600.0  # how far back a directory's pace is measured
@@ -108,17 +107,17 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         graded=sandbox is not None,
         missing={kind: count for kind, count in tally.missing.items() if count},
         containers=sandbox.running if sandbox else 0,
-        containers_waiting=max(0, tally.grading + tally.turns_grading - sandbox.running) if sandbox else 0,
+        containers_waiting=max(0, tally.grading + tally.turns.grading - sandbox.running) if sandbox else 0,
         calls_per_minute=calls,
         tests_per_minute=tests if sandbox else None,
         elapsed_s=pace.elapsed_s,
         left_s=runner.seconds_left,
         last=_said(runner.directory.last_event),
         note="stopping" if stopping else "",
-        most_turns=runner.most_turns,
-        turns_final=tally.turns_final,
-        turns_under_way=tally.turns_asking + tally.turns_grading,
-        turns_missing=tally.turns_missing.total(),
+        most_turns=runner.rooms.turns.most,
+        turns_final=tally.turns.final,
+        turns_under_way=tally.turns.asking + tally.turns.grading,
+        turns_missing=tally.turns.missing.total(),
     )
 
 
@@ -134,7 +133,7 @@ def view_of_directory(path: Path) -> View:
     seconds = _since(run.get("created_at"), [*times, *(each.get("at", "") for each in events[-1:])])
     per_minute = _recent_per_minute(times)
     return View(
-        models=tuple(_with_spent(_row(summary), earlier.get(summary.model)) for summary in summaries),
+        models=tuple(_row(summary, earlier.get(summary.model)) for summary in summaries),
         planned=planned,
         answered=max(len(answered), final),
         final=final,
@@ -203,25 +202,33 @@ def _said(event: Mapping[str, Any] | None) -> str:
     return f"{clock}{event.get('kind', '')} {who}: {detail}".replace("_", " ", 1).rstrip(": ")
 
 
-def _row(summary: Summary) -> ModelView:
-    return ModelView(
+def _row(summary: Summary, earlier: Spent | None = None, pool: PoolState | None = None) -> ModelView:
+    """A row with what earlier calls have spent, and how the model's calls of this one stand."""
+    earlier = earlier or Spent()
+    view = ModelView(
         model=summary.model,
         format=summary.format,
         final=summary.valid,
         planned=summary.planned,
         mean_score=summary.mean_score,
         pass_at_1=summary.pass_at_1,
+        tokens_in=earlier.input_tokens,
+        tokens_out=earlier.output_tokens,
+        cost_usd=earlier.cost_usd or None,
     )
-
-
-def _with_spent(view: ModelView, earlier: Spent | None) -> ModelView:
-    if earlier is None:
+    if pool is None:
         return view
     return replace(
         view,
-        tokens_in=view.tokens_in + earlier.input_tokens,
-        tokens_out=view.tokens_out + earlier.output_tokens,
-        cost_usd=(view.cost_usd or 0) + earlier.cost_usd if earlier.cost_usd else view.cost_usd,
+        in_flight=pool.in_flight,
+        concurrency=pool.limit,
+        waiting=pool.waiting,
+        tokens_in=view.tokens_in + pool.input_tokens,
+        tokens_out=view.tokens_out + pool.output_tokens,
+        rate_limited=pool.rate_limited,
+        retries=pool.retries,
+        cost_usd=(earlier.cost_usd + (pool.cost_usd or 0)) or None,
+        state=_why(pool),
     )
 
 
@@ -229,25 +236,8 @@ def _open_row(opened: OpenRun, summary: Summary) -> ModelView:
     pool = opened.pools.get(summary.model)
     if pool is None:
         return _row(summary)
-    view = _with_spent(
-        _with_pool(_row(summary), pool.state), opened.runner.directory.earlier.get(summary.model)
-    )
-    return replace(view, state="stopping") if opened.runner.stopping.is_set() else view
-
-
-def _with_pool(view: ModelView, state: PoolState) -> ModelView:
-    return replace(
-        view,
-        in_flight=state.in_flight,
-        concurrency=state.limit,
-        waiting=state.waiting,
-        tokens_in=state.input_tokens,
-        tokens_out=state.output_tokens,
-        rate_limited=state.rate_limited,
-        retries=state.retries,
-        cost_usd=state.cost_usd or None,
-        state=_why(state),
-    )
+    row = _row(summary, opened.directory.earlier.get(summary.model), pool.state)
+    return replace(row, state="stopping") if opened.runner.stopping.is_set() else row
 
 
 def _why(state: PoolState) -> str:

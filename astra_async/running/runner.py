@@ -30,18 +30,16 @@ from astra_async.metrics import problems_csv
 from astra_async.running.admission import Admission, FairTurns
 from astra_async.running.log import file_mode, keep_synced, write_atomically
 from astra_async.running.plan import Pace, Tally
-from astra_async.running.sample import Rooms, Stopped, run_sample
+from astra_async.running.sample import Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
-from astra_async.running.turns import TurnPlan
 from astra_async.testing.verdict import limits_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from astra_async.metrics import Metrics
-    from astra_async.running.directory import RunDirectory
     from astra_async.running.plan import Plan
-    from astra_async.running.sample import Asking, Workshop
+    from astra_async.running.sample import Rooms
     from astra_async.types import AnswerKey, Result
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
@@ -62,30 +60,18 @@ class Runner:
         on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        directory: RunDirectory,
-        metrics: Metrics,
-        *,
-        asking: Asking,
-        workshop: Workshop | None,
-        turns: TurnPlan | None = None,
-    ) -> None:
+    def __init__(self, plan: Plan, rooms: Rooms, metrics: Metrics) -> None:
         self.plan = plan
-        self.directory = directory
+        self.rooms = rooms
+        self.directory = rooms.directory
         self.metrics = metrics
-        self.asking = asking
         self.tally = Tally(planned=plan.size)
         self.pace = Pace(0, 0)
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
-        self.turns = FairTurns(workshop.at_once if workshop else 1)
-        self._workshop = workshop
-        self._turns = turns or TurnPlan()
-        self._rooms = Rooms(directory=directory, asking=asking, workshop=workshop, turns=self._turns)
+        self.turns = FairTurns(rooms.workshop.at_once if rooms.workshop else 1)
         self._missing: set[AnswerKey] = set()
         self._listener_error: Exception | None = None
 
@@ -119,15 +105,10 @@ class Runner:
             raise self._listener_error
         self._check_invariant()
 
-    @property
-    def most_turns(self) -> int:
-        """Further turns that a sample may have."""
-        return self._turns.most
-
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
-        for model, pool in self.asking.pools.items():
+        for model, pool in self.rooms.asking.pools.items():
             try:
                 pool.stop()
             except Exception as error:  # noqa: BLE001 - the other pools are stopped all the same
@@ -139,8 +120,8 @@ class Runner:
 
         None, too, where only turns are left: nobody knows how many there will be.
         """
-        tally, graded = self.tally, self._workshop is not None
-        if tally.final == tally.planned and tally.turns_asking + tally.turns_grading:
+        tally, graded = self.tally, self.rooms.workshop is not None
+        if tally.final == tally.planned and tally.turns.asking + tally.turns.grading:
             return None
         obtainable = tally.planned - tally.missing.total()
         return self.pace.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
@@ -158,18 +139,18 @@ class Runner:
 
     def expect(self, problem_id: str) -> None:
         """Tell the sandbox that an answer to this problem is under way."""
-        if self._workshop:
-            limits = limits_for(self.plan.prepared[problem_id], self._workshop.limits)
-            self._workshop.sandbox.expect(self._workshop.images[problem_id], limits)
+        if workshop := self.rooms.workshop:
+            limits = limits_for(self.plan.prepared[problem_id], workshop.limits)
+            workshop.sandbox.expect(workshop.images[problem_id], limits)
 
     def _count_what_is_there(self) -> None:
         for model in self.plan.models:
-            for key in self.plan.keys(model):
-                self.tally.final += key in self.directory.graded
-                self.tally.answered += key in self.directory.answered or key in self.directory.graded
-                for turn in range(1, self._turns.most + 1):
-                    self.tally.turns_answered += key.at(turn) in self.directory.answered
-                    self.tally.turns_final += key.at(turn) in self.directory.graded
+            for sample in self.plan.keys(model):
+                for turn in range(self.rooms.turns.most + 1):
+                    key = sample.at(turn)
+                    counts, is_final = self.tally.of(key), key in self.directory.graded
+                    counts.final += is_final
+                    counts.answered += is_final or key in self.directory.answered
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
@@ -177,9 +158,9 @@ class Runner:
         for sample in self.plan.keys(model):
             key: AnswerKey | None = sample
             if sample in self.directory.graded:
-                key = self._turns.next(sample, self.directory)
+                key = self.rooms.turns.next(sample, self.directory)
             answered = key in self.directory.answered
-            if key is None or (answered and self._workshop is None):
+            if key is None or (answered and self.rooms.workshop is None):
                 continue
             await admission.enter(answered=answered)
             samples.create_task(self._go_on(key, _Passage(self, admission, key, answered=answered)))
@@ -194,16 +175,17 @@ class Runner:
             await self._bring_about(following, passage)
             if following not in self.directory.graded or self.stopping.is_set():
                 return
-            following = self._turns.next(key.first, self.directory)
+            following = self.rooms.turns.next(key.first, self.directory)
             if following is not None:
-                passage.admission.enter_at_once(answered=following in self.directory.answered)
-                passage = passage.of(following)
+                answered = following in self.directory.answered
+                passage.admission.enter_at_once(answered=answered)
+                passage = _Passage(self, passage.admission, following, answered=answered)
 
     def _is_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
         error: AstraError | None = self.plan.unprepared.get(key.problem_id)
-        if error is None and self._workshop:
-            error = self._workshop.expectations.failure(key.problem_id)
+        if error is None and self.rooms.workshop:
+            error = self.rooms.workshop.expectations.failure(key.problem_id)
         if error is None and not answered:
             error = self.dead.get(key.model)
         if error is not None:
@@ -218,7 +200,7 @@ class Runner:
             if not passage.is_answered:
                 self.expect(key.problem_id)
             # A key ends as a final line, as missing, or, in a run that is stopped, as neither: never as both.
-            result = await run_sample(key, self.plan.prepared[key.problem_id], self._rooms, passage)
+            result = await run_sample(key, self.plan.prepared[key.problem_id], self.rooms, passage)
             if result is not None:
                 self._count(result)
         except Stopped:
@@ -263,11 +245,10 @@ class Runner:
         self.stop()
 
     def _count(self, result: Result) -> None:
-        self._turns.add(result.key, result.failure)
-        if result.key.turn:
-            self.tally.turns_final += 1
-        else:
-            self._count_sample(result)
+        self.rooms.turns.add(result.key, result.failure)
+        self.tally.of(result.key).final += 1
+        if not result.key.turn:
+            self._measure(result)
         if self._listener_error is None:
             try:
                 self.on_result(result)
@@ -275,8 +256,7 @@ class Runner:
                 self._listener_error = error
                 self.stop()
 
-    def _count_sample(self, result: Result) -> None:
-        self.tally.final += 1
+    def _measure(self, result: Result) -> None:
         self.metrics.add(
             result.model,
             result.format,
@@ -312,24 +292,23 @@ class Runner:
     def _count_missing(self, key: AnswerKey, error: AstraError) -> None:
         """Invariant: a key is in `_missing` once, and never if it has its final line."""
         self._missing.add(key)
-        tally = self.tally
-        kinds, reasons = (
-            (tally.turns_missing, tally.turn_reasons) if key.turn else (tally.missing, tally.reasons)
-        )
-        kinds[kind_of(error)] += 1
-        reasons[reason_of(error)] += 1
+        counts = self.tally.of(key)
+        counts.missing[kind_of(error)] += 1
+        counts.reasons[reason_of(error)] += 1
 
     def _check_invariant(self) -> None:
         if self.stopping.is_set():
             return
-        done = self.directory.graded if self._workshop else self.directory.answered | self.directory.graded
+        done = (
+            self.directory.graded if self.rooms.workshop else self.directory.answered | self.directory.graded
+        )
         lost: list[AnswerKey] = []
         twice: list[AnswerKey] = []
         for model in self.plan.models:
             for key in self.plan.keys(model):
                 if (key in done) == (key in self._missing):
                     (twice if key in done else lost).append(key)
-                following = self._turns.next(key, self.directory) if key in done else None
+                following = self.rooms.turns.next(key, self.directory) if key in done else None
                 if following is not None and following not in self._missing:
                     lost.append(following)
         if lost or twice:
@@ -363,22 +342,16 @@ class _Passage:
         self.admission = admission
         self.is_answered = answered
         self._runner = runner
-        self._key = key
+        self._model = key.model
+        self._counts = runner.tally.of(key)
         self._count(1)
-
-    def of(self, key: AnswerKey) -> _Passage:
-        """That of the sample's next turn, which the admission has let in."""
-        return _Passage(self._runner, self.admission, key, answered=key in self._runner.directory.answered)
 
     def answered(self) -> None:
         self._count(-1)
         self.is_answered = True
         self._count(1)
         self.admission.answered()
-        if self._key.turn:
-            self._runner.tally.turns_answered += 1
-        else:
-            self._runner.tally.answered += 1
+        self._counts.answered += 1
         if error := self._runner.directory.exhausted:
             self._runner.cannot_go_on(error)
 
@@ -390,7 +363,7 @@ class _Passage:
 
     @asynccontextmanager
     async def testing(self) -> AsyncIterator[None]:
-        async with self._runner.turns.turn(self._key.model):
+        async with self._runner.turns.turn(self._model):
             self._go_on_or_stop()
             yield
 
@@ -412,13 +385,7 @@ class _Passage:
             raise Stopped
 
     def _count(self, by: int) -> None:
-        tally = self._runner.tally
-        match self.is_answered, bool(self._key.turn):
-            case True, False:
-                tally.grading += by
-            case False, False:
-                tally.asking += by
-            case True, True:
-                tally.turns_grading += by
-            case False, True:
-                tally.turns_asking += by
+        if self.is_answered:
+            self._counts.grading += by
+        else:
+            self._counts.asking += by

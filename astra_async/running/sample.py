@@ -209,10 +209,9 @@ async def grade_sample(
     directory: RunDirectory,
     workshop: Workshop,
     *,
-    passage: Passage | None = None,
+    passage: Passage,
 ) -> Result:
-    """Grade the recorded answer and record its final line; without a passage at once."""
-    passage = passage or _Unhindered()
+    """Grade the recorded answer and record its final line."""
     image = workshop.images[key.problem_id]
     expected = await workshop.expectations.of(prepared, image)
     prepared = await workshop.expectations.fitted(prepared, image)
@@ -259,22 +258,6 @@ async def _scored(
             result, evidence.output, evidence.output_bytes, stderr_lines=evidence.stderr_lines
         )
     return result
-
-
-class _Unhindered:
-    """A passage without limits."""
-
-    def answered(self) -> None:
-        """Nobody counts."""
-
-    def reading(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-    def testing(self) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-    async def pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def _turn(

@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import time
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,7 @@ from astra_async.testing.verdict import limits_for
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.config import Feedback, RunConfig
     from astra_async.errors import AstraError
@@ -151,7 +151,9 @@ async def resolve_images(
     from astra_async.images.resolve import stack_images
 
     named = {problem_id: item.problem.image or default for problem_id, item in prepared.items()}
-    outcomes = await resolve_named_images(engine, dict.fromkeys(filter(None, named.values())), progress)
+    outcomes = {
+        name: await _image(engine, name, progress) for name in dict.fromkeys(filter(None, named.values()))
+    }
     nameless = [prepared[problem_id] for problem_id, name in named.items() if not name]
     own = await stack_images(engine, nameless, progress, outputs=cache_root() / "outputs")
     images: dict[str, str] = {}
@@ -163,13 +165,6 @@ async def resolve_images(
         else:
             failed[problem_id] = outcome
     return images, failed
-
-
-async def resolve_named_images(
-    engine: Engine, names: Iterable[str], progress: Callable[[str], None]
-) -> dict[str, str | ImageError]:
-    """The engine's image for each name (`astra-set:NAME`, or any image), made or pulled; or why not."""
-    return {name: await _image(engine, name, progress) for name in names}
 
 
 def grading_parts(
@@ -221,31 +216,26 @@ def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[
 
 def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     """What run.json tells a reader beside the fingerprints."""
+    modes = feedback_modes(config, prepared)
     return {
         "models": [public_settings(asdict(_without_address(model, config))) for model in config.models],
         "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
         "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
-        **_described_feedback(config, prepared),
+        **({"feedback": modes} if modes else {}),
         "call": recorded_call(config),
         "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
     }
 
 
-def _described_feedback(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
-    """What turns are told, by problem; a regrade's own lines are told nothing."""
-    modes = feedback_modes(config, prepared)
-    return {"feedback": modes} if modes else {}
-
-
 def recorded_call(config: RunConfig) -> dict[str, Any]:
     """What a regrade takes over, in the shape of a TOML file."""
     problems, projects = config.problems, config.projects
     return {
-        "problems": _recorded_problems(problems),
+        "problems": problems if problems == BUNDLED or _is_name(problems) else _recorded_place(problems),
         "skills": str(Path(config.skills).resolve()) if config.skills else None,
-        "projects": _recorded_root(projects) if projects else projects,
+        "projects": _recorded_place(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
         "canary": config.canary,
@@ -258,23 +248,14 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def _recorded_problems(problems: str) -> str:
-    """A path as it is from anywhere; a name or an address as it was typed, without what may be secret."""
-    if problems == BUNDLED or not is_elsewhere(problems):
-        return problems if problems == BUNDLED else str(Path(problems).resolve())
-    return public_url(problems) if "://" in problems else problems
+def _is_name(problems: str) -> bool:
+    """Whether `--problems` names a set on the hub."""
+    return not Path(problems).exists() and (problems in NAMED or problems.startswith("hf:"))
 
 
-def is_elsewhere(problems: str) -> bool:
-    """Whether `--problems` names a set on the hub or at a web address."""
-    if Path(problems).exists():
-        return False
-    return problems in NAMED or problems.startswith(("hf:", "https://", "http://"))
-
-
-def _recorded_root(projects: str) -> str:
-    """The root of relative projects; a web address without what may be secret in it."""
-    return public_url(projects) if "://" in projects else str(Path(projects).resolve())
+def _recorded_place(place: str) -> str:
+    """A path as it is from anywhere; a web address without what may be secret in it."""
+    return public_url(place) if "://" in place else str(Path(place).resolve())
 
 
 def planned_metrics(run: Mapping[str, Any]) -> Metrics:
@@ -296,13 +277,14 @@ async def simulated_models(config: RunConfig) -> AsyncIterator[RunConfig]:
     from astra_async.types.simulation import SimulationSettings
 
     settings = SimulationSettings(**{"speed": _DEMO_SPEED, **config.simulation})
-    async with AsyncExitStack() as stack:
-        server = await SimulatedServer.start(settings=settings)
-        stack.push_async_callback(server.stop)
+    server = await SimulatedServer.start(settings=settings)
+    try:
         models = tuple(
             replace(model, base_url=server.base_url) if model in needs else model for model in config.models
         )
         yield replace(config, models=models)
+    finally:
+        await server.stop()
 
 
 def simulated_names(config: RunConfig) -> frozenset[str]:
@@ -341,13 +323,11 @@ def resolved_models(config: RunConfig) -> RunConfig:
     """The configuration with what the model table knows filled in (max_tokens, context length)."""
     from astra_async.asking.providers.models import resolve
 
-    def one(model: ModelSettings) -> ModelSettings:
-        return resolve(model)
-
-    return replace(config, models=tuple(one(model) for model in config.models))
+    return replace(config, models=tuple(map(resolve, config.models)))
 
 
 async def _image(engine: Engine, named: str, progress: Callable[[str], None]) -> str | ImageError:
+    """The engine's image of that name (`astra-set:NAME`, or any image), made or pulled; or why not."""
     from astra_async.bundled import image_sets
     from astra_async.images.build import ensure_image_set
 

@@ -34,7 +34,7 @@ from astra_async.types import (
     SampleKey,
     Solution,
 )
-from fakes import IMAGE_ID, MemorySource, completion
+from fakes import IMAGE_ID, MemorySource, Unhindered, completion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,7 +192,7 @@ class Grading:
                 key = SampleKey(model, "xml", "p", number)
                 answer = f'<solution><file path="app.py"><![CDATA[{app}]]></file></solution>'
                 directory.record_completion(key, completion(answer), "sha")
-                results.append(await grade_sample(key, prepared, directory, workshop))
+                results.append(await grade_sample(key, prepared, directory, workshop, passage=Unhindered()))
             return results
 
 

@@ -76,7 +76,7 @@ def test_a_sample_goes_on_until_its_tests_pass_or_its_turns_are_used(tmp_path: P
     }
     assert by_key(tmp_path / "turns.jsonl").keys() == results.keys()
     tally = runner.tally
-    assert (tally.turns_final, tally.turns_asking, tally.turns_grading) == (16, 0, 0)
+    assert (tally.turns.final, tally.turns.asking, tally.turns.grading) == (16, 0, 0)
 
 
 def test_the_first_answers_lie_in_their_files_as_without_turns(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_providers_trouble_makes_a_turn_missing_and_the_next_call_goes_on_ther
         return better_each_turn(request)
 
     runner = brought_about(tmp_path, ScriptedPool(answer), turns=3, samples=1)
-    assert runner.tally.turns_missing == {"provider_error": 1}
+    assert runner.tally.turns.missing == {"provider_error": 1}
     assert not runner.tally.missing
     assert runner.tally.final == 2
     event = next(line for line in lines(tmp_path / "events.jsonl") if line["kind"] == "provider_error")
@@ -168,7 +168,7 @@ def test_a_providers_trouble_makes_a_turn_missing_and_the_next_call_goes_on_ther
     pool = ScriptedPool(better_each_turn)
     runner = brought_about(tmp_path, pool, turns=3, samples=1)
     assert sorted(pool.asked) == ["m/xml/p2/0, turn 2", "m/xml/p2/0, turn 3"]
-    assert not runner.tally.turns_missing
+    assert not runner.tally.turns.missing
 
 
 def test_a_budget_stops_turns_and_a_larger_one_goes_on(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_a_budget_stops_turns_and_a_larger_one_goes_on(tmp_path: Path) -> None:
 
     runner = brought_about(tmp_path, ScriptedPool(answer), turns=3, samples=1)
     assert "m" in runner.dead
-    assert sum(runner.tally.turns_missing.values()) == 2
+    assert sum(runner.tally.turns.missing.values()) == 2
     runner = brought_about(tmp_path, ScriptedPool(better_each_turn), turns=3, samples=1)
-    assert runner.tally.turns_final == 6
+    assert runner.tally.turns.final == 6
 
 
 def test_turns_extend_a_run_that_had_none_or_fewer(tmp_path: Path) -> None:
