@@ -24,8 +24,6 @@ import sys
 from collections import defaultdict
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -80,6 +78,7 @@ from astra_async.types.records import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
     from typing import Self
 
     from astra_async.asking.feedback import Feedback
@@ -125,12 +124,12 @@ class RunDirectory:
         self._is_used = False  # anything was recorded by this process, on disk or held
         self._reserve = path / ".reserve"
         self._was_there = (path / "run.json").exists()
-        self._held = HeldLines(tuple(folder for folder in (spare, Path(gettempdir())) if folder))
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, lock_directory(path))
             if self._was_there and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
+            self._held = HeldLines(self.run_id, spare)
             self.warnings += newer_version(self.run, version("astra_async"))
             self._completions, self._outputs, self._results, self._events = (
                 self._open_log(name, opened) for name in _LOG_NAMES
@@ -165,7 +164,8 @@ class RunDirectory:
         try:
             remove_drafts(path, _REPLACED)
             directory._set_reserve_aside()
-            directory._take_over_held()
+            logs = (directory._completions, *directory._turns[:1], directory._events)
+            directory.warnings += directory._held.found(logs)
             count = partial(count_spent, directory.earlier)
             directory._index("completions.jsonl", directory.answered, check_answer, count)
             directory._index("results.jsonl", directory.graded, check_result, on_result)
@@ -346,17 +346,11 @@ class RunDirectory:
         """
         with contextlib.suppress(OSError):  # read-only by now: the next opening removes it
             self._reserve.unlink(missing_ok=True)
-        try:
-            self.rescue()
-        except StorageError:
-            with contextlib.suppress(StorageError):  # what is told is where the answers are
-                self._open.close()
-            raise
-        self._open.close()
+        self._held.rescue_and(self._open.close)
 
     def rescue(self) -> None:
         """The last try to write what the disk refused: here, else elsewhere, which StorageError says."""
-        self._held.rescue(self.run_id)
+        self._held.rescue()
 
     def discard_if_unused(self) -> None:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
@@ -379,10 +373,6 @@ class RunDirectory:
             raise StorageError(
                 f"{self.path}: {error.strerror}; at least {RESERVE_BYTES // 2**20} MB must be free"
             ) from error
-
-    def _take_over_held(self) -> None:
-        for log, found in self._held.found(self.run_id, (self._completions, *self._turns[:1], self._events)):
-            self.warnings.append(f"{log.path.name}: took over from {found} what an earlier call held")
 
     def _used_names(self) -> dict[PartKind, set[str]]:
         asked = self.answered.keys() | self.graded.keys()

@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from astra_async.errors import StorageError
 from astra_async.running.log import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from astra_async.running.log import AppendLog
 
 
 class HeldLines:
-    """The lines that are held; `folders` are tried in their order when they must be laid down."""
+    """The lines of a run that are held; `spare` is tried before the folder for temporary files."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
+    def __init__(self, run_id: str, spare: Path | None) -> None:
+        self._run_id = run_id
+        self._folders = [folder for folder in (spare, Path(gettempdir())) if folder]
         self._lines: list[tuple[AppendLog, bytes]] = []
 
     def add(self, log: AppendLog, line: bytes) -> None:
@@ -40,23 +42,33 @@ class HeldLines:
             self._lines.pop(0)
         return True
 
-    def rescue(self, run_id: str) -> None:
+    def rescue(self) -> None:
         """The last try: to their logs, else to another folder. Raises StorageError that says where."""
         try:
             self.write()
         except StorageError as refused:
-            places = [self._lay_down(log, run_id) for log in dict.fromkeys(log for log, _ in self._lines)]
+            places = [self._lay_down(log) for log in dict.fromkeys(log for log, _ in self._lines)]
             self._lines.clear()
             raise StorageError(
                 f"{refused}; what it refused was paid for and lies in {', '.join(map(str, places))}, from"
                 " where the same command takes it over"
             ) from refused
 
-    def found(self, run_id: str, logs: Sequence[AppendLog]) -> Iterator[tuple[AppendLog, Path]]:
-        """Append to each log what an earlier process laid down for it; yields where that was."""
+    def rescue_and(self, close: Callable[[], None]) -> None:
+        """The last try, and the logs are closed whatever comes of it. Raises StorageError as `rescue`."""
+        try:
+            self.rescue()
+        except StorageError:
+            with contextlib.suppress(StorageError):  # what is told is where the lines are
+                close()
+            raise
+        close()
+
+    def found(self, logs: Sequence[AppendLog]) -> Iterator[str]:
+        """Append to each log what an earlier process laid down for it; yields a line on each."""
         for folder in self._folders:
             for log in logs:
-                path = _place(folder, log, run_id)
+                path = self._place(folder, log)
                 lines = dict.fromkeys(_own_lines(path))
                 if not lines:
                     continue
@@ -66,13 +78,13 @@ class HeldLines:
                     log.append_line(line)
                 log.sync()
                 path.unlink()
-                yield log, path
+                yield f"{log.path.name}: took over from {path} what an earlier call held"
 
-    def _lay_down(self, log: AppendLog, run_id: str) -> Path:
+    def _lay_down(self, log: AppendLog) -> Path:
         content = b"".join(line + b"\n" for each, line in self._lines if each is log)
         refused: OSError | None = None
         for folder in self._folders:
-            path = _place(folder, log, run_id)
+            path = self._place(folder, log)
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _append_safely(path, content)
@@ -85,9 +97,8 @@ class HeldLines:
             f" {' nor by '.join(map(str, self._folders))}"
         ) from refused
 
-
-def _place(folder: Path, log: AppendLog, run_id: str) -> Path:
-    return folder / f"astra-{run_id}-{log.path.name}"
+    def _place(self, folder: Path, log: AppendLog) -> Path:
+        return folder / f"astra-{self._run_id}-{log.path.name}"
 
 
 def _append_safely(path: Path, content: bytes) -> None:

@@ -13,10 +13,8 @@ import hashlib
 import os
 import random
 from collections.abc import Callable
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Evidence, judge_prompt, read_judgement
@@ -39,6 +37,7 @@ from astra_async.types.records import check_result, is_output_of, read_record, r
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
+    from pathlib import Path
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
@@ -103,13 +102,16 @@ class Judging:
         recorded_usd: US dollars that this process has recorded, with judgements and without.
     """
 
-    def __init__(self, directory: Path, settings: ModelSettings, logs: _Logs, *, is_simulated: bool) -> None:
+    def __init__(
+        self, directory: Path, settings: ModelSettings, log: AppendLog, held: HeldLines, *, is_simulated: bool
+    ) -> None:
         self.samples = failed_samples(directory)
         self.refused: StorageError | None = None
         self.recorded_usd = 0.0
         self._directory = directory
         self._settings = settings
-        self._logs = logs
+        self._log = log
+        self._held = held
         self._stop: Callable[[], None] = lambda: None
         self._is_simulated = is_simulated
         known = {
@@ -127,7 +129,7 @@ class Judging:
         """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""
         self._stop = pool.stop
         async with asyncio.TaskGroup() as background:
-            synced = background.create_task(keep_synced((self._logs.judgements,), self._cannot_record))
+            synced = background.create_task(keep_synced((self._log,), self._cannot_record))
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(min(self._settings.max_in_flight, len(self.samples))):
                     tasks.create_task(self._work(pool, say))
@@ -146,7 +148,8 @@ class Judging:
                 return
             except ProviderError as error:
                 self._count(str(error))
-                self._spent(error)
+                if error.cost_usd:
+                    self.note_spent(error.cost_usd)
                 continue
             self._record(sample.key, request, completion, evidence)
             if self.tally.judged % 100 == 0:
@@ -186,10 +189,6 @@ class Judging:
     def _count(self, trouble: str) -> None:
         self.tally.troubles[trouble] = self.tally.troubles.get(trouble, 0) + 1
 
-    def _spent(self, error: ProviderError) -> None:
-        if error.cost_usd:
-            self.note_spent(error.cost_usd)
-
     def note_spent(self, cost_usd: float) -> None:
         """What calls cost that ended without a judgement: the budget of the next call knows it."""
         self._append({"schema": 1, "spent_by": self._settings.name, "cost_usd": cost_usd, "at": now_utc()})
@@ -199,9 +198,9 @@ class Judging:
         line = encode(record)
         self.recorded_usd += record["cost_usd"] or 0.0
         try:
-            self._logs.judgements.append_line(line)
+            self._log.append_line(line)
         except StorageError as error:
-            self._logs.held.add(self._logs.judgements, line)
+            self._held.add(self._log, line)
             self._cannot_record(error)
 
     def _cannot_record(self, error: StorageError) -> None:
@@ -217,14 +216,14 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
     """
     wiring.check_models(config)
     with _owned(config.out):
-        logs = await asyncio.to_thread(_open_logs, config.out, say)
+        log, held = await asyncio.to_thread(_open_log, config.out, say)
         try:
             async with AsyncExitStack() as stack:
                 config = await stack.enter_async_context(wiring.simulated_models(config))
                 config = wiring.resolved_models(_short_answers(config))
                 name = config.models[0].name
                 is_simulated = name in wiring.simulated_names(config)
-                judging = Judging(config.out, config.models[0], logs, is_simulated=is_simulated)
+                judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
                 before_usd = _spent_usd(config.out)
                 pools = await open_pools(config, stack, say, spent_usd=before_usd, on_event=_teller(say))
                 try:
@@ -232,36 +231,17 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 finally:
                     _settle(judging, pools[name])
         finally:
-            logs.close()
+            held.rescue_and(log.close)
             _write_labels(config.out, config.models[0].name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Logs:
+def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
     """judgements.jsonl, and the lines that it refused."""
-
-    judgements: AppendLog
-    held: HeldLines
-    run_id: str
-
-    def close(self) -> None:
-        """Raises StorageError, which says where what was refused lies now."""
-        try:
-            self.held.rescue(self.run_id)
-        except StorageError:
-            with suppress(StorageError):  # what is told is where the judgements are
-                self.judgements.close()
-            raise
-        self.judgements.close()
-
-
-def _open_logs(directory: Path, say: Say) -> _Logs:
-    run_id = str(read_run(directory / "run.json")["run_id"])
+    held = HeldLines(str(read_run(directory / "run.json")["run_id"]), wiring.cache_root() / "held")
     log = AppendLog.open(directory / JUDGEMENTS)
-    held = HeldLines((wiring.cache_root() / "held", Path(gettempdir())))
-    for _, where in held.found(run_id, (log,)):
-        say(f"{JUDGEMENTS}: took over from {where} what an earlier call held")
-    return _Logs(judgements=log, held=held, run_id=run_id)
+    for told in held.found((log,)):
+        say(told)
+    return log, held
 
 
 def _short_answers(config: RunConfig) -> RunConfig:

@@ -4,13 +4,13 @@ A sample's way: Problem -> Project -> Prompt -> Completion -> Solution -> Integr
 -> TestReport -> Verdict -> Result. Units stand in the names (`_s` seconds, `_bytes` bytes, `_usd`
 US dollars); paths inside a project are relative, with `/`, and never begin with `./`.
 
-    samples    Problem, SampleKey          answers    Solution, Integrated
-    projects   Project, Prompt             sandbox    Job, Execution, Sandbox
-    calls      Completion, Provider        results    TestReport, Verdict, Result
+    samples    Problem, Project, Prompt, SampleKey
+    calls      Completion, Provider
+    results    Solution, Integrated, TestReport, Verdict, Result
+    sandbox    Job, Execution, Sandbox
     settings   Setting: how whatever can be set is declared and checked
 """
 
-from astra_async.types.answers import Dropped, FileChange, Integrated, Solution, Unusable
 from astra_async.types.calls import (
     CallWatch,
     Completion,
@@ -35,79 +35,38 @@ from astra_async.types.declarations import (
     declared,
     refuse_unknown,
 )
-from astra_async.types.projects import Project, ProjectFile, ProjectStore, Prompt, S3Settings
 from astra_async.types.results import (
     REUSED,
+    Dropped,
     Failure,
+    FileChange,
+    Integrated,
     NamedOutcome,
     Outcome,
     Result,
+    Solution,
     Status,
     TestCase,
     TestReport,
     TrialState,
     Trouble,
     TurnResult,
+    Unusable,
     Verdict,
     is_last,
 )
-from astra_async.types.samples import AnswerKey, ExpectedTest, Format, Manifest, Problem, SampleKey, TurnKey
+from astra_async.types.samples import (
+    AnswerKey,
+    ExpectedTest,
+    Format,
+    Manifest,
+    Problem,
+    Project,
+    ProjectFile,
+    ProjectStore,
+    Prompt,
+    S3Settings,
+    SampleKey,
+    TurnKey,
+)
 from astra_async.types.sandbox import Execution, Job, Limits, RunSandbox, Sandbox
-
-__all__ = [
-    "REUSED",
-    "AnswerKey",
-    "CallWatch",
-    "Completion",
-    "Declared",
-    "Dropped",
-    "Exchange",
-    "Execution",
-    "ExpectedTest",
-    "Failure",
-    "FileChange",
-    "FinishReason",
-    "Format",
-    "Integrated",
-    "Job",
-    "Limits",
-    "Manifest",
-    "MaxTokensField",
-    "ModelRequest",
-    "ModelSettings",
-    "NamedOutcome",
-    "Outcome",
-    "Problem",
-    "Project",
-    "ProjectFile",
-    "ProjectStore",
-    "Prompt",
-    "Provider",
-    "RateLimits",
-    "RateWindow",
-    "Result",
-    "Role",
-    "RunSandbox",
-    "S3Settings",
-    "SampleKey",
-    "Sandbox",
-    "Setting",
-    "Solution",
-    "Status",
-    "TestCase",
-    "TestReport",
-    "Text",
-    "Thinking",
-    "TrialState",
-    "Trouble",
-    "TurnKey",
-    "TurnResult",
-    "Unusable",
-    "Usage",
-    "Verdict",
-    "checked_table",
-    "checked_value",
-    "declared",
-    "is_last",
-    "refuse_unknown",
-]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
 from astra_async.errors import ConflictError, UsageError
 from astra_async.types.calls import FinishReason, Usage
-from astra_async.types.results import Failure, Status
+from astra_async.types.results import Failure, Result, Status
 from astra_async.types.samples import AnswerKey, Format, SampleKey, TurnKey
 
 if TYPE_CHECKING:
@@ -28,40 +29,23 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FORMATS, _STATUSES = frozenset(get_args(Format)), frozenset(get_args(Status))
 _FAILURES, _FINISHES = frozenset((None, *get_args(Failure))), frozenset(get_args(FinishReason))
 _USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
-_TEXT, _NUMBER, _COUNT, _LIST = (str,), (int, float), (int,), (list,)
-_NONE = type(None)
+_NUMBER, _NONE = (int, float), type(None)
+# What JSON a field of a final line is, by its annotation; a tuple is a list.
+_JSON: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "TrialState": (str,),
+    "bool": (bool,),
+    "int": (int,),
+    "int | None": (int, _NONE),
+    "float": _NUMBER,
+    "float | None": (*_NUMBER, _NONE),
+    "Usage": (dict,),
+}
 # Fields of a final line beside its key and its verdict; absent ones have their default.
-_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
-    ("usage", (dict,)),
-    ("tests", _LIST),
-    ("extra_tests", _LIST),
-    ("repairs", _LIST),
-    ("dropped", _LIST),
-    ("changes", _LIST),
-    ("suspicions", _LIST),
-    ("trial", _TEXT),
-    ("trial_s", _NUMBER),
-    ("trial_left_out", _COUNT),
-    ("exit_code", (int, _NONE)),
-    ("cost_usd", (int, float, _NONE)),
-    ("ttft_s", (int, float, _NONE)),
-    ("latency_s", _NUMBER),
-    ("test_s", _NUMBER),
-    ("timed_out", (bool,)),
-    ("attempts", _COUNT),
-    ("input_characters", _COUNT),
-    ("output_characters", _COUNT),
-    ("files_changed", _COUNT),
-    ("lines_written", _COUNT),
-    ("note", _TEXT),
-    ("prompt_sha256", _TEXT),
-    ("solution_sha256", _TEXT),
-    ("image_id", _TEXT),
-    ("node", _TEXT),
-    ("returned_model", _TEXT),
-    ("output_tail", _TEXT),
-    ("started_at", _TEXT),
-    ("finished_at", _TEXT),
+_TYPES = tuple(
+    (item.name, (list,) if str(item.type).startswith("tuple[") else _JSON[str(item.type)])
+    for item in fields(Result)
+    if item.default is not item.default_factory and item.name != "finish_reason"
 )
 
 

@@ -1,12 +1,18 @@
-"""What is to be done: problems, and the samples asked of them."""
+"""What is to be done: problems, their files and prompts, and the samples asked of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+
+from annotated_types import MinLen, Predicate
+
+from astra_async.types.declarations import Setting, is_http_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from astra_async.types.results import Solution
 
 Format = Literal["xml", "json"]
 
@@ -114,3 +120,62 @@ class Manifest:
     hidden_paths: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    """One file of a project. `link` is the target of a symbolic link that stays inside the project."""
+
+    path: str
+    content: bytes = b""
+    executable: bool = False
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A problem's pristine files, sorted by path, and its empty folders.
+
+    `sha256` covers paths, contents, executable bits, links and empty folders, nothing else: the same
+    project has the same hash whether it came from a folder, an archive or S3.
+    """
+
+    files: tuple[ProjectFile, ...]
+    empty_folders: tuple[str, ...] = ()
+    sha256: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """The exact text sent, the same to the byte in every sample of (problem, format, version)."""
+
+    text: str
+    sha256: str
+    files: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...] = ()  # (path, rule that left it out)
+
+
+class ProjectStore(Protocol):
+    """Fetches projects and reference solutions; raises SourceError or ArchiveError."""
+
+    async def load(self, location: str) -> Project:
+        """The project at a folder, .zip, https or s3 location."""
+        ...
+
+    async def load_reference(self, location: str) -> Solution:
+        """The files of a reference solution."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Settings:
+    """`[s3]` of the configuration file."""
+
+    endpoint_url: Annotated[
+        str | None, Predicate(is_http_url), Setting("Server of one's own (MinIO, Ceph); Amazon's if not set.")
+    ] = None
+    region: Annotated[
+        str | None, MinLen(1), Setting("As the location, else as the environment says, if not set.")
+    ] = None
+    anonymous: Annotated[bool, Setting("Send unsigned requests, for public buckets.")] = False
