@@ -109,6 +109,7 @@ class ProviderError(AstraError):
     Attributes:
         status: HTTP status, or None when no response arrived.
         code: the provider's own error code, or None.
+        hint_s: seconds to wait as the provider said, or None: of RateLimited and Overloaded.
         usage: tokens billed although the call failed, where the provider said so.
         cost_usd: US dollars spent on all attempts of the call so far.
         cost_estimated: tokens that the provider did not tell are estimated in it.
@@ -124,11 +125,13 @@ class ProviderError(AstraError):
         *,
         status: int | None = None,
         code: str | None = None,
+        hint_s: float | None = None,
         usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.hint_s = hint_s
         self.usage = usage
         self.meets_all = False
         self.likeness = ""
@@ -138,37 +141,11 @@ class ProviderError(AstraError):
 
 
 class RateLimited(ProviderError):  # noqa: N818 - a state of the provider, not a mistake
-    """The provider asks to slow down.
-
-    Attributes:
-        hint_s: seconds to wait as the provider said, or None.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        hint_s: float | None = None,
-        status: int | None = 429,
-        code: str | None = None,
-    ) -> None:
-        super().__init__(message, status=status, code=code)
-        self.hint_s = hint_s
+    """The provider asks to slow down (429 and its relatives)."""
 
 
 class Overloaded(ProviderError):  # noqa: N818 - a state of the provider, not a mistake
-    """The provider is short of capacity (503 or 529); `hint_s` as for RateLimited."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        hint_s: float | None = None,
-        status: int | None = 503,
-        code: str | None = None,
-    ) -> None:
-        super().__init__(message, status=status, code=code)
-        self.hint_s = hint_s
+    """The provider is short of capacity (503 or 529)."""
 
 
 class TransientError(ProviderError):

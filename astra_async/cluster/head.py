@@ -246,7 +246,7 @@ class ClusterSandbox:
                     f"it shares its Docker Engine with {other.name}, and neither sees the other's processes"
                 )
 
-    def changed(self, node: Node) -> None:  # noqa: ARG002 - whichever it is
+    def changed(self) -> None:
         """Give out places that have become free; tell whoever waits for nodes."""
         self._changed.set()
         if self.slots != self._told_slots:
@@ -321,12 +321,9 @@ class ClusterSandbox:
         for address, node in list(self.nodes.items()):
             node.is_member = address in found
             if self._tasks[address].done():
-                self._forget(address)
-
-    def _forget(self, address: str) -> None:
-        self._tasks.pop(address).result()
-        node = self.nodes.pop(address)
-        self.changed(node)
+                self._tasks.pop(address).result()
+                del self.nodes[address]
+                self.changed()
 
     def _give_up(self) -> None:
         while self._queue:

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 _START_S = 60.0
 _STOP_S = 20.0
-_ROLES = ("scheduler", "worker", "client")
+# Files of credentials, and what Dask's configuration calls them.
+_CREDENTIALS = {"ca_file": "CA_FILE"} | {
+    f"{role}_{kind}": f"{role}__{kind}".upper()
+    for role in ("scheduler", "worker", "client")
+    for kind in ("key", "cert")
+}
 _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
 
 
@@ -37,8 +42,7 @@ class LocalCluster:
         self.address = ""
         self._folder = folder
         self._processes: list[asyncio.subprocess.Process] = []
-        temporary = Security.temporary()
-        self._files = _write_credentials(folder, temporary)
+        self._files = _write_credentials(folder, Security.temporary())
         self.security = Security(
             require_encryption=True,
             **{f"tls_{name}": str(path) for name, path in self._files.items()},
@@ -112,25 +116,13 @@ def _environment(environ: Mapping[str, str], files: Mapping[str, Path]) -> dict[
         for name, value in environ.items()
         if name in _KEPT or name.startswith(("DOCKER_", "DASK_"))
     }
-    tls = "DASK_DISTRIBUTED__COMM__TLS"
-    return kept | {
-        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true",
-        f"{tls}__CA_FILE": str(files["ca_file"]),
-        **{
-            f"{tls}__{role.upper()}__{kind.upper()}": str(files[f"{role}_{kind}"])
-            for role in _ROLES
-            for kind in ("key", "cert")
-        },
-    }
+    tls = {f"DASK_DISTRIBUTED__COMM__TLS__{_CREDENTIALS[name]}": str(path) for name, path in files.items()}
+    return kept | tls | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
 
 
 def _write_credentials(folder: Path, security: Security) -> dict[str, Path]:
-    names = [
-        "ca_file",
-        *(f"{role}_{kind}" for role in _ROLES for kind in ("key", "cert")),
-    ]
     files = {}
-    for name in names:
+    for name in _CREDENTIALS:
         files[name] = folder / name
         files[name].touch(mode=0o600)
         files[name].write_text(getattr(security, f"tls_{name}"))

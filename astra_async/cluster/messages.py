@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgpack
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
-from astra_async.types import Execution, Job, Limits
+from astra_async.running.log import fields_of
+from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from distributed.comm import Comm
+
+    from astra_async.types import Execution
 
 # Names of our handlers on a Dask worker.
 TESTS, ABOUT, LOAD = "astra-tests", "astra-about", "astra-load"
@@ -87,7 +90,7 @@ def unpack(packed: bytes) -> Message:
 
 def from_job(job: Job) -> Message:
     """A job as plain values."""
-    return {**_shallow(job), "environment": dict(job.environment), "limits": asdict(job.limits)}
+    return {**fields_of(job), "environment": dict(job.environment), "limits": asdict(job.limits)}
 
 
 def to_job(content: Mapping[str, Any]) -> Job:
@@ -97,12 +100,7 @@ def to_job(content: Mapping[str, Any]) -> Job:
 
 def from_execution(done: Execution) -> Message:
     """What happened as plain values."""
-    return {**_shallow(done), "reports": dict(done.reports)}
-
-
-def to_execution(content: Mapping[str, Any]) -> Execution:
-    """What `from_execution` described. Raises TypeError."""
-    return Execution(**content)
+    return {**fields_of(done), "reports": dict(done.reports)}
 
 
 def from_error(error: SandboxError) -> Message:
@@ -114,7 +112,3 @@ def from_error(error: SandboxError) -> Message:
 def to_error(content: Mapping[str, Any], node: str) -> SandboxError:
     """The error that `from_error` described, naming the node."""
     return _ERRORS.get(content["kind"], SandboxError)(f"node {node}: {content['text']}")
-
-
-def _shallow(value: Job | Execution) -> Message:
-    return {item.name: getattr(value, item.name) for item in fields(value)}

@@ -16,15 +16,13 @@ from astra_async.cluster.messages import (
     Stream,
     pack,
     to_error,
-    to_execution,
     unpack,
 )
 from astra_async.testing.sandbox.engine_errors import both_ends
+from astra_async.types import Execution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from astra_async.types import Execution
 
 State = Literal["connecting", "preparing", "ready", "refused", "lost"]
 _CONNECT_S = 10.0
@@ -59,8 +57,8 @@ class Surroundings(Protocol):
     def admit(self, node: Node) -> None:
         """Whether the node may take part at all; raises Refused."""
 
-    def changed(self, node: Node) -> None:
-        """Its state or its free places have changed."""
+    def changed(self) -> None:
+        """A node's state or its free places have changed."""
 
     def say(self, text: str) -> None:
         """A line for people."""
@@ -216,7 +214,7 @@ class Node:
             self._lose_what_is_under_way()
 
     async def _until_lost(self, tasks: list[asyncio.Task[None]]) -> None:
-        supplying = asyncio.create_task(self._supplied())
+        supplying = asyncio.create_task(self._head.supply(self))
         tasks.append(supplying)
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if done == {supplying}:
@@ -227,9 +225,6 @@ class Node:
             done, _ = await asyncio.wait(tasks[:2], return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
-
-    async def _supplied(self) -> None:
-        await self._head.supply(self)
 
     def _meet(self, first: Any) -> None:
         if first is None:
@@ -268,11 +263,11 @@ class Node:
             return  # nobody waits for it any more
         if message["op"] == "done":
             self.troubles = 0
-            ended.set_result(to_execution({**message["execution"], "node": self.name}))
+            ended.set_result(Execution(**{**message["execution"], "node": self.name}))
         else:
             self._rest_after_trouble()
             ended.set_exception(to_error(message, self.name))
-        self._head.changed(self)
+        self._head.changed()
 
     def _rest_after_trouble(self) -> None:
         """A node where everything fails fast would draw every job to itself."""
@@ -280,7 +275,7 @@ class Node:
         if self.troubles >= _SET_ASIDE_AFTER:
             loop = asyncio.get_running_loop()
             self._rested_at = loop.time() + _SET_ASIDE_S
-            loop.call_later(_SET_ASIDE_S, self._head.changed, self)
+            loop.call_later(_SET_ASIDE_S, self._head.changed)
 
     async def _watch(self, stream: Stream) -> None:
         """A node that is silent for too long is lost; counted in looks: our own sleep is no silence."""
@@ -301,4 +296,4 @@ class Node:
 
     def _become(self, state: State, why: str) -> None:
         self.state, self.why = state, why
-        self._head.changed(self)
+        self._head.changed()

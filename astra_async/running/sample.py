@@ -40,17 +40,18 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from astra_async.answers.lenient import LenientParser
+    from astra_async.asking.feedback import Feedback
     from astra_async.config import KeepOutput
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
     from astra_async.running.reuse import EarlierVerdicts
-    from astra_async.running.turns import Conversation
     from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
     from astra_async.testing.timeouts import Timeouts
     from astra_async.types import (
         AnswerKey,
+        Exchange,
         Integrated,
         Limits,
         Sandbox,
@@ -174,7 +175,7 @@ async def run_sample(key: AnswerKey, prepared: Prepared, rooms: Rooms, passage: 
 async def ask(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> None:
     """Obtain the sample's answer, or a turn's, and record it."""
     asking, prompt = rooms.asking, prepared.prompts[key.format]
-    begun = await _begun(key, prepared, rooms)
+    earlier, feedback = await _begun(key, prepared, rooms)
     started_at = now_utc()
     named = f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}"
     named += f"@{key.turn}" if key.turn else ""
@@ -183,22 +184,23 @@ async def ask(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> None:
             key=key,
             prompt=prompt.text,
             prompt_sha256=prompt.sha256,
-            earlier=begun.earlier if begun else (),
+            earlier=earlier,
             seed=None if asking.seed is None else asking.seed + key.sample,
             sample_header=named if key.model in asking.simulated else None,
             cache=key.model in asking.caching,
             goes_on=key.turn < rooms.turns.most,
         )
     )
-    feedback = begun.feedback if begun else None
     answer = _recordable(completion)
     rooms.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
 
 
-async def _begun(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> Conversation | None:
-    """The conversation that a turn goes on with; None for a first answer."""
+async def _begun(
+    key: AnswerKey, prepared: Prepared, rooms: Rooms
+) -> tuple[tuple[Exchange, ...], Feedback | None]:
+    """The conversation that a turn goes on with, and what it answers; nothing for a first answer."""
     if not isinstance(key, TurnKey) or rooms.workshop is None:
-        return None
+        return (), None
     mode = rooms.turns.feedback[key.problem_id]
     return await conversation(key, prepared, rooms.directory, rooms.workshop, mode)
 

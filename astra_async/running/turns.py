@@ -63,18 +63,10 @@ class TurnPlan:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
-    """What was said before a turn, and what is said to the last answer now."""
-
-    earlier: tuple[Exchange, ...]
-    feedback: Feedback
-
-
 async def conversation(
     key: TurnKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop, mode: FeedbackMode
-) -> Conversation:
-    """The conversation that this turn goes on with."""
+) -> tuple[tuple[Exchange, ...], Feedback]:
+    """The conversation that this turn goes on with, and what is said to the last answer now."""
     last = key.at(key.turn - 1)
     now = await _feedback(last, prepared, directory, workshop, mode)
     earlier: list[Exchange] = []
@@ -82,7 +74,7 @@ async def conversation(
     for answer, feedback in _exchanges(key, directory, now.text):
         sha256 = conversation_sha256(sha256, answer, feedback)
         earlier.append(Exchange(answer=answer, feedback=feedback, sha256=sha256))
-    return Conversation(earlier=tuple(earlier), feedback=now)
+    return tuple(earlier), now
 
 
 def said_before(key: AnswerKey, directory: RunDirectory) -> int:

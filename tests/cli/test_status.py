@@ -119,5 +119,5 @@ def test_what_was_spent_before_is_known_after_a_resume(tmp_path: Path) -> None:
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no run.json there"):
+    with pytest.raises(UsageError, match=r"no run\.json there"):
         shown(tmp_path)

@@ -18,7 +18,6 @@ from astra_async.cluster.messages import (
     from_execution,
     from_job,
     pack,
-    to_execution,
     to_job,
     unpack,
 )
@@ -56,7 +55,7 @@ class Head:
     def admit(self, node: Node) -> None:
         return None
 
-    def changed(self, node: Node) -> None:
+    def changed(self) -> None:
         return None
 
     def say(self, text: str) -> None:
@@ -110,7 +109,7 @@ def silent(stream: Stream, message: dict[str, Any]) -> None:
 
 def test_jobs_and_results_arrive_as_they_were_whatever_names_are_in_them() -> None:
     assert to_job(unpack(pack(from_job(JOB)))) == JOB
-    assert to_execution(unpack(pack(from_execution(DONE)))) == DONE
+    assert Execution(**unpack(pack(from_execution(DONE)))) == DONE
 
     def answer(stream: Stream, message: dict[str, Any]) -> None:
         if message["op"] == "run":
