@@ -43,7 +43,7 @@ _COMMANDS = {
     "label": ("label", "Why failed samples failed, by a judging model."),
     "regrade": ("regrade", "Run the tests again on the recorded answers."),
     "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
-    "fetch": ("fetch", "The paper's questions, or any published set, with hashes."),
+    "fetch": ("problems", "The paper's questions, or any published set, with hashes."),
     "problems": ("problems", "What was loaded: Table 1 of the paper."),
     "images": ("images", "Build the images that tests run in."),
     "simulate": ("simulate", "The simulated provider server alone."),

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from astra_async.asking.feedback import Feedback
+    from astra_async.running.evidence import Evidence
     from astra_async.running.fingerprint import PartKind, Parts
     from astra_async.types import AnswerKey, Prompt, Result
 
@@ -245,21 +246,15 @@ class RunDirectory:
         line = encode(result_fields(result))
         self.graded[result.key] = self._results_of(result.key).append_line(line)
 
-    def record_output(
-        self,
-        result: Result,
-        output: str,
-        output_bytes: int,
-        *,
-        stderr_lines: Sequence[tuple[int, int]] = (),
-    ) -> None:
+    def record_output(self, result: Result, evidence: Evidence) -> None:
         """Append what a sample's tests printed; `result` is its final line, which is recorded after this.
 
         What cannot be written is given up: one event says so for all that this process loses.
         """
         record = {"schema": SCHEMA, **key_fields(result.key)}
-        record |= {"output": output, "output_bytes": output_bytes, "finished_at": result.finished_at}
-        record |= {"stderr_lines": stderr_lines} if stderr_lines else {}
+        record |= {"output": evidence.output, "output_bytes": evidence.output_bytes}
+        record |= {"finished_at": result.finished_at}
+        record |= {"stderr_lines": evidence.stderr_lines} if evidence.stderr_lines else {}
         try:
             place = self._outputs.append_line(encode(record))
             if self._outputs_at is not None:

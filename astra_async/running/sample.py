@@ -256,9 +256,7 @@ async def _scored(
     evidence = await evidence_of(examined, with_output=failed or keep_output == "all")
     result = line.scored(*outcome, examined, evidence)
     if keep_output == "all" or (keep_output == "failed" and failed):
-        directory.record_output(
-            result, evidence.output, evidence.output_bytes, stderr_lines=evidence.stderr_lines
-        )
+        directory.record_output(result, evidence)
     return result
 
 

@@ -16,6 +16,7 @@ from astra_async.asking.prompt import build_prompt
 from astra_async.cli.console import harmless, open_console
 from astra_async.cli.show import show
 from astra_async.running.directory import RunDirectory
+from astra_async.running.evidence import Evidence
 from astra_async.types import (
     Completion,
     Dropped,
@@ -93,7 +94,7 @@ def write(
         directory.store_prompts([PROMPT])
         directory.record_completion(KEY, completion, PROMPT.sha256)
         for of, output in outputs:
-            directory.record_output(of, output, 1000)
+            directory.record_output(of, Evidence(tests=(), output=output, output_bytes=1000))
         directory.record_result(result)
         directory.record_event("rate_limited", KEY, detail=result.note)
         directory.save()

@@ -18,6 +18,7 @@ import astra_async
 from astra_async.config import RunConfig, load_config, options, tables
 from astra_async.problems.manifest import read_install_command, read_manifest
 from astra_async.running.directory import RunDirectory
+from astra_async.running.evidence import Evidence
 from astra_async.running.fingerprint import Parts
 from astra_async.running.wiring import run_description
 from astra_async.types import (
@@ -107,7 +108,9 @@ def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
         **of_nothing,
     )
     with closing(RunDirectory.open(tmp_path)) as directory:
-        directory.record_output(result, "text", 4, stderr_lines=[(0, 1)])
+        directory.record_output(
+            result, Evidence(tests=(), output="text", output_bytes=4, stderr_lines=((0, 1),))
+        )
     assert first_cells("outputs.jsonl") == orjson.loads((tmp_path / "outputs.jsonl").read_bytes()).keys()
 
 
