@@ -104,8 +104,7 @@ def start(
         before_report=before_report,
         view=view,
     )
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop_runner:
-        return loop_runner.run(execute(call))
+    return uvloop.run(execute(call))
 
 
 async def execute(call: Call) -> int:

@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from astra_async.running.plan import Tally
+    from astra_async.types import AnswerKey
+
 _READ_AT_ONCE = 4  # answers of a model that are being read, or are read and wait for a turn to be tested
 
 
 class Admission:
-    """The limits of one model's samples.
+    """The limits of one model's samples, which are counted as they come and go.
 
     Invariants: `asking` is at most the number of places; nothing new is asked while as many answers as
     there is room for wait for their tests, but every answer to what was asked is taken. Further turns of a
-    sample come in beside that; nothing new begins until they have found room.
+    sample come in beside that; nothing new begins until they have found room. From its beginning to its end
+    a sample is counted as asked or as waiting, here and in the tally.
 
     Attributes:
         asking: samples whose answer is being asked for.
@@ -30,43 +34,47 @@ class Admission:
         unexpected: calls in a row that ended with what no provider should raise.
     """
 
-    def __init__(self, places: int, room: int) -> None:
+    def __init__(self, tally: Tally, places: int, room: int) -> None:
         self.asking = 0
         self.waiting = 0
         self.unexpected = 0
         self.reading = asyncio.Semaphore(_READ_AT_ONCE)
+        self._tally = tally
         self._places = places
         self._room = room
         self._changed = asyncio.Event()
 
-    async def enter(self, *, answered: bool) -> None:
+    async def until_room(self, *, answered: bool) -> None:
         """Wait until one more sample may begin to ask, or to be graded if its answer is recorded."""
         while self.waiting >= self._room or (not answered and self.asking >= self._places):
             self._changed.clear()
             await self._changed.wait()
-        self.enter_at_once(answered=answered)
 
-    def enter_at_once(self, *, answered: bool) -> None:
-        """Begin although there may be no room: with what goes on with a sample, and is bounded by those."""
-        if answered:
-            self.waiting += 1
-        else:
-            self.asking += 1
+    def enter(self, key: AnswerKey, *, answered: bool) -> None:
+        """Begin, for a further turn although there may be no room: turns are bounded by their samples."""
+        self._count(key, 1, answered=answered)
 
-    def answered(self) -> None:
+    def answered(self, key: AnswerKey) -> None:
         """One that was asking waits for its tests now."""
-        self.asking -= 1
-        self.waiting += 1
+        self._count(key, -1, answered=False)
+        self._count(key, 1, answered=True)
+        self._tally.of(key).answered += 1
         self.unexpected = 0
         self._changed.set()
 
-    def leave(self, *, answered: bool) -> None:
+    def leave(self, key: AnswerKey, *, answered: bool) -> None:
         """One that was asking, or was waiting for its tests, is gone."""
-        if answered:
-            self.waiting -= 1
-        else:
-            self.asking -= 1
+        self._count(key, -1, answered=answered)
         self._changed.set()
+
+    def _count(self, key: AnswerKey, by: int, *, answered: bool) -> None:
+        counts = self._tally.of(key)
+        if answered:
+            self.waiting += by
+            counts.grading += by
+        else:
+            self.asking += by
+            counts.asking += by
 
 
 class FairTurns:

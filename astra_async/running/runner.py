@@ -154,7 +154,7 @@ class Runner:
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
-        admission = Admission(self.plan.max_in_flight.get(model, 1), room)
+        admission = Admission(self.tally, self.plan.max_in_flight.get(model, 1), room)
         for sample in self.plan.keys(model):
             key: AnswerKey | None = sample
             if sample in self.directory.graded:
@@ -162,24 +162,22 @@ class Runner:
             answered = key in self.directory.answered
             if key is None or (answered and self.rooms.workshop is None):
                 continue
-            await admission.enter(answered=answered)
-            samples.create_task(self._go_on(key, _Passage(self, admission, key, answered=answered)))
+            await admission.until_room(answered=answered)
+            samples.create_task(self._go_on(_Passage(self, admission, key)))
 
-    async def _go_on(self, key: AnswerKey, passage: _Passage) -> None:
+    async def _go_on(self, passage: _Passage) -> None:
         """A sample from here on: its answer, and then turn after turn for as long as it is to go on.
 
         A turn does not wait for a place: it has what its sample had, and nothing new begins before it.
         """
-        following: AnswerKey | None = key
-        while following is not None:
-            await self._bring_about(following, passage)
-            if following not in self.directory.graded or self.stopping.is_set():
+        while True:
+            await self._bring_about(passage)
+            if passage.key not in self.directory.graded or self.stopping.is_set():
                 return
-            following = self.rooms.turns.next(key.first, self.directory)
-            if following is not None:
-                answered = following in self.directory.answered
-                passage.admission.enter_at_once(answered=answered)
-                passage = _Passage(self, passage.admission, following, answered=answered)
+            following = self.rooms.turns.next(passage.key.first, self.directory)
+            if following is None:
+                return
+            passage = _Passage(self, passage.admission, following)
 
     def _is_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
@@ -192,8 +190,9 @@ class Runner:
             self._count_missing(key, error)
         return error is not None
 
-    async def _bring_about(self, key: AnswerKey, passage: _Passage) -> None:
+    async def _bring_about(self, passage: _Passage) -> None:
         """One sample or turn, and the boundary where its trouble ends: nothing of it is raised further."""
+        key = passage.key
         try:
             if self.stopping.is_set() or self._is_hopeless(key, answered=passage.is_answered):
                 return
@@ -208,14 +207,15 @@ class Runner:
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
-            self._lose(key, error, passage)  # a room's own cancellation: nobody asked for this task's end
+            self._lose(error, passage)  # a room's own cancellation: nobody asked for this task's end
         except Exception as error:  # noqa: BLE001 - the boundary: recorded, named, repeated on resume
-            self._lose(key, error, passage)
+            self._lose(error, passage)
         finally:
             passage.leave()
 
-    def _lose(self, key: AnswerKey, raised: BaseException, passage: _Passage) -> None:
+    def _lose(self, raised: BaseException, passage: _Passage) -> None:
         """The sample has no final line: say why, and whether its model or the run ends with it."""
+        key = passage.key
         error = as_trouble(raised, "grading" if passage.is_answered else "asking")
         if isinstance(error, StorageError):
             self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
@@ -332,26 +332,18 @@ class Runner:
 
 
 class _Passage:
-    """One sample's way as the runner counts it; see `running.sample.Passage`.
+    """One sample's way, counted from its beginning to `leave`; see `running.sample.Passage`."""
 
-    Invariant: between its beginning and `leave` a sample is counted in exactly one of the admission's
-    `asking` and `waiting`, and in the tally's `asking` and `grading`.
-    """
-
-    def __init__(self, runner: Runner, admission: Admission, key: AnswerKey, *, answered: bool) -> None:
+    def __init__(self, runner: Runner, admission: Admission, key: AnswerKey) -> None:
+        self.key = key
         self.admission = admission
-        self.is_answered = answered
+        self.is_answered = key in runner.directory.answered
         self._runner = runner
-        self._model = key.model
-        self._counts = runner.tally.of(key)
-        self._count(1)
+        admission.enter(key, answered=self.is_answered)
 
     def answered(self) -> None:
-        self._count(-1)
         self.is_answered = True
-        self._count(1)
-        self.admission.answered()
-        self._counts.answered += 1
+        self.admission.answered(self.key)
         if error := self._runner.directory.exhausted:
             self._runner.cannot_go_on(error)
 
@@ -363,7 +355,7 @@ class _Passage:
 
     @asynccontextmanager
     async def testing(self) -> AsyncIterator[None]:
-        async with self._runner.turns.turn(self._model):
+        async with self._runner.turns.turn(self.key.model):
             self._go_on_or_stop()
             yield
 
@@ -377,15 +369,8 @@ class _Passage:
 
     def leave(self) -> None:
         """The sample has come to its end, whichever."""
-        self._count(-1)
-        self.admission.leave(answered=self.is_answered)
+        self.admission.leave(self.key, answered=self.is_answered)
 
     def _go_on_or_stop(self) -> None:
         if self._runner.stopping.is_set():
             raise Stopped
-
-    def _count(self, by: int) -> None:
-        if self.is_answered:
-            self._counts.grading += by
-        else:
-            self._counts.asking += by
