@@ -88,7 +88,7 @@ def _print_tables(directory: Path) -> None:
 
 
 def _draw(directory: Path, count: int) -> int:
-    from astra_async.report.judgements import HAND
+    from astra_async.report.labels import HAND
     from astra_async.running.judging import drawn, failed_samples
 
     require_run(directory)
