@@ -10,6 +10,7 @@ model whose samples are not all there is left out, and told. Answers are in the 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import time
 import uuid
@@ -24,30 +25,21 @@ from astra_async.export.lines import lines
 from astra_async.report.entries import entries_of
 from astra_async.report.leaderboard import leaderboard
 from astra_async.report.table import records
+from astra_async.running.log import write_atomically
 from astra_async.types.records import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from astra_async.export.lines import Line
     from astra_async.report.load import Run
 
 SCHEMA_VERSION = "0.3.0"
 _BENCHMARK = "astra_async"  # the problems may be anybody's, not the paper's
-_METRICS = {
-    "mean_score": ("Mean score", "continuous", "Mean over problems and samples of tests passed / tests."),
-    "pass_at_1": ("pass@1", "continuous", "Share of samples that pass all tests, mean over problems."),
-    "median_sd": (
-        "Median SD",
-        "continuous",
-        "Median over problems of the samples' SD (ddof = 0).",
-    ),
-}
-_INTERVALS = {
-    "mean_score": "mean_score_total",
-    "pass_at_1": "pass_at_1_total",
-    "median_sd": "median_sd_interval",
+_METRICS = {  # title, what it is, which of its intervals
+    "mean_score": ("Mean score", "Mean over problems and samples of tests passed / tests.", "total"),
+    "pass_at_1": ("pass@1", "Share of samples that pass all tests, mean over problems.", "total"),
+    "median_sd": ("Median SD", "Median over problems of the samples' SD (ddof = 0).", "interval"),
 }
 
 
@@ -94,7 +86,8 @@ class _Record:
         folder = out / place
         folder.mkdir(parents=True, exist_ok=True)
         samples = f"{self._uuid}_samples.jsonl"
-        checksum, count = _write_lines(folder / samples, self._instances(with_answers=with_answers))
+        found = lines(self._run, self._pair, with_answers=with_answers)
+        checksum, count = _write_lines(folder / samples, itertools.starmap(self._instance, found))
         record = self._aggregate() | {
             "detailed_evaluation_results": {
                 "format": "jsonl",
@@ -104,9 +97,8 @@ class _Record:
                 "total_rows": count,
             }
         }
-        draft = folder / f".{self._uuid}.draft"
-        draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2) + b"\n")
-        draft.replace(folder / f"{self._uuid}.json")
+        text = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        write_atomically(folder / f"{self._uuid}.json", text)
 
     def _aggregate(self) -> dict[str, Any]:
         return {
@@ -135,7 +127,7 @@ class _Record:
         }
 
     def _result(self, metric: str) -> dict[str, Any]:
-        title, kind, told = _METRICS[metric]
+        title, told, interval = _METRICS[metric]
         row = self._row
         score: dict[str, Any] = {
             "score": row[metric],
@@ -146,7 +138,7 @@ class _Record:
                 "answer_format": self._format,
             },
         }
-        low, high = (row.get(f"{_INTERVALS[metric]}_{end}") for end in ("low", "high"))
+        low, high = (row.get(f"{metric}_{interval}_{end}") for end in ("low", "high"))
         if low is not None and high is not None:
             score["uncertainty"] = {
                 "confidence_interval": {
@@ -171,7 +163,7 @@ class _Record:
                 "metric_name": title,
                 "metric_unit": "proportion",
                 "lower_is_better": metric == "median_sd",
-                "score_type": kind,
+                "score_type": "continuous",
                 "min_score": 0,
                 "max_score": 0.5 if metric == "median_sd" else 1,
             },
@@ -184,13 +176,7 @@ class _Record:
         given = {name: value for name, value in known.items() if value is not None}
         return given | {"max_attempts": 1, "sandbox": {"type": "docker"}}
 
-    def _instances(self, *, with_answers: bool) -> Iterator[dict[str, Any]]:
-        for line in lines(self._run, self._pair, with_answers=with_answers):
-            yield self._instance(line)
-
-    def _instance(self, line: Line) -> dict[str, Any]:
-        record = line.record
-        answer = [] if line.answer is None else [line.answer]
+    def _instance(self, record: Mapping[str, Any], answer: str | None) -> dict[str, Any]:
         solution = record.get("solution_sha256") or ""
         metadata = {
             "sample": str(record["sample"]),
@@ -208,7 +194,7 @@ class _Record:
             "sample_hash": record.get("prompt_sha256") or None,
             "interaction_type": "single_turn",
             "input": {"raw": "", "reference": []},
-            "output": {"raw": answer},
+            "output": {"raw": [] if answer is None else [answer]},
             "messages": None,
             "answer_attribution": [
                 {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import orjson
 
 from astra_async.errors import UsageError
 from astra_async.report.packing import FAILURES, FINISHES, STATUSES, TRIALS
@@ -122,15 +121,13 @@ def tests_of(run: Run) -> pd.DataFrame:
     pd = pandas()
     names = ("pair", "problem", "sample", "test", "outcome", "message")
     kept: dict[str, list[Any]] = {name: [] for name in names}
-    with (run.directory / "results.jsonl").open("rb") as stream:
-        for row in run.rows:
-            stream.seek(int(row["offset"]))
-            tests = orjson.loads(stream.read(int(row["length"])))["tests"]
-            for name in ("pair", "problem", "sample"):
-                kept[name] += [int(row[name])] * len(tests)
-            kept["test"] += [test["name"] for test in tests]
-            kept["outcome"] += [test["outcome"] for test in tests]
-            kept["message"] += [test.get("message") or None for test in tests]
+    for row in run.rows:
+        tests = run.line(row)["tests"]
+        for name in ("pair", "problem", "sample"):
+            kept[name] += [int(row[name])] * len(tests)
+        kept["test"] += [test["name"] for test in tests]
+        kept["outcome"] += [test["outcome"] for test in tests]
+        kept["message"] += [test.get("message") or None for test in tests]
     models, formats = zip(*run.pairs, strict=True)
     return pd.DataFrame(
         {

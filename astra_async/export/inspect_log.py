@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from astra_async.export.lines import Line
     from astra_async.report.load import Run
 
 _STOP = {
@@ -45,9 +44,7 @@ def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> li
     for run in runs:
         for pair, (model, answer_format) in enumerate(run.pairs):
             task = _id(run.settings.run_id, model, answer_format)
-            stamp = (run.started_at or run.settings.created_at or "1970-01-01T00:00:00Z")[:19].replace(
-                ":", "-"
-            )
+            stamp = (run.started_at or run.settings.created_at or _NEVER)[:19].replace(":", "-")
             path = out / f"{stamp}+00-00_astra-{answer_format}_{task}.eval"
             draft = path.with_suffix(".draft")
             _write_log(run, pair, draft, task, with_answers=with_answers)
@@ -59,8 +56,8 @@ def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> li
 def _write_log(run: Run, pair: int, path: Path, task: str, *, with_answers: bool) -> None:
     summaries = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as log:
-        for line in lines(run, pair, with_answers=with_answers):
-            sample = _sample(line, run)
+        for record, answer in lines(run, pair, with_answers=with_answers):
+            sample = _sample(record, answer, run)
             log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", orjson.dumps(sample))
             summaries.append(_summary(sample))
         log.writestr("summaries.json", orjson.dumps(summaries))
@@ -118,10 +115,8 @@ def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _sample(line: Line, run: Run) -> dict[str, Any]:
-    record = line.record
-    text = _WITHHELD if line.answer is None else line.answer
-    output = _output(record, text)
+def _sample(record: Mapping[str, Any], answer: str | None, run: Run) -> dict[str, Any]:
+    output = _output(record, _WITHHELD if answer is None else answer)
     prompt = f"(prompt {record['prompt_sha256']}; its text lies in the run directory's prompts/)"
     usage = {record["model"]: _usage(record)}
     return {
@@ -134,9 +129,7 @@ def _sample(line: Line, run: Run) -> dict[str, Any]:
         "scores": _scores(record),
         "metadata": {
             "skill": run.settings.problems[record["problem_id"]].main_skill,
-            **{
-                name: record.get(name) for name in ("status", "repairs", "suspicions", "cost_usd", "attempts")
-            },
+            **{name: record.get(name) for name in _METADATA},
         },
         "store": {},
         "events": [_event(record, prompt, output)],
@@ -145,31 +138,13 @@ def _sample(line: Line, run: Run) -> dict[str, Any]:
         "completed_at": record.get("finished_at"),
         "total_time": record.get("latency_s", 0.0) + record.get("test_s", 0.0),
         "working_time": record.get("latency_s", 0.0) + record.get("test_s", 0.0),
-        "uuid": _id(
-            run.settings.run_id,
-            record["model"],
-            record["format"],
-            record["problem_id"],
-            str(record["sample"]),
-        ),
+        "uuid": _id(run.settings.run_id, *(str(record[name]) for name in _KEY)),
         "attachments": {},
     }
 
 
 def _summary(sample: Mapping[str, Any]) -> dict[str, Any]:
-    kept = (
-        "id",
-        "epoch",
-        "input",
-        "target",
-        "scores",
-        "metadata",
-        "model_usage",
-        "total_time",
-        "working_time",
-        "uuid",
-    )
-    return {**{name: sample[name] for name in kept}, "completed": True, "message_count": 2}
+    return {**{name: sample[name] for name in _SUMMARIZED}, "completed": True, "message_count": 2}
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, Any]:

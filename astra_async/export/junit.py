@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lxml import etree
 
 from astra_async.report.entries import entries_of
+from astra_async.running.log import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +25,7 @@ def write_junit(runs: tuple[Run, ...], path: Path, *, min_pass: float) -> None:
     root = etree.Element("testsuites", name="astra_async")
     for entry in entries_of(runs):
         root.append(_suite(entry, min_pass))
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_bytes(etree.tostring(root, pretty_print=True, xml_declaration=True, encoding="UTF-8"))
-    draft.replace(path)
+    write_atomically(path, etree.tostring(root, pretty_print=True, xml_declaration=True, encoding="UTF-8"))
 
 
 def _suite(entry: Entry, min_pass: float) -> etree._Element:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
+from astra_async.report.packing import read_at
 from astra_async.running.log import scan
 from astra_async.types.records import Flaw, read_key, read_record, read_turn_key
 
@@ -16,14 +14,6 @@ if TYPE_CHECKING:
 
     from astra_async.report.load import Run
     from astra_async.types import AnswerKey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One sample: its final line, and its answer where answers are exported."""
-
-    record: Mapping[str, Any]
-    answer: str | None = None
 
 
 def places(path: Path) -> dict[AnswerKey, tuple[int, int]]:
@@ -40,19 +30,14 @@ def places(path: Path) -> dict[AnswerKey, tuple[int, int]]:
     return found
 
 
-def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[Line]:
-    """The final lines of one model and format by problem and sample; one is in memory at a time."""
-    answers = places(run.directory / "completions.jsonl") if with_answers else {}
-    with (run.directory / "results.jsonl").open("rb") as results:
-        for row in run.pair_rows(pair):
-            results.seek(int(row["offset"]))
-            record = orjson.loads(results.read(int(row["length"])))
-            yield Line(record=record, answer=_answer(run.directory, answers.get(read_key(record))))
+def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[str, Any], str | None]]:
+    """Each sample's final line, and its answer where answers are exported, by problem and sample.
 
-
-def _answer(directory: Path, place: tuple[int, int] | None) -> str | None:
-    if place is None:
-        return None
-    with (directory / "completions.jsonl").open("rb") as stream:
-        stream.seek(place[0])
-        return str(read_record(stream.read(place[1]))["text"])
+    Of one model and format; one sample is in memory at a time.
+    """
+    log = run.directory / "completions.jsonl"
+    answers = places(log) if with_answers else {}
+    for row in run.pair_rows(pair):
+        record = run.line(row)
+        place = answers.get(read_key(record))
+        yield record, str(read_record(read_at(log, *place))["text"]) if place else None

@@ -16,6 +16,7 @@ from astra_async.export.frames import frame, pandas, samples_of, tests_of, turns
 from astra_async.export.lines import places
 from astra_async.report.compare import compare_runs
 from astra_async.report.load import load_run
+from astra_async.report.packing import read_at
 from astra_async.running.log import decode
 from astra_async.running.recorded import completion_from, stored_prompt
 from astra_async.types import SampleKey
@@ -182,9 +183,7 @@ class Loaded:
         place = self._answers(log).get(wanted)
         if place is None:
             raise UsageError(f"{log.parent}: no answer of {wanted} is recorded")
-        with log.open("rb") as stream:
-            stream.seek(place[0])
-            return completion_from(decode(stream.read(place[1])))
+        return completion_from(decode(read_at(log, *place)))
 
     def prompt(self, sha256: str, directory: str | Path | None = None) -> str:
         """The text of a prompt by its `prompt_sha256`. Raises UsageError when it is not there."""

@@ -99,8 +99,7 @@ def _answers(runs: tuple[Run, ...]) -> Iterator[str | None]:
     """The answers of all valid samples, in the order of the frames."""
     for run in runs:
         for pair in range(len(run.pairs)):
-            for line in lines(run, pair, with_answers=True):
-                yield line.answer
+            yield from (answer for _, answer in lines(run, pair, with_answers=True))
 
 
 def _card(loaded: Loaded, name: str, with_answers: bool) -> str:  # noqa: FBT001 - one reading

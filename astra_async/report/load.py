@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.report.packing import Columns, lines_of
+from astra_async.report.packing import Columns, lines_of, read_at
 from astra_async.types.records import newer_version, read_run
 
 if TYPE_CHECKING:
@@ -117,9 +117,8 @@ class Run:
 
     def line(self, row: np.void) -> dict[str, Any]:
         """The whole result record of a row, read again from disk."""
-        with (self.directory / "results.jsonl").open("rb") as stream:
-            stream.seek(int(row["offset"]))
-            record: dict[str, Any] = orjson.loads(stream.read(int(row["length"])))
+        line = read_at(self.directory / "results.jsonl", int(row["offset"]), int(row["length"]))
+        record: dict[str, Any] = orjson.loads(line)
         return record
 
 

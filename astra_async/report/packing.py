@@ -273,10 +273,9 @@ class Columns:
         """A second line of the same sample: the same bytes are ignored, anything else is a conflict."""
         row = self.places[place]
         first = int(row["offset"]), int(row["length"])
-        with self.path.open("rb") as stream:
-            if _read_at(stream, *first) == _read_at(stream, *second):
-                self._warnings.append(f"results.jsonl line {number}: repeats an earlier line, counted once")
-                return
+        if read_at(self.path, *first) == read_at(self.path, *second):
+            self._warnings.append(f"results.jsonl line {number}: repeats an earlier line, counted once")
+            return
         earlier = next(line for line, offset, _ in lines_of(self.path) if offset == first[0])
         raise ConflictError(
             f"{self.path}: lines {earlier} and {number} contradict each other for the same sample; "
@@ -296,6 +295,13 @@ def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
             offset += len(line)
 
 
+def read_at(path: Path, offset: int, length: int) -> bytes:
+    """A line again, of which nothing but its place was kept."""
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        return stream.read(length)
+
+
 def _seconds(text: str) -> float:
     """Seconds since 1970; NaN for what is no time."""
     try:
@@ -306,9 +312,3 @@ def _seconds(text: str) -> float:
 
 def _number(value: float | None) -> float:
     return _NAN if value is None else value
-
-
-def _read_at(stream: Any, offset: int, length: int) -> bytes:
-    stream.seek(offset)
-    content: bytes = stream.read(length)
-    return content
