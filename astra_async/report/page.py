@@ -104,18 +104,16 @@ def _facts(report: Report) -> list[str]:
 
 def _standing(wide: Table) -> list[dict[str, Any]]:
     """The rows of the first table, with the places of its bars in % of their width."""
-    names = [column.name for column in wide.columns]
     several = len(set(wide.column("format"))) > 1
     rows = []
-    for place, cells in enumerate(wide.rows):
-        raw = dict(zip(names, cells, strict=True))
+    for place, raw in enumerate(wide.by_name()):
         interval, score = raw["mean_score_total"], raw["mean_score"]
         low, high = interval if isinstance(interval, tuple) else (None, None)
         rows.append(
             {
                 "name": f"{raw['model']} ({raw['format']})" if several else raw["model"],
                 "complete": raw["complete"],
-                "texts": dict(zip(names, wide.shown(place), strict=True)),
+                "texts": dict(zip(raw, wide.shown(place), strict=True)),
                 "raw": {name: _sort_value(cell) for name, cell in raw.items()},
                 "low": None if low is None else round(100 * low, 2),
                 "width": None if low is None or high is None else round(100 * (high - low), 2),

@@ -10,7 +10,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.plots import by_turn, groups, of_skills, scatter, standing
+from astra_async.report.plots import groups, scatter, standing
 from astra_async.report.plots.style import COLOURS, RC, Plot
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ def draw_all(report: Report) -> list[Plot]:
     import matplotlib as mpl
 
     with mpl.rc_context(RC):
-        return [_render(sketch) for sketch in _sketches(report)]
+        return [_render(sketch) for part in (standing, groups, scatter) for sketch in part.sketches(report)]
 
 
 def inline(plot: Plot) -> str:
     """The figure as an SVG element for the page: colours are CSS variables, the size adapts."""
+    from markupsafe import escape
+
     svg = plot.svg[plot.svg.index("<svg ") :]
     for colour, variable in COLOURS.items():
         svg = svg.replace(colour, f"var(--{variable})")
@@ -42,17 +44,8 @@ def inline(plot: Plot) -> str:
     if match is None:  # matplotlib has always written a viewBox
         return svg
     width, height = match.groups()
-    label = _attribute(plot.alt)
-    head = f'<svg class="plot" role="img" aria-label="{label}" viewBox="0 0 {width} {height}">'
+    head = f'<svg class="plot" role="img" aria-label="{escape(plot.alt)}" viewBox="0 0 {width} {height}">'
     return head + svg[match.end() :]
-
-
-def _sketches(report: Report) -> Iterator[Sketch]:
-    yield from standing.sketches(report)
-    yield from of_skills.sketches(report)
-    yield from groups.sketches(report)
-    yield from scatter.sketches(report)
-    yield from by_turn.sketches(report)
 
 
 def _render(sketch: Sketch) -> Plot:
@@ -74,9 +67,3 @@ def _saved(figure: Figure, file_format: str, **options: Any) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format=file_format, **options)
     return stream.getvalue()
-
-
-def _attribute(text: str) -> str:
-    from markupsafe import escape
-
-    return str(escape(text))

@@ -1,20 +1,23 @@
-"""Entries compared within groups: skills, answer formats, kinds of failure."""
+"""Skills, how often each occurs and who is best at it; entries within groups: formats, kinds of failure."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
-from astra_async.report.plots.standing import names_of, ranked
+from astra_async.report.formats import both_formats
+from astra_async.report.plots.standing import names_of, numbers, ranked
 from astra_async.report.plots.style import (
     INK,
     MARKERS,
     MUTED,
     SERIES,
     Sketch,
+    cut_note,
+    exact_ticks,
     legend_below,
     percent_axis,
     row_figure,
@@ -22,36 +25,47 @@ from astra_async.report.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.by_skill import Skill, SkillKind
     from astra_async.report.entries import Entry
+    from astra_async.report.table import Cell
     from astra_async.report.tables import Report
 
 _MOST_ENTRIES = len(SERIES)
 _MOST_SKILLS = 36
+_MOST_ROWS = 48
+_NAMED_CHARACTERS = 34
+_BESIDE: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
 _OUTCOMES = ("all tests passed", "some passed", "none passed", "no usable answer", "other")
 _OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
 
 
 def sketches(report: Report) -> Iterator[Sketch]:
-    """The figures of the sections Skills, Answer formats and Failures."""
+    """The figures of the sections Skills (where there are any), Answer formats and Failures."""
     everybody = ranked(report)
-    best = everybody[:_MOST_ENTRIES]
     for kind in KINDS:
-        found = [skill for skill in skills_of(best, kind) if skill.scores]
-        left_out = [
-            f"the best {len(best)} of {len(everybody)} models" if len(everybody) > len(best) else "",
-            f"the {_MOST_SKILLS} most frequent of {len(found)} skills" if len(found) > _MOST_SKILLS else "",
-        ]
-        if found:
-            yield _skills(found[:_MOST_SKILLS], best, kind, ", ".join(filter(None, left_out)))
-    pairs = _both_formats(ranked(report))
-    if pairs:
-        yield _formats(pairs)
-    begun = [entry for entry in report.entries if entry.summary.valid]
-    if begun:
+        if found := report.table(f"{kind}_skill_frequency").by_name():
+            yield _frequency(found, kind)
+        if won := report.table(f"{kind}_skill_winners").by_name():
+            yield _winners(won, kind)
+    for kind in KINDS:
+        yield from _skills_of(everybody, kind)
+    if pairs := sorted(both_formats(everybody), key=lambda pair: pair.b.rank):
+        yield _formats([(pair.a, pair.b) for pair in pairs])
+    if begun := [entry for entry in report.entries if entry.summary.valid]:
         yield _failures(begun)
+
+
+def _skills_of(everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Sketch]:
+    best = everybody[:_MOST_ENTRIES]
+    found = [skill for skill in skills_of(best, kind) if skill.scores]
+    left_out = [
+        f"the best {len(best)} of {len(everybody)} models" if len(everybody) > len(best) else "",
+        f"the {_MOST_SKILLS} most frequent of {len(found)} skills" if len(found) > _MOST_SKILLS else "",
+    ]
+    if found:
+        yield _skills(found[:_MOST_SKILLS], best, kind, ", ".join(filter(None, left_out)))
 
 
 def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, left_out: str) -> Sketch:
@@ -84,9 +98,47 @@ def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, 
     )
 
 
-def _both_formats(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
-    xml = {entry.label: entry for entry in entries if entry.format == "xml"}
-    return [(xml[entry.label], entry) for entry in entries if entry.format == "json" and entry.label in xml]
+def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
+    shown = rows[:_MOST_ROWS]
+    figure, axes = row_figure([str(row["skill"]) for row in shown])
+    counts = numbers(shown, "n")
+    axes.barh(range(len(shown)), counts, height=0.66, color=SERIES[0])
+    for place, count in enumerate(counts):
+        axes.annotate(f"{count:.0f}", (count, place), **_BESIDE)
+    axes.set_xlim(0, max(counts) * 1.08)
+    axes.set_xlabel("problems")
+    exact_ticks(axes.xaxis)
+    cut = cut_note(shown, rows, "first skills")
+    said = "; ".join(f"{row['skill']} {count:.0f}" for row, count in zip(shown, counts, strict=True))
+    return Sketch(
+        name=f"{kind}_skill_frequency",
+        title=f"Occurrence of each {KINDS[kind]}{cut}",
+        alt=f"Bars of the number of problems with each {KINDS[kind]}{cut}: {said}.",
+        figure=figure,
+    )
+
+
+def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
+    several = len({row["format"] for row in rows}) > 1
+    shown = rows[:_MOST_ROWS]
+    names = [f"{row['skill']} (n={row['n']})" + (f", {row['format']}" if several else "") for row in shown]
+    figure, axes = row_figure(names)
+    for place, (row, score) in enumerate(zip(shown, numbers(shown, "mean_score"), strict=True)):
+        alone = not row["not_separable"]
+        colour = SERIES[0] if alone else "none"
+        axes.barh(place, score, height=0.66, color=colour, edgecolor=SERIES[0])
+        winners = shortened(str(row["winners"]), _NAMED_CHARACTERS)
+        colour = "white" if alone else INK
+        axes.annotate(winners, (0, place), color=colour, fontsize=8, **_BESIDE)
+    percent_axis(axes, "mean score % of the best (filled: separable from all others; hollow: not)")
+    cut = cut_note(shown, rows, "first skills")
+    said = "; ".join(f"{name}: {row['winners']}" for name, row in zip(names, shown, strict=True))
+    return Sketch(
+        name=f"{kind}_skill_winners",
+        title=f"Winning models by {KINDS[kind]}{cut}",
+        alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {said}.",
+        figure=figure,
+    )
 
 
 def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Sketch:

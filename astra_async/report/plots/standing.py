@@ -1,14 +1,16 @@
-"""Where each entry stands: scores with intervals, distribution of SDs, differences of pairs."""
+"""Where each entry stands: scores with intervals, SDs, differences of pairs, and what feedback is worth."""
 
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from astra_async.report.plots.style import (
     INK,
+    MARKERS,
     MUTED,
     SERIES,
     Sketch,
@@ -32,7 +34,7 @@ _MOST_PAIRS = 28
 
 
 def sketches(report: Report) -> Iterator[Sketch]:
-    """The figures of the sections Leaderboard and Pairs."""
+    """The figures of the sections Leaderboard, Pairs, and After feedback, where there is one."""
     begun = ranked(report)
     if begun:
         yield _leaderboard(report.leaderboard, begun)
@@ -40,16 +42,16 @@ def sketches(report: Report) -> Iterator[Sketch]:
         yield _sds(several)
     if begun and min(int(entry.valid[entry.valid > 0].min()) for entry in begun) > 1:
         yield _curves(report.table("curves"), begun)
-    rows = [row for row in rows_of(report.table("pairwise")) if row["metric"] == "mean_score"]
+    rows = [row for row in report.table("pairwise").by_name() if row["metric"] == "mean_score"]
     if any(row["difference_interval"] for row in rows):
         yield _pairs(rows)
+    if any(section.name == "turns" for section in report.sections):
+        yield _turns(begun, report.table("turns"), report.table("turn_gain"))
 
 
 def ranked(report: Report) -> list[Entry]:
     """Entries with results, in the order of the leaderboard: complete ones first, best mean score first."""
-    by_key = {(entry.label, entry.format): entry for entry in report.entries if entry.summary.valid}
-    keys = [(row["model"], row["format"]) for row in rows_of(report.leaderboard) if row["valid"]]
-    return [by_key[str(model), str(answer_format)] for model, answer_format in keys]  # type: ignore[index]
+    return [entry for entry in sorted(report.entries, key=attrgetter("rank")) if entry.summary.valid]
 
 
 def names_of(entries: Sequence[Entry]) -> list[str]:
@@ -60,7 +62,7 @@ def names_of(entries: Sequence[Entry]) -> list[str]:
 
 
 def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
-    rows = [row for row in rows_of(table) if row["valid"]]
+    rows = [row for row in table.by_name() if row["valid"]]
     names = names_of(entries)
     figure, axes = row_figure(names)
     for place, row in enumerate(rows):
@@ -114,14 +116,14 @@ def _sds(entries: Sequence[Entry]) -> Sketch:
 
 def _curves(table: Table, entries: Sequence[Entry]) -> Sketch:
     """Pass@m rises and pass^m falls with m; the two meet at m = 1."""
-    best, rows = entries[: len(SERIES)], rows_of(table)
+    best = entries[: len(SERIES)]
     figure, axes = share_figure(
         len(best),
         of="% of problems",
         over="m samples (solid: at least one passes all tests; dashed: all of them do)",
     )
     for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
-        mine = [row for row in rows if (row["model"], row["format"]) == (entry.label, entry.format)]
+        mine = _rows_of(entry, table)
         places = numbers(mine, "m")
         axes.plot(places, numbers(mine, "pass_at"), "-", color=colour, label=shortened(name))
         axes.plot(places, numbers(mine, "pass_hat"), "--", color=colour)
@@ -131,6 +133,33 @@ def _curves(table: Table, entries: Sequence[Entry]) -> Sketch:
         name="curves",
         title=f"Pass@m and pass^m{cut}",
         alt=f"For each model a rising line of pass@m and a falling one of pass^m over m{cut}; see the table.",
+        figure=figure,
+    )
+
+
+def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Sketch:
+    """What feedback is worth: solved by turn beside what as many blind samples would have solved."""
+    entries = [entry for entry in begun if _rows_of(entry, solved)]
+    best = entries[: len(SERIES)]
+    figure, axes = share_figure(
+        len(best),
+        of="% of samples that pass all tests",
+        over="turns r (solid: solved with feedback; dashed: pass@(r+1) of first answers)",
+    )
+    said = []
+    for colour, marker, entry, name in zip(SERIES, MARKERS, best, names_of(best), strict=False):
+        mine, control = _rows_of(entry, solved), _rows_of(entry, blind)
+        with_feedback, places = numbers(mine, "solved"), numbers(mine, "turn")
+        without = [with_feedback[0], *numbers(control, "blind")]
+        axes.plot(places, with_feedback, f"-{marker}", color=colour, markersize=5, label=shortened(name))
+        axes.plot(places, without, f"--{marker}", color=colour, markersize=5, fillstyle="none")
+        said.append(f"{name} {100 * with_feedback[-1]:.1f} and {100 * without[-1]:.1f}")
+    legend_below(axes, 2)
+    cut = cut_note(best, entries, "best models")
+    return Sketch(
+        name="turns",
+        title=f"Solved by turn, and by as many blind samples{cut}",
+        alt=f"Two lines for each model{cut}, with feedback and blind. At the last turn: {'; '.join(said)} %.",
         figure=figure,
     )
 
@@ -165,12 +194,6 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
     )
 
 
-def rows_of(table: Table) -> list[dict[str, Cell]]:
-    """A table's rows, each by the names of its columns."""
-    names = [column.name for column in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in table.rows]
-
-
 def numbers(rows: Sequence[Mapping[str, Cell]], name: str) -> list[float]:
     """One column's numbers; NaN for nothing."""
     return [float(cell) if isinstance(cell := row[name], int | float) else math.nan for row in rows]
@@ -179,3 +202,7 @@ def numbers(rows: Sequence[Mapping[str, Cell]], name: str) -> list[float]:
 def _interval(row: dict[str, Cell]) -> tuple[float, float]:
     cell = row["difference_interval"]
     return cell if isinstance(cell, tuple) else (math.nan, math.nan)
+
+
+def _rows_of(entry: Entry, table: Table) -> list[dict[str, Cell]]:
+    return [row for row in table.by_name() if (row["model"], row["format"]) == (entry.label, entry.format)]
