@@ -32,44 +32,24 @@ FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
 TRIALS: tuple[TrialState, ...] = get_args(TrialState)
 STATUSES: tuple[Status, ...] = ("scored", "no_solution")
 
+# Fields that are packed as they are: counts, or 0, and numbers, or NaN, where nothing is recorded.
+_COUNTS = (
+    *("attempts", "input_characters", "output_characters", "files_changed", "lines_written"),
+    "trial_left_out",
+)
+_TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+_NUMBERS = ("exit_code", "cost_usd", "ttft_s", "latency_s", "test_s")
 _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of _values
     ("present", "B"),
-    ("pair", "I"),
-    ("problem", "I"),
-    ("sample", "I"),
-    ("passed", "I"),
-    ("total", "I"),
-    ("status", "B"),
-    ("failure", "B"),
-    ("finish", "B"),
-    ("timed_out", "B"),
-    ("trial", "B"),
+    *((name, "I") for name in ("pair", "problem", "sample", "passed", "total")),
+    *((name, "B") for name in ("status", "failure", "finish", "trial")),
     ("trial_s", "d"),
-    ("trial_left_out", "I"),
     ("reused", "B"),  # the verdict is another sample's: the tests did not run
-    ("exit_code", "f"),  # the optional numbers are floats: NaN means not recorded
-    ("input_tokens", "d"),
-    ("cached_tokens", "d"),
-    ("output_tokens", "d"),
-    ("reasoning_tokens", "d"),
-    ("cost_usd", "d"),
-    ("cost_estimated", "B"),
-    ("ttft_s", "d"),
-    ("latency_s", "d"),
-    ("test_s", "d"),
-    ("attempts", "I"),
-    ("input_characters", "I"),
-    ("output_characters", "I"),
-    ("files_changed", "I"),
-    ("lines_written", "I"),
-    ("extra_tests", "I"),
-    ("dropped", "I"),
-    ("repairs", "I"),  # these six are numbers of texts in `Columns.texts`
-    ("suspicions", "I"),
-    ("prompt", "I"),
-    ("image", "I"),
-    ("node", "I"),
-    ("returned_model", "I"),
+    *((name, "B") for name in ("timed_out", "cost_estimated")),
+    *((name, "I") for name in (*_COUNTS, "extra_tests", "dropped")),
+    *((name, "d") for name in (*_TOKENS, *_NUMBERS)),
+    # these six are numbers of texts in `Columns.texts`
+    *((name, "I") for name in ("repairs", "suspicions", "prompt", "image", "node", "returned_model")),
     ("solution", "Q"),  # leading 60 bits of solution_sha256; 0 without a solution
     ("outcomes", "q"),  # hash of the outcomes in their order, to see equal answers judged differently
     ("verdict", "I"),  # number in `Columns.verdicts`
@@ -209,28 +189,15 @@ class Columns:
             _STATUS_NUMBERS[record["status"]],
             _FAILURE_NUMBERS[record["failure"]],
             _FINISH_NUMBERS[get("finish_reason") or "stop"],
-            bool(get("timed_out")),
             _TRIAL_NUMBERS.get(get("trial") or "", 0),
             get("trial_s") or 0.0,
-            get("trial_left_out") or 0,
             (get("note") or "").startswith(REUSED),
-            _number(get("exit_code")),
-            _number(usage.get("input_tokens")),
-            _number(usage.get("cached_tokens")),
-            _number(usage.get("output_tokens")),
-            _number(usage.get("reasoning_tokens")),
-            _number(get("cost_usd")),
+            bool(get("timed_out")),
             bool(get("cost_estimated")),
-            _number(get("ttft_s")),
-            _number(get("latency_s")),
-            _number(get("test_s")),
-            get("attempts") or 0,
-            get("input_characters") or 0,
-            get("output_characters") or 0,
-            get("files_changed") or 0,
-            get("lines_written") or 0,
+            *[count or 0 for count in map(get, _COUNTS)],
             len(get("extra_tests") or ()),
             len(get("dropped") or ()),
+            *[_NAN if each is None else each for each in (*map(usage.get, _TOKENS), *map(get, _NUMBERS))],
             text(";".join(repairs)) if (repairs := get("repairs")) else 0,
             text(";".join(suspicions)) if (suspicions := get("suspicions")) else 0,
             text(get("prompt_sha256") or ""),
@@ -308,7 +275,3 @@ def _seconds(text: str) -> float:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return _NAN
-
-
-def _number(value: float | None) -> float:
-    return _NAN if value is None else value

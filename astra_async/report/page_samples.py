@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,15 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
+from astra_async.report.packing import lines_of
 from astra_async.types.records import Flaw, read_head, read_key, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry
-    from astra_async.report.load import Run
     from astra_async.types import SampleKey
 
 BUDGET_BYTES = 20_000_000  # of base64 text in the page
@@ -141,18 +143,13 @@ def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:
         yield piece
 
 
-def _chunk(
-    entries: Sequence[Entry], picks: Sequence[_Pick], answers: dict[tuple[int, str, str, str, int], str]
-) -> Chunk:
-    entry = entries[picks[0].entry]
-    problem = entry.problem_ids[picks[0].problem]
-    run, rows = list(entry.rows_by_run())[picks[0].part]
+def _chunk(entries: Sequence[Entry], picks: Sequence[_Pick], answers: Mapping[_Pick, str]) -> Chunk:
+    run, rows = list(entries[picks[0].entry].rows_by_run())[picks[0].part]
     samples = {}
     for pick in picks:
         record = run.line(rows[pick.row])
         kept = {name: record.get(name) for name in _FIELDS}
-        key = (id(run), entry.model, entry.format, problem, pick.sample)
-        samples[str(pick.sample)] = kept | {"answer": answers.get(key)}
+        samples[str(pick.sample)] = kept | {"answer": answers.get(pick)}
     packed = gzip.compress(orjson.dumps(samples), compresslevel=6, mtime=0)
     return Chunk(
         entry=picks[0].entry,
@@ -162,35 +159,25 @@ def _chunk(
     )
 
 
-def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[tuple[int, str, str, str, int], str]:
+def _answers(entries: Sequence[Entry], picks: Sequence[_Pick]) -> dict[_Pick, str]:
     """The texts of the chosen answers, from one pass over each run's completions.jsonl."""
-    wanted: dict[int, set[tuple[str, str, str, int]]] = {}
-    runs: dict[int, Run] = {}
+    wanted: defaultdict[Path, dict[tuple[str, str, str, int], _Pick]] = defaultdict(dict)
     for pick in picks:
         entry = entries[pick.entry]
-        run = entry.parts[pick.part][0]
-        runs[id(run)] = run
-        key = (entry.model, entry.format, entry.problem_ids[pick.problem], pick.sample)
-        wanted.setdefault(id(run), set()).add(key)
-    return {
-        (number, *key): text for number, keys in wanted.items() for key, text in _texts(runs[number], keys)
-    }
+        key = entry.model, entry.format, entry.problem_ids[pick.problem], pick.sample
+        wanted[entry.parts[pick.part][0].directory / "completions.jsonl"][key] = pick
+    return {pick: text for path, missing in wanted.items() for pick, text in _texts(path, missing)}
 
 
-def _texts(run: Run, wanted: set[tuple[str, str, str, int]]) -> Iterator[tuple[SampleKey, str]]:
-    path = run.directory / "completions.jsonl"
-    if not path.exists():
-        return
-    missing: set[tuple[str, str, str, int]] = set(wanted)
-    with path.open("rb", buffering=1 << 20) as stream:
-        for line in stream:
-            key = _key(line)
-            if key in missing:
-                missing.discard(key)
-                with suppress(Flaw):
-                    yield key, str(read_record(line).get("text", ""))
-            if not missing:
-                return
+def _texts(path: Path, missing: dict[tuple[str, str, str, int], _Pick]) -> Iterator[tuple[_Pick, str]]:
+    for _, _, line in lines_of(path):
+        key = _key(line)
+        if key in missing:
+            pick = missing.pop(key)
+            with suppress(Flaw):
+                yield pick, str(read_record(line).get("text", ""))
+        if not missing:
+            return
 
 
 def _key(line: bytes) -> SampleKey | None:

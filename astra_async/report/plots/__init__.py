@@ -14,8 +14,6 @@ from astra_async.report.plots import groups, scatter, standing
 from astra_async.report.plots.style import COLOURS, RC, Plot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.figure import Figure
 
     from astra_async.report.plots.style import Sketch
