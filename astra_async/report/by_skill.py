@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import Column, Table
-from astra_async.stats.intervals import total_interval
+from astra_async.stats.intervals import bounds, total_interval
 from astra_async.stats.paired import ALPHA, paired_t, sign_flips
 from astra_async.stats.several import benjamini_hochberg
 
@@ -226,12 +226,11 @@ def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
     if len(places) < len(problems) or not bool(entry.done[places].all()):
         return None
     means = entry.means[places]
-    estimate = total_interval(means)
     return SkillScore(
         entry=entry,
         mean=math.fsum(means) / len(means),
         passed=math.fsum(entry.passes[places]) / len(means),
-        interval=(estimate.low, estimate.high) if estimate else None,
+        interval=bounds(total_interval(means)),
     )
 
 

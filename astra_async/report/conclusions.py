@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from astra_async.report.costs import cost_is_estimated, mean_cost_usd
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN
 from astra_async.report.table import shown
-from astra_async.stats.intervals import ends, total_interval
+from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
 
 def _alone(entry: Entry) -> str:
     score, found = entry.summary.mean_score, total_interval(entry.means[entry.valid > 0])
-    sure = f" {shown(ends(found), 'percent')} on problems like these, at 95 %" if found else ""
+    sure = f" {shown(bounds(found), 'percent')} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
     price = f"; {_price(entry, cost)} a sample" if cost else ""
     state = "" if entry.complete else "So far, with samples missing: "
@@ -95,11 +95,11 @@ def _formats(formats: Found) -> str:
 
 def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
     c, (winner, other) = score.comparison, names
-    if c.difference is None or c.interval is None or c.a is None or c.b is None:
+    if c.difference is None or c.difference_interval is None or c.a_value is None or c.b_value is None:
         return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}"
-    low, high = (-c.interval[1], -c.interval[0]) if turned else c.interval
+    low, high = (-c.difference_interval[1], -c.difference_interval[0]) if turned else c.difference_interval
     # the difference of what the tables show, so that nobody finds another one there
-    points = abs(float(shown(c.a, "percent")) - float(shown(c.b, "percent")))
+    points = abs(float(shown(c.a_value, "percent")) - float(shown(c.b_value, "percent")))
     by = f"{points:.1f} points of mean score {shown((low, high), 'points')}"
     if score.verdict == "equivalent":
         margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"

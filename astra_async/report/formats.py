@@ -10,7 +10,7 @@ import numpy as np
 from astra_async.report.packing import FAILURES
 from astra_async.report.pairwise import Pair
 from astra_async.report.table import WHO, Column, Table, unfinished
-from astra_async.stats.intervals import total_interval
+from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +30,7 @@ _RATES: tuple[tuple[Failure, str], ...] = (
 def format_scores(entries: Sequence[Entry]) -> Table:
     """The same model on XML and on JSON side by side (tables 5 and 6)."""
     pairs = both_formats(entries)
-    rows = [
-        (pair.a.label, *(value for entry in (pair.a, pair.b) for value in _headline(entry))) for pair in pairs
-    ]
+    rows = [(pair.a.label, *_headline(pair.a), *_headline(pair.b)) for pair in pairs]
     return Table(
         name="format_scores",
         within="formats",
@@ -45,7 +43,7 @@ def format_scores(entries: Sequence[Entry]) -> Table:
             Column("json_pass_at_1", "JSON pass@1 %", "percent"),
         ),
         rows=tuple(rows),
-        provisional=unfinished(pairs),
+        provisional=unfinished(pair.complete for pair in pairs),
     )
 
 
@@ -85,7 +83,7 @@ def answer_rates(entries: Sequence[Entry]) -> Table:
             ),
         ),
         rows=tuple(_rate_row(entry) for entry in begun),
-        provisional=unfinished(begun),
+        provisional=unfinished(entry.complete for entry in begun),
         notes=(
             (
                 "Share of a problem's valid samples, averaged over the problems begun; the interval is for"
@@ -104,9 +102,7 @@ def _rate_row(entry: Entry) -> tuple[Cell, ...]:
     for name, _ in _RATES:
         hits, valid = _counts(entry, name)
         shares = hits[valid > 0] / valid[valid > 0]
-        found = total_interval(shares)
-        interval = (found.low, found.high) if found else None
-        cells += [int(hits.sum()), math.fsum(shares) / len(shares), interval]
+        cells += [int(hits.sum()), math.fsum(shares) / len(shares), bounds(total_interval(shares))]
     return tuple(cells)
 
 

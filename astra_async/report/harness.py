@@ -96,7 +96,7 @@ def handling(entries: Sequence[Entry]) -> Table:
             Column("suspicions", "Suspicions"),
         ),
         rows=tuple(_handling_row(entry) for entry in begun),
-        provisional=unfinished(begun),
+        provisional=unfinished(entry.complete for entry in begun),
     )
 
 

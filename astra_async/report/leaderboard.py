@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.table import WHO, Column, Table, unfinished
+from astra_async.report.table import WHO, Column, Table, cells, unfinished
 from astra_async.stats.intervals import (
+    bounds,
     clustered_interval,
-    ends,
     median_interval,
     run_only_interval,
     total_interval,
@@ -107,7 +107,7 @@ def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
         columns=_COLUMNS,
         rows=tuple(_row(entry, _against_best(entry, ranked, compared)) for entry in ranked),
         notes=tuple(_notes(entries)),
-        provisional=unfinished(ranked),
+        provisional=unfinished(entry.complete for entry in ranked),
     )
 
 
@@ -197,7 +197,7 @@ def curves(entries: Sequence[Entry]) -> Table:
             Column("pass_hat", "Pass^m %", "percent", help="all m do"),
         ),
         rows=tuple((*entry.who, *row) for entry, row in rows),
-        provisional=unfinished(entry for entry, _ in rows),
+        provisional=unfinished(entry.complete for entry, _ in rows),
     )
 
 
@@ -222,35 +222,28 @@ def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str
 def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
     summary, valid, several = entry.summary, entry.begun(entry.valid), entry.valid > 1
     means, passes = entry.begun(entry.means), entry.begun(entry.passes)
+    score_variances, pass_variances = entry.begun(entry.score_variances), entry.begun(entry.pass_variances)
     split = variance_split(entry.means[several], entry.score_variances[several], entry.valid[several])
-    return (
-        *entry.who,
-        entry.complete,
-        summary.problems,
-        summary.k,
-        summary.planned,
-        summary.valid,
-        summary.missing,
-        summary.no_solution,
-        summary.mean_score,
-        summary.pass_at_1,
-        summary.median_sd,
-        ends(total_interval(means)),
-        ends(run_only_interval(means, entry.begun(entry.score_variances), valid)),
-        _clustered(entry),
-        ends(total_interval(passes)),
-        ends(run_only_interval(passes, entry.begun(entry.pass_variances), valid)),
-        median_interval(entry.sds[several]),
-        rms_within_sd(entry.score_variances),
-        math.sqrt(split.between) if split else None,
-        split.icc if split else None,
-        *(_over_problems(entry, m, pass_at) for m in _M),
-        *(_over_problems(entry, m, pass_hat) for m in _M),
-        _over_problems(entry, _MG, mg_pass_at),
-        against_best,
-        mean_cost_usd(entry),
-        summary.problems_begun,
-        summary.problems_done,
+    return cells(
+        _COLUMNS,
+        asdict(summary)
+        | {
+            "n": summary.problems,
+            "mean_score_total": bounds(total_interval(means)),
+            "mean_score_run_only": bounds(run_only_interval(means, score_variances, valid)),
+            "mean_score_clustered": _clustered(entry),
+            "pass_at_1_total": bounds(total_interval(passes)),
+            "pass_at_1_run_only": bounds(run_only_interval(passes, pass_variances, valid)),
+            "median_sd_interval": median_interval(entry.sds[several]),
+            "rms_within_sd": rms_within_sd(entry.score_variances),
+            "between_sd": math.sqrt(split.between) if split else None,
+            "icc": split.icc if split else None,
+            **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
+            **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
+            f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
+            "against_best": against_best,
+            "cost_per_sample": mean_cost_usd(entry),
+        },
     )
 
 
@@ -263,7 +256,7 @@ def _clustered(entry: Entry) -> tuple[float, float] | None:
     ]
     if len(set(families)) == len(families):
         return None
-    return ends(clustered_interval(entry.begun(entry.means), list(compress(families, entry.valid > 0))))
+    return bounds(clustered_interval(entry.begun(entry.means), list(compress(families, entry.valid > 0))))
 
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Entry
     from astra_async.report.page_samples import Embedded
     from astra_async.report.plots.style import Plot
-    from astra_async.report.table import Cell, Interval, Table
+    from astra_async.report.table import Cell, Table
     from astra_async.report.tables import Report
 
 MOST_ROWS = 1_000  # of one table; the CSV files have all
@@ -178,9 +178,5 @@ def _sort_value(cell: Cell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, tuple):
-        return repr(_middle(cell))
+        return repr(sum(cell) / 2)
     return str(cell)
-
-
-def _middle(interval: Interval) -> float:
-    return (interval[0] + interval[1]) / 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, said
-from astra_async.report.table import Column, Table, unfinished
+from astra_async.report.table import Column, Table, cells, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ def paired_table(name: str, title: str, found: Found) -> Table:
         columns=_columns("score"),
         rows=tuple(_row(pair, judged) for pair, judged in found),
         notes=(_NOTE,) if found else (),
-        provisional=unfinished(pair for pair, _ in found),
+        provisional=unfinished(pair.complete for pair, _ in found),
     )
 
 
@@ -122,28 +122,11 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
 
 
 def _row(pair: Pair, judged: Judged) -> tuple[Cell, ...]:
-    c, holm_p = judged.comparison, judged.holm
-    return (
-        c.metric,
-        pair.format,
-        pair.a_name,
-        pair.b_name,
-        c.n,
-        c.differing,
-        c.a,
-        c.b,
-        c.difference,
-        c.interval,
-        c.sd,
-        c.t,
-        c.p_t,
-        holm_p["p_t"],
-        c.p_wilcoxon,
-        holm_p["p_wilcoxon"],
-        c.p_permutation,
-        holm_p["p_permutation"],
-        holm_p["p_equivalence"],
-        c.smallest_effect,
-        f"{'' if pair.complete else '~'}{said(judged, (pair.a_name, pair.b_name))}",
-        judged.why,
+    names = pair.a_name, pair.b_name
+    return cells(
+        _columns("score"),
+        asdict(judged.comparison)
+        | {f"{name}_holm": p for name, p in judged.holm.items()}
+        | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": judged.why}
+        | {"verdict": f"{'' if pair.complete else '~'}{said(judged, names)}"},
     )

@@ -48,6 +48,8 @@ _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 class Comparison:
     """A against B on one metric over n common problems; None where n is too small for a number.
 
+    Fields have the names of the table's columns.
+
     `difference` is A - B, `differing` how many problems differ at all, `smallest_effect` the difference
     that this comparison would have found with 80 % power at alpha = 5 % (1: none that is possible), all on
     the metric's own scale from 0 to 1. `least_p` is the smallest p that the sign-flip test could give.
@@ -56,12 +58,12 @@ class Comparison:
     metric: Metric
     n: int
     differing: int
-    a: float | None
-    b: float | None
+    a_value: float | None
+    b_value: float | None
     difference: float | None
-    interval: tuple[float, float] | None
+    difference_interval: tuple[float, float] | None
     within_margin: bool
-    sd: float | None
+    sd_difference: float | None
     t: float | None
     p_t: float | None
     p_wilcoxon: float | None
@@ -186,12 +188,12 @@ def _compared(values: Values, p_permutation: float | None) -> Comparison:
         metric=metric,
         n=n,
         differing=int(np.count_nonzero(np.round(a - b, 12))),
-        a=mean_a,
-        b=mean_b,
+        a_value=mean_a,
+        b_value=mean_b,
         difference=test.difference if test else None,
-        interval=interval,
+        difference_interval=interval,
         within_margin=inner is not None and max(-inner[0], inner[1]) < EQUIVALENCE_MARGIN,
-        sd=test.sd if test else None,
+        sd_difference=test.sd if test else None,
         t=test.t if test else None,
         p_t=test.p if test else None,
         p_wilcoxon=wilcoxon(a, b) if test else None,
@@ -218,10 +220,10 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> PairedVerdict:
-    if c.interval is None:
+    if c.difference_interval is None:
         return "inconclusive"
     return verdict(
-        c.interval,
+        c.difference_interval,
         p_values=(holm_p["p_t"], holm_p["p_permutation"]),
         p_equivalence=holm_p["p_equivalence"],
         within_margin=c.within_margin,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Interval = tuple[float, float]
 Cell = str | int | float | bool | Interval | None
@@ -142,20 +142,17 @@ class Findings:
         }
 
 
-class Completable(Protocol):
-    """What may lack results."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is missing."""
-
-
 WHO = (Column("model", "Model"), Column("format", "Format"))
 
 
-def unfinished(items: Iterable[Completable]) -> frozenset[int]:
-    """The places of what is not complete: the provisional rows of a table."""
-    return frozenset(place for place, item in enumerate(items) if not item.complete)
+def unfinished(complete: Iterable[bool]) -> frozenset[int]:
+    """The provisional rows of a table: the places of what is not complete."""
+    return frozenset(place for place, whole in enumerate(complete) if not whole)
+
+
+def cells(columns: Sequence[Column], record: Mapping[str, Cell]) -> tuple[Cell, ...]:
+    """A row: from each column's name what is recorded under it."""
+    return tuple(record[column.name] for column in columns)
 
 
 def shown(cell: Cell, kind: Kind) -> str:

@@ -15,10 +15,9 @@ import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
 from astra_async.report.pairwise import compare_values, judge, said
-from astra_async.report.table import WHO, Column, Table
-from astra_async.report.turn_prices import TURN, prices, provisional_of
+from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.report.turn_states import End
-from astra_async.stats.intervals import total_interval
+from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,6 +42,12 @@ _EQUAL_BUDGET = (
     " samples of a problem. A turn's prompt is longer: the table of further solves has tokens and dollars."
     " Holm's adjustment covers all rows of a format."
 )
+_TURN = Column("turn", "Turn", "count", help="0: the first answer")
+_FURTHER = (
+    "Further solves come on top of those of the first answers; what was spent on samples that were not"
+    " solved is counted. Blind: what is expected of up to r more samples for each, until one passes all"
+    " tests, at the price of the first answers."
+)
 _N = Column("n", "n", "count", help="problems")
 _ENDS: dict[End, tuple[str, str]] = {
     "first": ("At once", "the first answer passed all tests"),
@@ -63,13 +68,13 @@ def turn_tables(found: Sequence[Courses]) -> tuple[Table, ...]:
 
 def by_turn(found: Sequence[Courses]) -> Table:
     """One row for each entry and turn: mean score and share solved, with intervals over problems."""
-    places = [(courses, turn) for courses in found for turn in range(courses.turns + 1)]
+    places = _places(found, 0)
     return Table(
         name="turns",
         title="Score and solved by turn",
         columns=(
             *WHO,
-            TURN,
+            _TURN,
             _N,
             Column("mean_score", "Mean score %", "percent", help="of what stands by then"),
             Column("mean_score_interval", "95 %", "percent", interval=True),
@@ -80,13 +85,13 @@ def by_turn(found: Sequence[Courses]) -> Table:
         ),
         rows=tuple(_turn_row(courses, turn) for courses, turn in places),
         notes=(_STANDS,),
-        provisional=provisional_of(places),
+        provisional=unfinished(courses.complete(turn) for courses, turn in places),
     )
 
 
 def gain(found: Sequence[Courses]) -> Table:
     """Solved by turn r against pass@(r+1) of the first answers, paired over problems."""
-    places = [(courses, turn) for courses in found for turn in range(1, courses.turns + 1)]
+    places = _places(found, 1)
     rows = [
         (courses, turn, judged)
         for shared in dict.fromkeys(courses.entry.format for courses in found)
@@ -97,7 +102,7 @@ def gain(found: Sequence[Courses]) -> Table:
         title="Gain against equal budget",
         columns=(
             *WHO,
-            TURN,
+            _TURN,
             _N,
             Column("differing", "Differing", "count", help="problems that are not equal"),
             Column("solved", "Solved %", "percent", help="by this turn"),
@@ -111,19 +116,19 @@ def gain(found: Sequence[Courses]) -> Table:
         ),
         rows=tuple(_gain_row(courses, turn, judged) for courses, turn, judged in rows),
         notes=(_EQUAL_BUDGET,),
-        provisional=provisional_of([(courses, turn) for courses, turn, _ in rows]),
+        provisional=unfinished(courses.complete(turn) for courses, turn, _ in rows),
     )
 
 
 def changes(found: Sequence[Courses]) -> Table:
     """What each turn made of the state before: tests won and lost, answers that changed nothing."""
-    places = [(courses, turn) for courses in found for turn in range(1, courses.turns + 1)]
+    places = _places(found, 1)
     return Table(
         name="turn_changes",
         title="What each turn changed",
         columns=(
             *WHO,
-            TURN,
+            _TURN,
             Column("answers", "Answers", "count"),
             Column("unusable", "Unusable", "count", help="no solution could be read of them"),
             Column("identical", "Identical", "count", help="all files as they stood before"),
@@ -133,7 +138,7 @@ def changes(found: Sequence[Courses]) -> Table:
             Column("regressed", "Regressed", "count", help="samples that lost a test"),
         ),
         rows=tuple(_change_row(courses, turn) for courses, turn in places),
-        provisional=provisional_of(places),
+        provisional=unfinished(courses.complete(turn) for courses, turn in places),
     )
 
 
@@ -148,9 +153,32 @@ def ends(found: Sequence[Courses]) -> Table:
             *(Column(end, _ENDS[end][0], "count", help=_ENDS[end][1]) for end in get_args(End)),
         ),
         rows=tuple(_end_row(courses) for courses in found),
-        provisional=frozenset(
-            place for place, courses in enumerate(found) if not courses.complete(courses.turns)
+        provisional=unfinished(courses.complete(courses.turns) for courses in found),
+    )
+
+
+def prices(found: Sequence[Courses]) -> Table:
+    """What each further solve took up to a turn, with feedback and by blind samples."""
+    places = _places(found, 1)
+    return Table(
+        name="turn_costs",
+        title="What each further solve costs",
+        columns=(
+            *WHO,
+            _TURN,
+            Column("calls", "Calls", "count", help="of all turns up to this one"),
+            Column("further", "Further solves", "count", help="samples solved since turn 0"),
+            Column("tokens", "Tokens", "number", help="a further solve, input and output"),
+            Column("usd", "$", "usd", help="a further solve"),
+            Column("seconds", "Seconds", "number", help="a further solve, tests included"),
+            Column("blind_calls", "Blind calls", "number", help="expected, by pass@m"),
+            Column("blind_further", "Blind solves", "number", help="expected, by pass@m"),
+            Column("blind_tokens", "Blind tokens", "number", help="a further solve"),
+            Column("blind_usd", "Blind $", "usd", help="a further solve"),
         ),
+        rows=tuple(_price_row(courses, turn) for courses, turn in places),
+        notes=(_FURTHER,),
+        provisional=unfinished(courses.complete(turn) for courses, turn in places),
     )
 
 
@@ -164,7 +192,7 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
             Column("skill", "Skill"),
             *WHO,
             _N,
-            TURN,
+            _TURN,
             Column("first", "Solved at first %", "percent"),
             Column("solved", "Solved %", "percent", help="by this turn"),
             Column("blind", "Blind samples %", "percent", help="pass@(turn + 1)"),
@@ -173,6 +201,11 @@ def gain_by_skill(found: Sequence[Courses]) -> Table:
         rows=tuple(row for courses in found for row in _skill_rows(courses)),
         notes=("Without tests: a skill with few problems says little.",),
     )
+
+
+def _places(found: Sequence[Courses], first: int) -> list[tuple[Courses, int]]:
+    """Each entry and turn that has a row, from which turn on."""
+    return [(courses, turn) for courses in found for turn in range(first, courses.turns + 1)]
 
 
 def _turn_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
@@ -191,9 +224,7 @@ def _turn_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
 
 
 def _with_interval(values: Floats) -> tuple[Cell, Cell]:
-    found = total_interval(values)
-    mean = math.fsum(values) / len(values) if len(values) else None
-    return mean, (found.low, found.high) if found else None
+    return math.fsum(values) / len(values) if len(values) else None, bounds(total_interval(values))
 
 
 def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, int, Judged]]:
@@ -215,10 +246,10 @@ def _gain_row(courses: Courses, turn: int, judged: Judged) -> tuple[Cell, ...]:
         turn,
         c.n,
         c.differing,
-        c.a,
-        c.b,
+        c.a_value,
+        c.b_value,
         c.difference,
-        c.interval,
+        c.difference_interval,
         judged.holm["p_t"],
         judged.holm["p_permutation"],
         f"{'' if courses.complete(turn) else '~'}{said(judged, _WINNERS)}",
@@ -271,3 +302,47 @@ def _skill_rows(courses: Courses) -> Iterator[tuple[Cell, ...]]:
                 at_first, by_last, by_blind = means
                 row = (*entry.who, len(known), last, at_first, by_last, by_blind)
                 yield title, skill.name, *row, by_last - by_blind
+
+
+def _price_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
+    later = [answer for course in courses.all for answer in course.answers[1 : turn + 1]]
+    further = sum(answer.solved for answer in later)
+    calls, blind_further, blind_tokens, blind_usd = _blind(courses, turn)
+    return (
+        *courses.entry.who,
+        turn,
+        len(later),
+        further,
+        _each(math.fsum(answer.tokens for answer in later), further),
+        _each(_sum_usd([(answer, 1) for answer in later]), further),
+        _each(math.fsum(answer.seconds for answer in later), further),
+        calls,
+        blind_further,
+        _each(blind_tokens, blind_further),
+        _each(blind_usd, blind_further),
+    )
+
+
+def _blind(courses: Courses, turn: int) -> tuple[float, float, float, float | None]:
+    """Expected calls, further solves, tokens and dollars of up to `turn` more first answers a sample.
+
+    A sample's (j + 1)-th call is made when its first j have failed, which has the chance 1 - pass@j.
+    """
+    by_m = [courses.blind(m) for m in range(turn + 1)]
+    samples = np.where(np.isnan(by_m[turn]), 0, courses.entry.valid)
+    calls = sum((np.nan_to_num(1 - solved) for solved in by_m[:turn]), np.zeros(len(samples)))
+    further = float(np.nansum((by_m[turn] - by_m[0]) * samples))
+    firsts = [course for course in courses.all if samples[course.problem]]
+    tokens = math.fsum(course.answers[0].tokens * calls[course.problem] for course in firsts)
+    usd = _sum_usd([(course.answers[0], calls[course.problem]) for course in firsts])
+    return float(calls @ samples), further, tokens, usd
+
+
+def _sum_usd(answers: Sequence[tuple[Answer, float]]) -> float | None:
+    """Of answers and how often each was given; None where a price is not known."""
+    known = [answer.cost_usd * times for answer, times in answers if answer.cost_usd is not None]
+    return math.fsum(known) if len(known) == len(answers) else None
+
+
+def _each(whole: float | None, solves: float) -> float | None:
+    return None if whole is None or solves <= 0 else whole / solves

@@ -40,7 +40,7 @@ class Estimate:
     high: float
 
 
-def ends(found: Estimate | None) -> tuple[float, float] | None:
+def bounds(found: Estimate | None) -> tuple[float, float] | None:
     """The interval alone."""
     return (found.low, found.high) if found else None
 

@@ -95,8 +95,8 @@ def test_many_comparisons_may_ask_for_more_than_the_problems_can_give() -> None:
 def test_a_detectable_effect_is_one_that_can_be() -> None:
     found = judged([1.0, 0.0], [0.0, 0.9])
     assert found.comparison.smallest_effect == 1
-    assert found.comparison.interval is not None
-    assert -1 <= found.comparison.interval[0] < found.comparison.interval[1] <= 1
+    assert found.comparison.difference_interval is not None
+    assert -1 <= found.comparison.difference_interval[0] < found.comparison.difference_interval[1] <= 1
 
 
 def test_many_problems_that_hardly_differ_are_equivalent() -> None:
