@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from astra_async.asking.providers.sse import EventTooLarge, SseSplitter
 
 
-def events(*chunks: bytes) -> list[tuple[bytes, bytes]]:
+def events(*chunks: bytes) -> list[bytes]:
     splitter = SseSplitter()
     return [event for chunk in chunks for event in splitter.feed(chunk)] + splitter.finish()
 
@@ -18,58 +18,58 @@ def events(*chunks: bytes) -> list[tuple[bytes, bytes]]:
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_of_the_standard_is_read(end: bytes) -> None:
     stream = end.join([b"event: a", b"data: 1", b"", b"data: 2", b"", b""])
-    assert events(stream) == [(b"a", b"1"), (b"", b"2")]
+    assert events(stream) == [b"1", b"2"]
 
 
 def test_one_space_after_the_colon_is_dropped_and_no_more() -> None:
-    assert events(b"data:1\n\ndata: 2\n\ndata:  3\n\n") == [(b"", b"1"), (b"", b"2"), (b"", b" 3")]
+    assert events(b"data:1\n\ndata: 2\n\ndata:  3\n\n") == [b"1", b"2", b" 3"]
 
 
 def test_data_of_several_lines_is_joined_with_line_feeds() -> None:
-    assert events(b"data: a\ndata\ndata: b\n\n") == [(b"", b"a\n\nb")]
+    assert events(b"data: a\ndata\ndata: b\n\n") == [b"a\n\nb"]
 
 
 def test_comments_ids_and_retry_times_are_ignored() -> None:
     stream = b": OPENROUTER PROCESSING\n\n:\n\nid: 7\nretry: 3000\ndata: x\n\n: bye\n\n"
-    assert events(stream) == [(b"", b"x")]
+    assert events(stream) == [b"x"]
 
 
 def test_a_byte_order_mark_at_the_start_is_no_part_of_the_first_line() -> None:
-    assert events(b"\xef\xbb\xbfdata: x\n\n") == [(b"", b"x")]
+    assert events(b"\xef\xbb\xbfdata: x\n\n") == [b"x"]
 
 
 def test_a_carriage_return_at_the_end_of_a_chunk_completes_its_event_at_once() -> None:
     splitter = SseSplitter()
-    assert splitter.feed(b"data: x\r\n\r") == [(b"", b"x")]
-    assert splitter.feed(b"\ndata: y\r\n\r\n") == [(b"", b"y")]
+    assert splitter.feed(b"data: x\r\n\r") == [b"x"]
+    assert splitter.feed(b"\ndata: y\r\n\r\n") == [b"y"]
 
 
 def test_a_line_feed_after_a_carriage_return_does_not_cut_an_event_in_two() -> None:
-    assert events(b"data: a\r", b"\ndata: b\r", b"\n\r\n") == [(b"", b"a\nb")]
+    assert events(b"data: a\r", b"\ndata: b\r", b"\n\r\n") == [b"a\nb"]
 
 
 def test_the_last_event_counts_without_its_blank_line() -> None:
-    assert events(b"data: x") == [(b"", b"x")]
-    assert events(b"data: x\n") == [(b"", b"x")]
+    assert events(b"data: x") == [b"x"]
+    assert events(b"data: x\n") == [b"x"]
 
 
 def test_bare_json_is_an_event_on_one_line_or_on_many() -> None:
     pretty = b'[{\n  "error": {\n    "code": 429\n  }\n}\n]'
     assert events(b'data: 1\n\n{"error": {"code": 500}}\n') == [
-        (b"", b"1"),
-        (b"", b'{"error": {"code": 500}}'),
+        b"1",
+        b'{"error": {"code": 500}}',
     ]
-    assert events(pretty + b"\n") == [(b"", pretty)]
-    assert events(pretty) == [(b"", pretty)]
+    assert events(pretty + b"\n") == [pretty]
+    assert events(pretty) == [pretty]
 
 
 def test_bare_json_is_told_as_soon_as_it_is_closed() -> None:
     splitter = SseSplitter()
-    assert splitter.feed(b'{\n  "error": {}\n}\n') == [(b"", b'{\n  "error": {}\n}')]
+    assert splitter.feed(b'{\n  "error": {}\n}\n') == [b'{\n  "error": {}\n}']
 
 
 def test_bare_json_that_is_never_closed_ends_with_a_blank_line() -> None:
-    assert events(b'{ "a":\n\ndata: x\n\n') == [(b"", b'{ "a":'), (b"", b"x")]
+    assert events(b'{ "a":\n\ndata: x\n\n') == [b'{ "a":', b"x"]
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
 from astra_async.surrogates import without_surrogates
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from astra_async.types import FinishReason, Usage
 
 _MOST_TOKENS = 10**12
@@ -65,8 +67,6 @@ class Answer:
 class Transcript:
     """The visible text so far. Reasoning is noticed, for the first-token time, and never kept."""
 
-    __slots__ = ("begun", "characters", "parts")
-
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.characters = 0
@@ -90,11 +90,28 @@ class Transcript:
         return "".join(self.parts)
 
 
-class Reader(Protocol):
-    """Pure: is fed the decoded events of one stream and says when the answer is whole."""
+class Reader:
+    """Pure: is fed the decoded events of one stream and says when the answer is whole.
 
-    transcript: Transcript
-    done: bool  # the terminal marker was seen: nothing that follows matters
+    Attributes:
+        finishes: what the provider's reasons for an end mean; one that is not listed is "stop".
+        finishes_wordless: the same for those that mean something else where no text came.
+        transcript: what has come.
+        done: the terminal marker was seen: nothing that follows matters.
+        reason: why the answer ended, as the provider says it; None until then.
+        counts: tokens, under the provider's names.
+        model: who has answered.
+    """
+
+    finishes: ClassVar[Mapping[str, FinishReason]] = {}
+    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {}
+
+    def __init__(self) -> None:
+        self.transcript = Transcript()
+        self.done = False
+        self.reason: str | None = None
+        self.counts: Any = {}
+        self.model = ""
 
     def feed(self, event: Json | None) -> None:
         """Take one event; None stands for the line `[DONE]`.
@@ -103,15 +120,21 @@ class Reader(Protocol):
             StreamFault: the event is an error.
             AnswerTooLong: see Transcript.
         """
-        ...
+        raise NotImplementedError
 
     def usage(self) -> Usage:
         """Tokens as far as they were announced."""
-        ...
+        raise NotImplementedError
 
     def answer(self) -> Answer | None:
         """The whole answer, or None while its terminal marker is missing."""
-        ...
+        if self.reason is None:
+            return None
+        text = self.transcript.text()
+        finish = self.finishes.get(self.reason, "stop")
+        if not text:
+            finish = self.finishes_wordless.get(self.reason, finish)
+        return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self.model)
 
 
 def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count, label
+from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
 from astra_async.asking.providers.connection import address, below, without_version
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import refuse
@@ -24,12 +24,6 @@ BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
 DEFAULT_API_VERSION = "2023-06-01"
 _LEAST_BUDGET = 1024
-
-_FINISH: dict[str, FinishReason] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
 
 
 class Anthropic:
@@ -121,20 +115,20 @@ def claude_thinking(settings: ModelSettings) -> Json:
     return fields
 
 
-class MessageReader:
+class MessageReader(Reader):
     """Events of one message -> an Answer. `message_stop` is the end; unknown events say nothing.
 
     A whole message, from a server that does not stream, is read as well.
     """
 
-    __slots__ = ("_model", "_stop", "_usage", "done", "transcript")
-
-    def __init__(self) -> None:
-        self.transcript = Transcript()
-        self.done = False
-        self._stop: str | None = None
-        self._usage: Json = {}
-        self._model = ""
+    finishes: ClassVar[Mapping[str, FinishReason]] = {
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "refusal": "refusal",
+    }
+    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
+        "model_context_window_exceeded": "context_exceeded"
+    }
 
     def feed(self, event: Json | None) -> None:
         """Take one event."""
@@ -146,10 +140,10 @@ class MessageReader:
         elif kind == "content_block_start":
             self._delta(event["content_block"])
         elif kind == "message_start":
-            self._model = label(event["message"].get("model"))
+            self.model = label(event["message"].get("model"))
             self._count(event["message"].get("usage"))
         elif kind == "message_delta":
-            self._stop = event["delta"].get("stop_reason") or self._stop
+            self.reason = event["delta"].get("stop_reason") or self.reason
             self._count(event.get("usage"))
         elif kind == "message_stop":
             self.done = True
@@ -160,7 +154,7 @@ class MessageReader:
 
     def usage(self) -> Usage:
         """Tokens so far: the counts of `message_delta` are cumulative."""
-        usage = self._usage
+        usage = self.counts
         fresh = count(usage.get("input_tokens"))
         read = count(usage.get("cache_read_input_tokens"))
         written = count(usage.get("cache_creation_input_tokens"))
@@ -174,20 +168,14 @@ class MessageReader:
 
     def answer(self) -> Answer | None:
         """The answer, once `message_stop` has arrived with a reason before it."""
-        if not self.done or self._stop is None:
-            return None
-        text = self.transcript.text()
-        finish = _FINISH.get(self._stop, "stop")
-        if self._stop == "model_context_window_exceeded" and not text:
-            finish = "context_exceeded"
-        return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self._model)
+        return super().answer() if self.done else None
 
     def _whole(self, message: Json) -> None:
-        self._model = label(message.get("model"))
+        self.model = label(message.get("model"))
         self._count(message.get("usage"))
         for block in message["content"]:
             self._delta(block)
-        self._stop = message["stop_reason"]
+        self.reason = message["stop_reason"]
         self.done = True
 
     def _delta(self, delta: Json) -> None:
@@ -199,4 +187,4 @@ class MessageReader:
             self.transcript.begun = True
 
     def _count(self, usage: Json | None) -> None:
-        self._usage.update({name: value for name, value in (usage or {}).items() if value is not None})
+        self.counts.update({name: value for name, value in (usage or {}).items() if value is not None})

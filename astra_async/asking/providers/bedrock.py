@@ -27,11 +27,11 @@ from astra_async.asking.providers.reception import (
     CONNECT_TIMEOUT_S,
     WHOLE_ATTEMPT_FACTOR,
     Cut,
-    Patience,
     Reception,
+    Refused,
 )
 from astra_async.asking.providers.request_fields import extra_body, extra_headers, laid_over, refuse
-from astra_async.errors import PoolUnusable, ProviderError, TruncatedStream
+from astra_async.errors import PoolUnusable, ProviderError
 from astra_async.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
@@ -90,42 +90,34 @@ class BedrockProvider:
             ProviderError: as HttpProvider.complete.
         """
         reception = Reception(self._settings, watch, ConverseReader(), self._clock)
-        patience = Patience(silence_s=self._settings.timeout_s)
         _sample_header.set(request.sample_header)
         try:
             with _library():
                 client = await self._client()
-            async with patience:
-                await self._receive(client, self._arguments(request), reception, patience)
-        except Cut as cut:
-            return _cut(cut, reception, patience)
         except BROKEN as error:
-            return reception.broken(error)
-        except TimeoutError as error:
-            if not patience.is_lost:
-                raise
-            return reception.broken(error, patience.said())
-        whole = reception.whole()
-        if whole is None:
-            raise reception.problem(TruncatedStream, "the stream ended without its stop reason")
-        return whole
+            return reception.fallen(error, _trouble)
+        return await reception.attempt(self._exchange(client, self._arguments(request), reception), _trouble)
 
     async def close(self) -> None:
         """Close the client's connections."""
         self._opened = None
         await self._stack.aclose()
 
-    async def _receive(self, client: Any, arguments: Json, reception: Reception, patience: Patience) -> None:
+    async def _exchange(self, client: Any, arguments: Json, reception: Reception) -> Completion:
+        await self._receive(client, arguments, reception)
+        return reception.ended("its stop reason")
+
+    async def _receive(self, client: Any, arguments: Json, reception: Reception) -> None:
         if self._streams:
             try:
                 with _library():
                     response = await client.converse_stream(**arguments)
-            except Cut as cut:
-                if not _cannot_stream(cut.__cause__):
+            except Refused as refused:
+                if not _cannot_stream(refused.failure):
                     raise
                 self._streams = False
             else:
-                return await _read_stream(response["stream"], reception, patience)
+                return await _read_stream(response["stream"], reception)
         with _library():
             response = await client.converse(**arguments)
         return reception.feed(response)
@@ -211,16 +203,18 @@ def _library() -> Iterator[None]:
 
     try:
         yield
-    except (ClientError, BotoCoreError, aiohttp.ClientError, OSError) as error:
+    except ClientError as error:
+        raise Refused(_failure(error)) from error
+    except (BotoCoreError, aiohttp.ClientError, OSError) as error:
         raise Cut from error
 
 
-async def _read_stream(stream: Any, reception: Reception, patience: Patience) -> None:
+async def _read_stream(stream: Any, reception: Reception) -> None:
     """Feed the reception to the stream's end; the connection is closed when the end was not reached."""
     try:
         events = aiter(stream)
         while (event := await _next_event(events)) is not None:
-            patience.heard()
+            reception.patience.heard()
             reception.feed(event)
     finally:
         stream.close()
@@ -231,26 +225,11 @@ async def _next_event(events: Any) -> Json | None:
     try:
         with _library():
             event: Json | None = await anext(events, None)
-    except Cut:
+    except (Cut, Refused):
         raise
     except Exception as error:
         raise Unreadable(f"the event stream cannot be read ({type(error).__name__}: {error})") from error
     return event
-
-
-def _cut(cut: Cut, reception: Reception, patience: Patience) -> Completion:
-    """What the library's error means, also one within the event stream."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    error = cut.__cause__
-    if isinstance(error, ClientError):
-        return reception.whole() or reception.refused(_failure(error), error)
-    if isinstance(error, BotoCoreError):
-        kind, text = _trouble(error)
-        return reception.broken(cut, text, kind)
-    if isinstance(error, TimeoutError):
-        return reception.broken(cut, patience.said())
-    return reception.broken(cut, f"the connection failed ({type(error).__name__}: {error})")
 
 
 def _failure(error: Any) -> Failure:
@@ -267,7 +246,7 @@ def _failure(error: Any) -> Failure:
     )
 
 
-def _trouble(error: Exception) -> tuple[type[ProviderError] | None, str]:
+def _trouble(error: BaseException | None) -> tuple[str, type[ProviderError] | None] | None:
     """Trouble below Bedrock: what the user must mend ends the pool, all else may pass."""
     from botocore import exceptions as known
 
@@ -285,16 +264,16 @@ def _trouble(error: Exception) -> tuple[type[ProviderError] | None, str]:
     )
     told = f"{type(error).__name__}: {error}"
     if isinstance(error, lasting):
-        return PoolUnusable, f"check AWS_REGION, AWS_PROFILE and the AWS credentials ({told})"
+        return f"check AWS_REGION, AWS_PROFILE and the AWS credentials ({told})", PoolUnusable
     if isinstance(error, known.ParamValidationError):
-        return PoolUnusable, f"the AWS library refuses the request: check the model's settings ({told})"
-    return None, told
+        return f"the AWS library refuses the request: check the model's settings ({told})", PoolUnusable
+    return (told, None) if isinstance(error, known.BotoCoreError) else None
 
 
-def _cannot_stream(error: Any) -> bool:
-    told = getattr(error, "response", {}).get("Error", {})
-    message = str(told.get("Message") or "").lower()
-    return told.get("Code") == "ValidationException" and "stream" in message and "support" in message
+def _cannot_stream(failure: Failure) -> bool:
+    told = failure.body["error"]
+    message = str(told["message"]).lower()
+    return told["code"] == "ValidationException" and "stream" in message and "support" in message
 
 
 def _model_fields(settings: ModelSettings) -> Json:

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from astra_async.types import FinishReason
 
-_FINISH: dict[str, FinishReason] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "content_filtered": "content_filter",
-    "guardrail_intervened": "content_filter",
-    "refusal": "refusal",
-}
 
-
-class ConverseReader:
+class ConverseReader(Reader):
     """Events of ConverseStream, or the one response of Converse -> an Answer.
 
     `metadata` with the usage follows `messageStop`, so the stream is read to its end.
     """
 
-    __slots__ = ("_stop", "_usage", "done", "transcript")
-
-    def __init__(self) -> None:
-        self.transcript = Transcript()
-        self.done = False
-        self._stop: str | None = None
-        self._usage: Json = {}
+    finishes: ClassVar[Mapping[str, FinishReason]] = {
+        "max_tokens": "length",
+        "model_context_window_exceeded": "length",
+        "content_filtered": "content_filter",
+        "guardrail_intervened": "content_filter",
+        "refusal": "refusal",
+    }
+    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
+        "model_context_window_exceeded": "context_exceeded"
+    }
 
     def feed(self, event: Json | None) -> None:
         """Take one event, as the AWS library decodes it: one member, its name the key."""
@@ -40,20 +37,20 @@ class ConverseReader:
         if "contentBlockDelta" in event:
             self._block(event["contentBlockDelta"]["delta"])
         elif "messageStop" in event:
-            self._stop = event["messageStop"]["stopReason"]
+            self.reason = event["messageStop"]["stopReason"]
         elif "metadata" in event:
-            self._usage = event["metadata"].get("usage") or {}
+            self.counts = event["metadata"].get("usage") or {}
         elif "output" in event:
             for block in event["output"]["message"]["content"]:
                 self._block(block)
-            self._stop = event["stopReason"]
-            self._usage = event.get("usage") or {}
+            self.reason = event["stopReason"]
+            self.counts = event.get("usage") or {}
         else:
             self._exception(event)
 
     def usage(self) -> Usage:
         """Tokens of the metadata; `inputTokens` leaves out what the prompt cache read or wrote."""
-        usage = self._usage
+        usage = self.counts
         fresh = count(usage.get("inputTokens"))
         read = count(usage.get("cacheReadInputTokens"))
         written = count(usage.get("cacheWriteInputTokens"))
@@ -63,16 +60,6 @@ class ConverseReader:
             cache_write_tokens=written,
             output_tokens=count(usage.get("outputTokens")),
         )
-
-    def answer(self) -> Answer | None:
-        """The answer, once `messageStop` has arrived."""
-        if self._stop is None:
-            return None
-        text = self.transcript.text()
-        finish = _FINISH.get(self._stop, "stop")
-        if self._stop == "model_context_window_exceeded" and not text:
-            finish = "context_exceeded"
-        return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model="")
 
     def _block(self, block: Json) -> None:
         if block.get("text"):

@@ -19,10 +19,10 @@ from multidict import CIMultiDict
 from astra_async.asking.providers.answer import Unreadable
 from astra_async.asking.providers.connection import proxy_for
 from astra_async.asking.providers.error_meaning import Failure, parse_body
-from astra_async.asking.providers.reception import BROKEN, CONNECT_TIMEOUT_S, Cut, Patience, Reception
+from astra_async.asking.providers.reception import CONNECT_TIMEOUT_S, Cut, Reception
 from astra_async.asking.providers.request_fields import encode, extra_body, extra_headers, laid_over
 from astra_async.asking.providers.sse import SseSplitter
-from astra_async.errors import PoolUnusable, TransientError, TruncatedStream
+from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
 
 if TYPE_CHECKING:
@@ -99,30 +99,21 @@ class HttpProvider:
             ProviderError: the branch says what the pool should do; the message is masked and one line.
         """
         reception = Reception(self._settings, watch, self._wire.reader(), self._clock)
-        patience = Patience(silence_s=self._settings.timeout_s)
-        try:
-            async with patience:
-                return await self._exchange(request, reception, patience)
-        except Cut as cut:
-            return self._cut(cut, reception, patience)
-        except BROKEN as error:
-            return reception.broken(error)
-        except TimeoutError as error:
-            if not patience.is_lost:
-                raise
-            return reception.broken(error, patience.said())
+        return await reception.attempt(
+            self._exchange(request, reception), lambda error: _meaning(error, streaming=reception.streaming)
+        )
 
     async def close(self) -> None:
         """Close the session, if it is this provider's own."""
         if self._owns_session:
             await self._session.close()
 
-    async def _exchange(self, request: ModelRequest, reception: Reception, patience: Patience) -> Completion:
+    async def _exchange(self, request: ModelRequest, reception: Reception) -> Completion:
         with _transport():
             response = await self._send(request)
         try:
-            patience.listen_to(response.content)
-            return await self._receive(response, reception, patience)
+            reception.patience.listen_to(response.content)
+            return await self._receive(response, reception)
         finally:
             response.release()
 
@@ -139,9 +130,7 @@ class HttpProvider:
             allow_redirects=False,  # a redirect would carry the key to wherever it points
         )
 
-    async def _receive(
-        self, response: aiohttp.ClientResponse, reception: Reception, patience: Patience
-    ) -> Completion:
+    async def _receive(self, response: aiohttp.ClientResponse, reception: Reception) -> Completion:
         limits = self._wire.limits(response.headers)
         if limits is not None:
             reception.watch.limits(limits)
@@ -153,32 +142,25 @@ class HttpProvider:
         if response.content_type == "text/html":
             page = public_url(str(self._wire.url))
             raise reception.problem(PoolUnusable, f"{page} is a web page: check base_url")
-        await _read_stream(response.content, reception, patience)
-        whole = reception.whole()
-        if whole is None:
-            seen = reception.reader.transcript.characters
-            raise reception.problem(
-                TruncatedStream, f"the stream ended without its end mark after {seen} characters"
-            )
+        await _read_stream(response.content, reception)
+        whole = reception.ended(f"its end mark after {reception.reader.transcript.characters} characters")
         await _drain(response.content)
         return whole
 
-    def _cut(self, cut: Cut, reception: Reception, patience: Patience) -> Completion:
-        """The connection broke; an untrusted certificate and a proxy's refusal do not get better."""
-        error = cut.__cause__
-        if isinstance(error, TimeoutError):
-            return reception.broken(cut, patience.said())
-        if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            text = f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
-            return reception.broken(cut, text, PoolUnusable)
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
-            return reception.broken(cut, f"the proxy answered {error.status} {error.message}", kind)
-        if isinstance(error, aiohttp.InvalidURL):
-            return reception.broken(cut, f"the address cannot be used ({error})", PoolUnusable)
-        if reception.streaming:
-            return reception.broken(cut, "the connection was cut in mid-stream")
-        return reception.broken(cut, f"the connection failed ({type(error).__name__}: {error})")
+
+def _meaning(
+    error: BaseException | None, *, streaming: bool
+) -> tuple[str, type[ProviderError] | None] | None:
+    """An untrusted certificate and a proxy's refusal do not get better."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        text = f"the certificate is not trusted ({error}); SSL_CERT_FILE names another bundle"
+        return text, PoolUnusable
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
+        return f"the proxy answered {error.status} {error.message}", kind
+    if isinstance(error, aiohttp.InvalidURL):
+        return f"the address cannot be used ({error})", PoolUnusable
+    return ("the connection was cut in mid-stream", None) if streaming else None
 
 
 @contextmanager
@@ -190,12 +172,12 @@ def _transport() -> Iterator[None]:
         raise Cut from error
 
 
-async def _read_stream(content: aiohttp.StreamReader, reception: Reception, patience: Patience) -> None:
+async def _read_stream(content: aiohttp.StreamReader, reception: Reception) -> None:
     """Feed the reception until its reader is done or the stream ends."""
     splitter = SseSplitter()
     try:
         while chunk := await _read(content):
-            patience.heard()
+            reception.patience.heard()
             reception.take(splitter.feed(chunk))
             if reception.reader.done:
                 return

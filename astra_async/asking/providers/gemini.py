@@ -6,18 +6,10 @@ prompt is HTTP 200 without candidates: a result. Billed output is candidates plu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from astra_async.asking.providers.answer import (
-    Answer,
-    Json,
-    StreamFault,
-    Transcript,
-    count,
-    first_choice,
-    label,
-)
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, count, first_choice, label
 from astra_async.asking.providers.connection import address, below, without_version
 from astra_async.asking.providers.request_fields import refuse
 from astra_async.errors import ConfigError
@@ -31,17 +23,7 @@ if TYPE_CHECKING:
 BASE_URL = "https://generativelanguage.googleapis.com"
 DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
 
-# What is not listed ended by itself: STOP, MALFORMED_..., UNEXPECTED_TOOL_CALL: the text says the rest.
-_FINISH: dict[str, FinishReason] = {
-    "MAX_TOKENS": "length",
-    "SAFETY": "content_filter",
-    "RECITATION": "content_filter",
-    "PROHIBITED_CONTENT": "content_filter",
-    "BLOCKLIST": "content_filter",
-    "SPII": "content_filter",
-    "LANGUAGE": "content_filter",
-}
-_UNNAMED = frozenset({"OTHER", "ESCALATION"})  # without any text: declined
+_BLOCKED = "the prompt was blocked"
 _ROLES: dict[Role, str] = {"user": "user", "assistant": "model"}
 _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
@@ -102,18 +84,27 @@ class Gemini:
         return None
 
 
-class GeminiReader:
-    """Chunks of one candidate -> an Answer."""
+class GeminiReader(Reader):
+    """Chunks of one candidate -> an Answer.
 
-    __slots__ = ("_blocked", "_finish", "_model", "_usage", "done", "transcript")
+    `done` it is never: usage may follow the finishReason, only the stream's end is the end.
+    """
 
-    def __init__(self) -> None:
-        self.transcript = Transcript()
-        self.done = False  # never: usage may follow the finishReason, only the stream's end is the end
-        self._finish: str | None = None
-        self._blocked = False
-        self._usage: Json = {}
-        self._model = ""
+    # What is not listed ended by itself: STOP, MALFORMED_..., UNEXPECTED_TOOL_CALL: the text says the rest.
+    finishes: ClassVar[Mapping[str, FinishReason]] = {
+        "MAX_TOKENS": "length",
+        "SAFETY": "content_filter",
+        "RECITATION": "content_filter",
+        "PROHIBITED_CONTENT": "content_filter",
+        "BLOCKLIST": "content_filter",
+        "SPII": "content_filter",
+        "LANGUAGE": "content_filter",
+        _BLOCKED: "content_filter",
+    }
+    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {  # declined
+        "OTHER": "content_filter",
+        "ESCALATION": "content_filter",
+    }
 
     def feed(self, event: Json | None) -> None:
         """Take one chunk."""
@@ -125,13 +116,13 @@ class GeminiReader:
         if candidates:
             self._candidate(first_choice(candidates) or {})
         elif (event.get("promptFeedback") or {}).get("blockReason"):
-            self._blocked = True
-        self._usage = event.get("usageMetadata") or self._usage
-        self._model = self._model or label(event.get("modelVersion"))
+            self.reason = _BLOCKED
+        self.counts = event.get("usageMetadata") or self.counts
+        self.model = self.model or label(event.get("modelVersion"))
 
     def usage(self) -> Usage:
         """Tokens of the last chunk that told them."""
-        usage = self._usage
+        usage = self.counts
         visible, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
         output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
         return Usage(
@@ -140,16 +131,6 @@ class GeminiReader:
             output_tokens=output,
             reasoning_tokens=thoughts,
         )
-
-    def answer(self) -> Answer | None:
-        """The answer, once a finishReason or a blockReason has arrived."""
-        if self._finish is None and not self._blocked:
-            return None
-        text = self.transcript.text()
-        finish = _FINISH.get(self._finish or "", "stop")
-        if self._blocked or (self._finish in _UNNAMED and not text):
-            finish = "content_filter"
-        return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self._model)
 
     def _candidate(self, candidate: Json) -> None:
         for part in (candidate.get("content") or {}).get("parts") or []:
@@ -160,8 +141,8 @@ class GeminiReader:
                 else:
                     self.transcript.add(text)
         finish = candidate.get("finishReason")
-        if finish and finish != "FINISH_REASON_UNSPECIFIED":
-            self._finish = finish
+        if finish and finish != "FINISH_REASON_UNSPECIFIED" and self.reason != _BLOCKED:
+            self.reason = finish
 
 
 def _thinking(settings: ModelSettings) -> Json | None:

@@ -9,12 +9,14 @@ as a list of parts, a whole answer where a stream was asked for. An answer has e
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from astra_async.asking.providers.answer import (
     NO_FINISH_REASON,
     Answer,
     Json,
+    Reader,
     StreamFault,
     Transcript,
     count,
@@ -39,15 +41,6 @@ _NEWER_HOSTS = (
 )
 _NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
-_FINISH: dict[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",  # Mistral: the context window is full
-    "content_filter": "content_filter",
-    "sensitive": "content_filter",  # Zhipu
-    "refusal": "refusal",
-}
 # The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
 _BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
 
@@ -157,23 +150,30 @@ def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
     return "max_completion_tokens" if newer else "max_tokens"
 
 
-class ChatReader:
+class ChatReader(Reader):
     """Chunks of one choice -> an Answer."""
 
-    __slots__ = ("_finish", "_model", "_refusal", "_usage", "done", "transcript")
+    finishes: ClassVar[Mapping[str, FinishReason]] = {
+        "length": "length",
+        "max_tokens": "length",
+        "model_length": "length",  # Mistral: the context window is full
+        "content_filter": "content_filter",
+        "sensitive": "content_filter",  # Zhipu
+        "refusal": "refusal",
+    }
+    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {"model_length": "context_exceeded"}
 
     def __init__(self) -> None:
-        self.transcript = Transcript()
-        self.done = False
-        self._finish: str | None = None
+        super().__init__()
         self._refusal = Transcript()
-        self._usage: Json | None = None
-        self._model = ""
 
     def feed(self, event: Json | None) -> None:
         """Take one chunk; None is `[DONE]`."""
         if event is None:
             self.done = True
+            if self.reason is None and self.transcript.characters:
+                # Some gateways never send one: this is an orderly end, and the record says so.
+                self.reason = ""
             return
         choices = event.get("choices")
         if choices and "error" not in event:
@@ -182,34 +182,40 @@ class ChatReader:
             self._other(event)
         usage = event.get("usage")
         if usage:
-            self._usage = usage
-        if not self._model:
-            self._model = label(event.get("model"))
+            self.counts = usage
+        if not self.model:
+            self.model = label(event.get("model"))
 
     def usage(self) -> Usage:
-        """Tokens of the last chunk that told them; gateways repeat a running count."""
-        return chat_usage(self._usage)
+        """Tokens of the last chunk that told them; gateways repeat a running count.
+
+        OpenAI's names, with DeepSeek's for the cache; reasoning is part of the output.
+        """
+        usage = self.counts
+        if not isinstance(usage, dict):
+            return Usage()
+        inputs, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+        cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
+        reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
+        total = count(usage.get("total_tokens"))
+        if reasoning and inputs is not None and output is not None and total == inputs + output + reasoning:
+            output += reasoning  # xAI counts reasoning beside the completion
+        return Usage(
+            input_tokens=inputs,
+            cached_tokens=count(usage.get("prompt_cache_hit_tokens")) if cached is None else cached,
+            cache_write_tokens=_detail(usage, "prompt_tokens_details", "cache_write_tokens"),
+            output_tokens=output,
+            reasoning_tokens=reasoning,
+        )
 
     def answer(self) -> Answer | None:
-        """The answer, once its finish_reason has arrived.
-
-        Some gateways never send one: then `[DONE]` after some text is an orderly end, and the record says so.
-        """
-        text = self.transcript.text()
-        if self._finish is None and not (self.done and text):
+        """The answer, once its finish_reason has arrived."""
+        whole = super().answer()
+        if whole is None:
             return None
-        finish = _FINISH.get(self._finish or "", "stop")
         if self._refusal.begun:
-            finish, text = "refusal", text or self._refusal.text()
-        elif self._finish == "model_length" and not text:
-            finish = "context_exceeded"
-        return Answer(
-            text=text,
-            finish_reason=finish,
-            usage=self.usage(),
-            returned_model=self._model,
-            repairs=() if self._finish else (NO_FINISH_REASON,),
-        )
+            whole = replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
+        return whole if self.reason else replace(whole, repairs=(NO_FINISH_REASON,))
 
     def _choice(self, choice: Json) -> None:
         delta = choice.get("delta") or choice.get("message")
@@ -229,9 +235,9 @@ class ChatReader:
     def _end(self, finish: str, choice: Json) -> None:
         if finish in _BROKEN_OFF:
             raise StreamFault(choice.get("error") or {"message": f"the server broke off: {label(finish)}"})
-        self._finish = finish
-        if choice.get("usage") and not self._usage:  # Moonshot
-            self._usage = choice["usage"]
+        self.reason = finish
+        if choice.get("usage") and not self.counts:  # Moonshot
+            self.counts = choice["usage"]
 
     def _other(self, event: Json) -> None:
         """Errors in three shapes, and usage in a place of its own (Groq)."""
@@ -241,28 +247,9 @@ class ChatReader:
             self._choice(first_choice(event["choices"]) or {})
         groq = event.get("x_groq")
         if groq and groq.get("usage"):
-            self._usage = groq["usage"]
+            self.counts = groq["usage"]
         elif "message" in event and "code" in event:
             raise StreamFault(event)
-
-
-def chat_usage(usage: Json | None) -> Usage:
-    """OpenAI's `usage`, with DeepSeek's names for the cache; reasoning is part of the output."""
-    if not isinstance(usage, dict):
-        return Usage()
-    inputs, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
-    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
-    total = count(usage.get("total_tokens"))
-    if reasoning and inputs is not None and output is not None and total == inputs + output + reasoning:
-        output += reasoning  # xAI counts reasoning beside the completion
-    return Usage(
-        input_tokens=inputs,
-        cached_tokens=count(usage.get("prompt_cache_hit_tokens")) if cached is None else cached,
-        cache_write_tokens=_detail(usage, "prompt_tokens_details", "cache_write_tokens"),
-        output_tokens=output,
-        reasoning_tokens=reasoning,
-    )
 
 
 def _detail(usage: Json, group: str, name: str) -> int | None:

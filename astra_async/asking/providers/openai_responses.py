@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from astra_async.asking.providers.answer import Answer, Json, StreamFault, Transcript, count, label
+from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
 from astra_async.asking.providers.connection import address, below
 from astra_async.asking.providers.openai_chat import OPENAI_BASE_URL, openai_headers, refuse_thinking
 from astra_async.asking.providers.rate_limits import openai_limits
@@ -78,14 +78,11 @@ def _items(request: ModelRequest) -> list[Json]:
     return [{"role": role, "content": text} for role, text in request.messages]
 
 
-class ResponsesReader:
+class ResponsesReader(Reader):
     """Typed events of one response -> an Answer."""
 
-    __slots__ = ("_response", "done", "transcript")
-
     def __init__(self) -> None:
-        self.transcript = Transcript()
-        self.done = False
+        super().__init__()
         self._response: Json = {}
 
     def feed(self, event: Json | None) -> None:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Self
 import aiohttp
 import orjson
 
-from astra_async.asking.providers.answer import AnswerTooLong, StreamFault, Unreadable, decode_events, mend
+from astra_async.asking.providers.answer import (
+    Answer,
+    AnswerTooLong,
+    StreamFault,
+    Unreadable,
+    decode_events,
+    mend,
+)
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
@@ -26,12 +33,14 @@ from astra_async.redaction import mask, one_line
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from astra_async.asking.providers.answer import Answer, Json, Reader
-    from astra_async.asking.providers.sse import Event
+    from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, FinishReason, ModelSettings
+
+    # What an error of the transport is, where it is more than a lost connection: its sentence and its kind.
+    Meaning = Callable[[BaseException | None], tuple[str, type[ProviderError] | None] | None]
 
 CONNECT_TIMEOUT_S = 30.0
 WHOLE_ATTEMPT_FACTOR = 6.0
@@ -44,19 +53,26 @@ class Cut(Exception):  # noqa: N818 - names what was seen
     """The transport failed, with the error that is this one's cause."""
 
 
-BROKEN = (Cut, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
+class Refused(Exception):  # noqa: N818 - names what was seen
+    """The provider refused, as a library of its tells it."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__("the provider refused")
+        self.failure = failure
+
+
+BROKEN = (Cut, Refused, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
 
 
 class Reception:
     """The reader, the watch and the times of one attempt; `clock` gives monotonic seconds."""
-
-    __slots__ = ("_clock", "_first_s", "_repairs", "_settings", "_started_s", "_told", "reader", "watch")
 
     def __init__(
         self, settings: ModelSettings, watch: CallWatch, reader: Reader, clock: Callable[[], float]
     ) -> None:
         self.watch = watch
         self.reader = reader
+        self.patience = Patience(silence_s=settings.timeout_s)
         self._settings = settings
         self._clock = clock
         self._started_s = clock()
@@ -69,7 +85,38 @@ class Reception:
         """Whether content has arrived: from then on tokens are billed."""
         return self._first_s is not None
 
-    def take(self, events: list[Event]) -> None:
+    async def attempt(self, exchange: Awaitable[Completion], meaning: Meaning) -> Completion:
+        """What an exchange comes to within its time; `meaning` knows the errors of its transport.
+
+        Raises:
+            ProviderError: the branch says what the pool should do; the message is masked and one line.
+        """
+        patience = self.patience
+        try:
+            async with patience:
+                return await exchange
+        except BROKEN as error:
+            return self.fallen(error, meaning)
+        except TimeoutError as error:
+            if not patience.is_lost:
+                raise
+            return self.broken(error, patience.said())
+
+    def fallen(self, error: Exception, meaning: Meaning) -> Completion:
+        """What an attempt comes to that was broken off by one of `BROKEN`.
+
+        Raises:
+            ProviderError: as `attempt`.
+        """
+        cause = error.__cause__
+        if not isinstance(error, Cut):
+            return self.broken(error)
+        if isinstance(cause, TimeoutError):
+            return self.broken(error, self.patience.said())
+        failed = f"the connection failed ({type(cause).__name__}: {cause})", None
+        return self.broken(error, *(meaning(cause) or failed))
+
+    def take(self, events: list[bytes]) -> None:
         """Feed one chunk's events to the reader, then tell the watch once for all of them.
 
         Raises:
@@ -77,7 +124,7 @@ class Reception:
         """
         reader = self.reader
         try:
-            for _, data in events:
+            for data in events:
                 if data and not reader.done:
                     self._take(data)
         finally:
@@ -110,6 +157,17 @@ class Reception:
         answer = self.reader.answer()
         return None if answer is None else self._completion(answer)
 
+    def ended(self, missing: str) -> Completion:
+        """The answer of a stream that ended in order.
+
+        Raises:
+            TruncatedStream: its end was not told; `missing` is what should have told it.
+        """
+        whole = self.whole()
+        if whole is None:
+            raise self.problem(TruncatedStream, f"the stream ended without {missing}")
+        return whole
+
     def broken(self, error: Exception, text: str = "", kind: type[ProviderError] | None = None) -> Completion:
         """What an attempt comes to that broke off: its answer where that is whole, a result, or an error.
 
@@ -124,6 +182,8 @@ class Reception:
             return whole
         if isinstance(error, StreamFault):
             return self.refused(Failure(body=error.body), error)
+        if isinstance(error, Refused):
+            return self.refused(error.failure, error.__cause__)
         if isinstance(error, AnswerTooLong | EventTooLarge):
             raise self.problem(TruncatedStream, str(error)) from error
         if isinstance(error, Unreadable):
@@ -135,7 +195,7 @@ class Reception:
         """What a lost connection means: once content has come, the whole attempt is paid for."""
         return TruncatedStream if self.streaming else TransientError
 
-    def refused(self, failure: Failure, cause: Exception | None = None) -> Completion:
+    def refused(self, failure: Failure, cause: BaseException | None = None) -> Completion:
         """A result that came as an error: what had arrived, under the reason that the provider gave.
 
         Raises:
@@ -182,8 +242,6 @@ class Reception:
         return None if usage == _UNKNOWN else usage
 
     def _stopped(self, reason: FinishReason) -> Completion:
-        from astra_async.asking.providers.answer import Answer
-
         text = self.reader.transcript.text()
         usage = self._billed() or _UNKNOWN
         return self._completion(
@@ -216,13 +274,13 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         self.whole_s = WHOLE_ATTEMPT_FACTOR * silence_s if whole_s is None else whole_s
         self.is_over = self.is_lost = False
         self._silence_s = silence_s
-        self._loop = asyncio.get_running_loop()
         self._began = self._heard_at = self._looks_at = 0.0
-        self._timeout = asyncio.timeout(None)
+        self._timeout = asyncio.Timeout(None)
         self._timer: asyncio.TimerHandle | None = None
         self._content: aiohttp.StreamReader | None = None
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
         await self._timeout.__aenter__()
         self._began = self._heard_at = self._loop.time()
         self._look_at(self._due())

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 
-Event = tuple[bytes, bytes]  # (name, data); the name is empty for unnamed events
-
 _BOM = b"\xef\xbb\xbf"
 _CLOSERS = {b"{": b"}", b"[": b"]"}
 
@@ -21,26 +19,25 @@ class EventTooLarge(ValueError):  # noqa: N818 - names what was seen
 
 
 class SseSplitter:
-    """Cuts an event stream into events, whatever the chunks; the work is linear in the bytes.
+    """Cuts an event stream into the data of its events, whatever the chunks; the work is linear in the bytes.
 
     Args:
         max_event_bytes: a longer event raises EventTooLarge instead of filling the memory.
     """
 
-    __slots__ = ("_after_cr", "_bare", "_closer", "_data", "_held", "_held_bytes", "_limit", "_name", "_size")
+    __slots__ = ("_after_cr", "_bare", "_closer", "_data", "_held", "_held_bytes", "_limit", "_size")
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
         self._held: list[bytes] = []  # pieces of a line whose end has not arrived
         self._held_bytes = 0
         self._after_cr = False  # the last chunk ended with CR: a LF that follows belongs to it
-        self._name = b""
         self._data: list[bytes] = []
         self._bare: list[bytes] = []
         self._closer = b""
         self._size = 0  # bytes in _data or _bare
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """Events that this chunk completes, in order.
 
         Raises:
@@ -65,7 +62,7 @@ class SseSplitter:
             self._hold(chunk[end:])
         return self._events(lines)
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> list[bytes]:
         """What is left at the end of the stream: servers do forget the last blank line."""
         line = b"".join(self._held)
         self._held.clear()
@@ -84,8 +81,8 @@ class SseSplitter:
         if size > self._limit:
             raise EventTooLarge(f"an event is longer than {self._limit} bytes")
 
-    def _events(self, lines: list[bytes]) -> list[Event]:
-        events: list[Event] = []
+    def _events(self, lines: list[bytes]) -> list[bytes]:
+        events: list[bytes] = []
         data = self._data
         for line in lines:
             if line[:5] == b"data:":  # nearly every line: tested first
@@ -95,27 +92,24 @@ class SseSplitter:
                     self._check(self._size)
             elif not line:
                 if data:
-                    events.append((self._name, data[0] if len(data) == 1 else b"\n".join(data)))
+                    events.append(data[0] if len(data) == 1 else b"\n".join(data))
                     data.clear()
                     self._size = 0
                 elif self._bare:
                     events.append(self._end_bare())
-                self._name = b""
             else:
                 self._other(line, events)
         return events
 
-    def _other(self, line: bytes, events: list[Event]) -> None:
+    def _other(self, line: bytes, events: list[bytes]) -> None:
         if line.startswith(_BOM):
             events += self._events([line[len(_BOM) :]])
         elif self._bare or line[:1] in _CLOSERS:
             self._bare_line(line, events)
-        elif line[:6] == b"event:":
-            self._name = line[6:].strip()
         elif line == b"data":
             self._data.append(b"")
 
-    def _bare_line(self, line: bytes, events: list[Event]) -> None:
+    def _bare_line(self, line: bytes, events: list[bytes]) -> None:
         """Collect JSON that came without `data:`, on one line or pretty-printed over many."""
         first = not self._bare
         if first:
@@ -126,8 +120,8 @@ class SseSplitter:
         if line.rstrip()[-1:] == self._closer and (first or line[:1] in b"}]"):
             events.append(self._end_bare())
 
-    def _end_bare(self) -> Event:
-        event = (b"", b"\n".join(self._bare))
+    def _end_bare(self) -> bytes:
+        event = b"\n".join(self._bare)
         self._bare.clear()
         self._size = 0
         return event
