@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING
 from astra_async.answers import REPAIRS
 from astra_async.config import OTHER_VARIABLES, flag_of, options, tables, variable_of
 from astra_async.metrics import ProblemRow
+from astra_async.overlay import PATH_REPAIRS
 from astra_async.problems.columns import COLUMNS, REQUIRED
 from astra_async.report.labels import CLASSES
+from astra_async.running.trouble import EVENTS
+from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import Declared, declared
 
 if TYPE_CHECKING:
@@ -92,7 +95,16 @@ def variables() -> str:
 
 def repairs() -> str:
     """What is mended in an answer, by the name in the record."""
-    return _table(("repair", "what was mended"), [(f"`{name}`", text) for name, text in REPAIRS.items()])
+    repeated = {
+        TIMEOUT_REPEATED: "no mending: the tests ran into their time limit on a busy machine, and ran again"
+    }
+    every = {**REPAIRS, **PATH_REPAIRS, **repeated}
+    return _table(("repair", "what was mended"), [(f"`{name}`", text) for name, text in every.items()])
+
+
+def events() -> str:
+    """The kinds of events.jsonl."""
+    return _table(("kind", "what"), [(f"`{name}`", text) for name, text in EVENTS.items()])
 
 
 def labels() -> str:
@@ -126,6 +138,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "options": option_table,
     "variables": variables,
     "repairs": repairs,
+    "events": events,
     "labels": labels,
     "problems-csv": problems_csv,
     **{name: table_of(name) for name in tables()},

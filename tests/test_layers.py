@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from itertools import pairwise
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent / "astra_async"
+DESIGN = ROOT.parent / "docs" / "design.md"
 ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
 # From the bottom up: a module may import its own layer and those below. The longest prefix decides.
@@ -41,7 +42,7 @@ LAYERS = {
     "top": {"cli", "__main__", ""},
 }
 # Settings are resolved by what the providers know of their models, without any request.
-ALLOWED_UPWARD = {("config", "asking.providers"), ("simulate", "asking.providers")}
+ALLOWED_UPWARD = {("config", "asking.providers")}
 
 
 def modules() -> dict[str, Path]:
@@ -117,5 +118,29 @@ def test_layers_name_only_rooms_that_exist() -> None:
     assert not {name for name in known if name and not any(f"{m}.".startswith(f"{name}.") for m in MODULES)}
 
 
-def test_no_layer_is_empty() -> None:
-    assert all(low and high for low, high in pairwise(LAYERS.values()))
+def test_no_exception_is_idle() -> None:
+    used = {(room(module), room(name)) for module, path in MODULES.items() for name in own(path)}
+    assert used >= ALLOWED_UPWARD
+
+
+def test_the_drawing_in_the_documentation_is_this_one() -> None:
+    drawn: dict[str, set[str]] = {}
+    for line in re.findall(
+        r"^    (.+)$",
+        DESIGN.read_text().partition("## Rooms and layers")[2].partition("## ")[0],
+        re.MULTILINE,
+    ):
+        first, *rooms = line.split()
+        if not line.startswith(" "):
+            drawn[first] = set()
+        else:
+            rooms = [first, *rooms]
+        names = [name for place in rooms for name in spelled_out(place)]
+        drawn[list(drawn)[-1]] |= {name.replace("/", ".") for name in names}
+    assert drawn == {name: rooms - {""} for name, rooms in LAYERS.items()}
+
+
+def spelled_out(place: str) -> list[str]:
+    """`a/{b,c}` as a/b and a/c."""
+    before, brace, names = place.rstrip("}").partition("{")
+    return [before + name for name in names.split(",")] if brace else [place]

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from astra_async.asking.feedback import Feedback
     from astra_async.running.evidence import Evidence
     from astra_async.running.fingerprint import PartKind, Parts
+    from astra_async.running.trouble import RecordedKind
     from astra_async.types import AnswerKey, Prompt, Result
 
 # What a regrade takes over from its parent.
@@ -285,7 +286,7 @@ class RunDirectory:
     def _results_of(self, key: AnswerKey) -> AppendLog:
         return self._turns[1] if key.turn else self._results
 
-    def record_event(self, kind: str, key: AnswerKey | None = None, **details: Any) -> None:
+    def record_event(self, kind: RecordedKind, key: AnswerKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
         self._is_used = True
         named = key_fields(key) if key else {}

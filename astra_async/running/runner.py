@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from astra_async.metrics import Metrics
     from astra_async.running.plan import Plan
     from astra_async.running.sample import Rooms
+    from astra_async.running.trouble import RecordedKind
     from astra_async.types import AnswerKey, Result
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
@@ -271,7 +272,7 @@ class Runner:
         """Invariant: the first reason stays; from here on no sample of the model begins to be asked."""
         if model not in self.dead:
             self.dead[model] = error
-            kind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
+            kind: RecordedKind = "budget" if isinstance(error, BudgetExhausted) else "pool_failed"
             self.note(kind, model=model, detail=str(error))
 
     def _record_missing(self, key: AnswerKey, error: AstraError) -> None:
@@ -280,7 +281,7 @@ class Runner:
         if key not in self.directory.graded:
             self._count_missing(key, error)
 
-    def note(self, kind: str, key: AnswerKey | None = None, **details: object) -> None:
+    def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; what cannot be recorded ends the run, after the calls under way."""
         try:
             self.directory.record_event(kind, key, **details)
@@ -297,8 +298,8 @@ class Runner:
         counts.reasons[reason_of(error)] += 1
 
     def _check_invariant(self) -> None:
-        if self.stopping.is_set():
-            return
+        """No planned sample is final and missing, and none is neither, those apart that a stop left out."""
+        whole = not self.stopping.is_set()
         done = (
             self.directory.graded if self.rooms.workshop else self.directory.answered | self.directory.graded
         )
@@ -306,9 +307,11 @@ class Runner:
         twice: list[AnswerKey] = []
         for model in self.plan.models:
             for key in self.plan.keys(model):
-                if (key in done) == (key in self._missing):
-                    (twice if key in done else lost).append(key)
-                following = self.rooms.turns.next(key, self.directory) if key in done else None
+                if key in done and key in self._missing:
+                    twice.append(key)
+                elif whole and key not in done and key not in self._missing:
+                    lost.append(key)
+                following = self.rooms.turns.next(key, self.directory) if whole and key in done else None
                 if following is not None and following not in self._missing:
                     lost.append(following)
         if lost or twice:

@@ -9,11 +9,41 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
 
+_Happening = Literal["budget", "output_lost", "publish_failed", "sandbox_retry", "spent"]
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.asking.throttle.state import EventKind
     from astra_async.errors import AstraError
     from astra_async.types import Trouble
 
+    RecordedKind = EventKind | Trouble | _Happening
     Stage = Literal["asking", "grading"]
+
+# What a line of events.jsonl tells, by its kind.
+EVENTS: Mapping[RecordedKind, str] = {
+    "provider_error": "a sample is missing: its call got no answer",
+    "project_error": "a problem's samples are missing: its project, image or tests cannot be used",
+    "sandbox_error": "a sample is missing: its tests could not be run",
+    "rate_limited": "a request was rejected; `seconds` is the provider's hint",
+    "overloaded": "the provider is short of capacity; `seconds` is its hint",
+    "retry": "a connection, a time-out or a 5xx; `seconds` is the back-off",
+    "gave_up": "a call was rejected for what it is, or has used up its attempts or its time",
+    "paused": "a model's calls wait, all of them; `seconds` is how long",
+    "parked": "the same for over ten minutes",
+    "resumed": "they go on",
+    "cut": "fewer calls at once",
+    "paced": "a rate of sending was learned or lowered",
+    "leader_failed": "a prompt's first call, which was to warm the cache, got no answer",
+    "pool_failed": "no call of this model can succeed; nothing more is asked of it",
+    "budget": "a model's money is spent; nothing more is asked of it",
+    "stopped": "a model: no more calls begin, the run is ended; a key: what a stop ended, and its cost",
+    "spent": "what a model's calls cost that ended without any other record",
+    "sandbox_retry": "the container or the engine failed; the tests are tried again after `seconds`",
+    "publish_failed": "problems.csv could not be written; it is tried again",
+    "output_lost": "outputs.jsonl could not be written: the first time of each call",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def test_a_sample_is_missing_until_it_is_answered(tmp_path: Path) -> None:
 
 def test_what_was_spent_before_is_known_after_a_resume(tmp_path: Path) -> None:
     with closing(begun(tmp_path, answered=2)) as directory:
-        directory.record_event("call_failed", pool="m", cost_usd=0.5)
+        directory.record_event("provider_error", pool="m", cost_usd=0.5)
         assert directory.earlier == {}
     with closing(RunDirectory.open(tmp_path)) as directory:
         assert directory.earlier == {"m": Spent(input_tokens=14_000, output_tokens=600, cost_usd=1.0)}

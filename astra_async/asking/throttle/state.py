@@ -9,19 +9,20 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle.bucket import BucketState
     from astra_async.types import AnswerKey
 
+# What each tells stands in `running.trouble.EVENTS`.
 EventKind = Literal[
-    "rate_limited",  # a request was rejected; `seconds` is the provider's hint
-    "overloaded",  # the provider is short of capacity; `seconds` is its hint
-    "retry",  # a connection, a time-out or a 5xx; `seconds` is the back-off
-    "gave_up",  # a call was rejected for what it is, or has used up its attempts or its time
-    "paused",  # the whole pool waits; `seconds` is how long
-    "parked",  # the same for over ten minutes
-    "resumed",  # it opens again
-    "cut",  # the concurrency limit was lowered
-    "paced",  # a rate of sending was learned or lowered
-    "leader_failed",  # the request that was to warm the cache got no answer
-    "pool_failed",  # no request of this pool can succeed
-    "stopped",  # the user ends the run
+    "rate_limited",
+    "overloaded",
+    "retry",
+    "gave_up",
+    "paused",
+    "parked",
+    "resumed",
+    "cut",
+    "paced",
+    "leader_failed",
+    "pool_failed",
+    "stopped",
 ]
 
 
