@@ -9,14 +9,14 @@ import tarfile
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError, SandboxError
-from astra_async.images.build_request import build_image
+from astra_async.images.build_request import build_image, remove_unnamed
 from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from astra_async.testing.sandbox.engine import Engine
 
@@ -68,14 +68,9 @@ async def renew_base(engine: Engine, *, progress: Callable[[str], None]) -> str:
         raise ImageError(f"ASTRA_BASE_IMAGE={named} cannot be pulled; it stays as it is")
     else:
         await debootstrap(engine, BASE, progress=progress)
-    await _remove_if_unnamed(engine, old)
+    if old:
+        await remove_unnamed(engine, old["Id"])
     return name
-
-
-async def _remove_if_unnamed(engine: Engine, image: Mapping[str, Any] | None) -> None:
-    now = await engine.image(image["Id"]) if image else None
-    if now and not now.get("RepoTags"):
-        await engine.remove_image(now["Id"])  # refused when another image stands on it
 
 
 async def debootstrap(engine: Engine, tag: str, *, progress: Callable[[str], None]) -> None:

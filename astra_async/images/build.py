@@ -17,20 +17,21 @@ import os
 import re
 import secrets
 import tarfile
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ImageError
 from astra_async.images.base_image import ensure_base
-from astra_async.images.build_request import build_image, proxies
+from astra_async.images.build_request import build_image, proxies, remove_unnamed
 from astra_async.testing.reports.telling import telling
 from astra_async.testing.sandbox.execution import Command, run_command
-from astra_async.testing.sandbox.keeper import Keeper, entry_point
+from astra_async.testing.sandbox.keeper import HELD, Keeper, entry_point
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from astra_async.testing.sandbox.engine import Engine
 
@@ -124,16 +125,32 @@ async def ensure_image_set(
 async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str:
     """Run install.sh in a container of the image and commit what it leaves under `tag`; gives its output."""
     config = (await engine.image(image_id) or {}).get("Config") or {}
-    creation = asyncio.create_task(engine.create(_install_config(image_id), f"astra-{secrets.token_hex(8)}"))
     try:
-        container = await asyncio.shield(creation)
-        said = await _run_install(engine, container, files, tag)
-        # Somebody else may have been faster; a second image would take the name from theirs.
-        if not await engine.image(tag):
-            await engine.commit(container, tag, committed_config(config))
+        async with a_container(engine, _install_config(image_id)) as container:
+            said = await _run_install(engine, container, files, tag)
+            # Somebody else may have been faster; a second image would take the name from theirs.
+            if not await engine.image(tag):
+                await engine.commit(container, tag, committed_config(config))
     finally:
-        await asyncio.shield(_clean_up(engine, creation, image_id))
+        # The Dockerfile's image, unless the one made from it stands on it.
+        await asyncio.shield(remove_unnamed(engine, image_id))
     return said
+
+
+@asynccontextmanager
+async def a_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterator[str]:
+    """A container that is removed afterwards, also where the engine's answer comes after a cancellation."""
+
+    async def remove() -> None:
+        await asyncio.wait({creation})
+        if not creation.cancelled() and creation.exception() is None:
+            await engine.remove(creation.result())
+
+    creation = asyncio.create_task(engine.create(config, f"astra-{secrets.token_hex(8)}"))
+    try:
+        yield await asyncio.shield(creation)
+    finally:
+        await asyncio.shield(remove())
 
 
 def committed_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +168,7 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     authorities = await asyncio.to_thread(_authorities)
     if authorities is not None:
         environment |= dict.fromkeys(_AUTHORITY_VARIABLES, _AUTHORITIES)
-        await engine.upload(container, "/", _tar_of(_AUTHORITIES.lstrip("/"), authorities))
+        await engine.upload(container, "/", _tar_of([(_AUTHORITIES.lstrip("/"), authorities, False)]))
     await engine.upload(container, _FOLDER, files)
     install = Command(text=_INSTALL, user="root", environment=environment)
     async with await Keeper.start(engine, container):
@@ -173,23 +190,9 @@ def _install_config(image_id: str) -> dict[str, Any]:
         "User": "root",
         "WorkingDir": _FOLDER,
         "Labels": {RUN_LABEL: "images", OWNER_LABEL: owner()},
-        "OpenStdin": True,
-        "StdinOnce": True,
-        "AttachStdin": True,
-        "AttachStdout": True,
-        "AttachStderr": True,
+        **HELD,
         "HostConfig": {"LogConfig": {"Type": "none", "Config": {}}},
     }
-
-
-async def _clean_up(engine: Engine, creation: asyncio.Task[str], image_id: str) -> None:
-    """Remove the container, and the Dockerfile's image unless the one made from it stands on it."""
-    await asyncio.wait({creation})
-    if not creation.cancelled() and creation.exception() is None:
-        await engine.remove(creation.result())
-    found = await engine.image(image_id)
-    if found and not found.get("RepoTags"):
-        await engine.remove_image(image_id)  # refused when another image stands on it
 
 
 def _authorities() -> bytes | None:
@@ -205,20 +208,18 @@ def _files(folder: Path) -> list[Path]:
 
 def _archive(folder: Path) -> bytes:
     """The set's files as a tar; owner root, no times, so that the builder's cache sees only contents."""
+    return _tar_of(
+        (path.relative_to(folder).as_posix(), path.read_bytes(), os.access(path, os.X_OK))
+        for path in _files(folder)
+    )
+
+
+def _tar_of(files: Iterable[tuple[str, bytes, bool]]) -> bytes:
+    """A tar of files by name, content and whether they can be run."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:") as tar:
-        for path in _files(folder):
-            content = path.read_bytes()
-            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
-            entry.size, entry.mode = len(content), 0o755 if os.access(path, os.X_OK) else 0o644
+        for name, content, is_program in files:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755 if is_program else 0o644
             tar.addfile(entry, io.BytesIO(content))
-    return packed.getvalue()
-
-
-def _tar_of(name: str, content: bytes) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:") as tar:
-        entry = tarfile.TarInfo(name)
-        entry.size, entry.mode = len(content), 0o644
-        tar.addfile(entry, io.BytesIO(content))
     return packed.getvalue()

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from astra_async.errors import ImageError, SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from astra_async.testing.sandbox.engine import Engine
 
@@ -47,14 +47,24 @@ async def build_image(
     """
     build = _Build(progress)
     try:
-        await build.run(engine, context, tag, {**proxies(), **(arguments or {})})
+        await build.run(engine.build(context, tag=tag, arguments={**proxies(), **(arguments or {})}))
     except asyncio.CancelledError:
         await asyncio.shield(_discard(engine, build.steps))
         raise
     except SandboxError as error:
         await _discard(engine, build.steps)
-        raise ImageError(f"The image cannot be built: {error}\n{build.shown()}") from error
+        said = "\n".join(build.lines)
+        raise ImageError(f"The image cannot be built: {error}\n{said}") from error
     return build.image_id
+
+
+async def remove_unnamed(engine: Engine, image: str) -> bool:
+    """Remove an image that has no name, and what only that needed; refused where another stands on it."""
+    found = await engine.image(image)
+    is_unnamed = bool(found and not found.get("RepoTags"))
+    if is_unnamed:
+        await engine.remove_image(image)
+    return is_unnamed
 
 
 class _Build:
@@ -63,19 +73,14 @@ class _Build:
     def __init__(self, progress: Callable[[str], None]) -> None:
         self.image_id = ""
         self.steps: list[str] = []
+        self.lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         self._progress = progress
-        self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
 
-    async def run(
-        self, engine: Engine, context: IO[bytes], tag: str | None, arguments: Mapping[str, str]
-    ) -> None:
-        async for event in engine.build(context, tag=tag, arguments=arguments):
+    async def run(self, events: AsyncIterator[Mapping[str, Any]]) -> None:
+        async for event in events:
             self._take(event)
         if not self.image_id:
             raise SandboxError("Docker Engine ended the build without an image")
-
-    def shown(self) -> str:
-        return "\n".join(self._lines)
 
     def _take(self, event: Mapping[str, Any]) -> None:
         self.image_id = str((event.get("aux") or {}).get("ID", self.image_id))
@@ -84,7 +89,7 @@ class _Build:
             if text.startswith("---> ") and " " not in text.removeprefix("---> "):
                 self.steps.append(text.removeprefix("---> "))
             elif text and not text.startswith(_NOISE):
-                self._lines.append(_COLOUR.sub("", text))
+                self.lines.append(_COLOUR.sub("", text))
                 if step := _STEP.match(text):
                     self._progress(f"step {step[1]} of {step[2]}")
 
@@ -92,7 +97,5 @@ class _Build:
 async def _discard(engine: Engine, steps: list[str]) -> None:
     """Remove what a failed build's last step left, and what only that needed; tagged images stay."""
     for image in reversed(steps):
-        found = await engine.image(image)
-        if found and not found.get("RepoTags"):
-            await engine.remove_image(image)
+        if await remove_unnamed(engine, image):
             return

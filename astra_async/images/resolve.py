@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -36,7 +36,11 @@ class _Set:
     """A dependency set and the problems that share it."""
 
     stack: Stack
-    problems: tuple[Prepared, ...]
+    problems: list[Prepared] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        first, *others = (item.problem.id for item in self.problems)
+        return f"problem {first}" + (f" and {len(others)} more" if others else "")
 
 
 async def stack_images(
@@ -58,8 +62,7 @@ async def stack_images(
         if stack is None:
             images[item.problem.id] = ImageError(_UNKNOWN)
             continue
-        same = known.get(_identity(stack))
-        known[_identity(stack)] = _Set(stack=stack, problems=(*(same.problems if same else ()), item))
+        known.setdefault(_identity(stack), _Set(stack=stack)).problems.append(item)
     made = _Making(engine, progress, outputs)
     async with asyncio.TaskGroup() as group:
         tasks = [(each, group.create_task(made.image(each))) for each in known.values()]
@@ -82,16 +85,40 @@ class _Making:
         """The set's image, or why there is none. Raises EngineUnavailable."""
         async with self._places:
             try:
-                return await _ensure(self._engine, each, self._progress, self._toolchains)
+                return await self._ensure(each)
             except EngineUnavailable:
                 raise
             except SandboxError as error:
-                said = f"no image for {_named(each)}: {error}{_REMEDY}"
+                said = f"no image for {each}: {error}{_REMEDY}"
                 if self._outputs is not None and isinstance(error, ImageError) and error.output:
                     kept = await asyncio.to_thread(_keep, self._outputs, each, error.output)
                     said += f"\nThe whole output: {kept}"
                 self._progress(said)
                 return ImageError(said)
+
+    async def _ensure(self, each: _Set) -> str:
+        """The set's image, and below it that of its toolchain."""
+        from astra_async.images.build import ensure_image_set, image_tag
+        from astra_async.images.warm import warm_image
+
+        engine, first = self._engine, each.problems[0]
+        with TemporaryDirectory(prefix="astra-stack-") as folder:
+            below = _written(Path(folder), *toolchain_set(each.stack.toolchain))
+            own = _written(Path(folder), *project_set(each.stack, image_tag(below)))
+            cold = image_tag(own)
+            warm = f"{cold}-warm"
+            if await engine.image(warm):
+                return warm
+            if await engine.image(cold) is None:
+                for note in each.stack.notes:
+                    self._progress(f"{each}: {note}")
+                async with self._toolchains.setdefault(below.name, asyncio.Lock()):
+                    toolchain = await ensure_image_set(engine, below, progress=self._progress)
+                await ensure_image_set(engine, own, progress=self._progress, base=toolchain)
+        if not each.stack.warms:
+            return cold
+        self._progress(f"Running the untouched tests of {first.problem.id} once, for their caches")
+        return await warm_image(engine, _job(first, cold), warm, progress=self._progress)
 
 
 def _keep(folder: Path, each: _Set, output: str) -> Path:
@@ -99,32 +126,6 @@ def _keep(folder: Path, each: _Set, output: str) -> Path:
     path = folder / f"{quote(each.problems[0].problem.id, safe='')}.install.txt"
     path.write_text(output, encoding="utf-8", errors="replace")
     return path
-
-
-async def _ensure(
-    engine: Engine, each: _Set, progress: Callable[[str], None], toolchains: dict[str, asyncio.Lock]
-) -> str:
-    """The set's image, and below it that of its toolchain."""
-    from astra_async.images.build import ensure_image_set, image_tag
-    from astra_async.images.warm import warm_image
-
-    with TemporaryDirectory(prefix="astra-stack-") as folder:
-        below = _written(Path(folder), *toolchain_set(each.stack.toolchain))
-        own = _written(Path(folder), *project_set(each.stack, image_tag(below)))
-        cold = image_tag(own)
-        warm = f"{cold}-warm"
-        if await engine.image(warm):
-            return warm
-        if await engine.image(cold) is None:
-            for note in each.stack.notes:
-                progress(f"{_named(each)}: {note}")
-            async with toolchains.setdefault(below.name, asyncio.Lock()):
-                toolchain = await ensure_image_set(engine, below, progress=progress)
-            await ensure_image_set(engine, own, progress=progress, base=toolchain)
-    if not each.stack.warms:
-        return cold
-    progress(f"Running the untouched tests of {each.problems[0].problem.id} once, for their caches")
-    return await warm_image(engine, _job(each.problems[0], cold), warm, progress=progress)
 
 
 def _job(item: Prepared, image: str) -> Job:
@@ -142,11 +143,6 @@ def _identity(stack: Stack) -> object:
     """What two equal dependency sets have in common: the files of both image sets."""
     sets = (toolchain_set(stack.toolchain), project_set(stack, ""))
     return tuple((name, tuple(sorted(files.items()))) for name, files in sets)
-
-
-def _named(each: _Set) -> str:
-    first, *others = (item.problem.id for item in each.problems)
-    return f"problem {first}" + (f" and {len(others)} more" if others else "")
 
 
 def _written(parent: Path, name: str, files: Mapping[str, bytes]) -> Path:

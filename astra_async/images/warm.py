@@ -7,14 +7,12 @@ node_modules. The project's own files do not. Never done with an answer's files.
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ImageError
-from astra_async.images.build import committed_config
+from astra_async.images.build import a_container, committed_config
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.fitness import UNPRIVILEGED, unseen
 from astra_async.testing.sandbox.hardened import hardened
@@ -56,17 +54,13 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
     labels = {RUN_LABEL: "images", OWNER_LABEL: owner()}
     seccomp = await engine.confines_system_calls()
     config = hardened(str(found["Id"]), job.limits, fitness=unseen(), seccomp=seccomp, labels=labels)
-    creation = asyncio.create_task(engine.create(config, f"astra-{secrets.token_hex(8)}"))
-    try:
-        container = await asyncio.shield(creation)
+    async with a_container(engine, config) as container:
         reason = await _run(engine, container, job)
         if reason:
             progress(f"{job.image}: no caches kept: {reason}")
             await engine.tag(job.image, tag)
-            return tag
-        await engine.commit(container, tag, committed_config(found.get("Config") or {}))
-    finally:
-        await asyncio.shield(_remove(engine, creation))
+        else:
+            await engine.commit(container, tag, committed_config(found.get("Config") or {}))
     return tag
 
 
@@ -84,9 +78,3 @@ async def _run(engine: Engine, container: str, job: Job) -> str:
     state = await engine.inspect(container, size=True)
     written = int(state.get("SizeRw", 0))
     return f"its tests leave {written / 1e6:.0f} MB behind" if written > _LARGEST_BYTES else ""
-
-
-async def _remove(engine: Engine, creation: asyncio.Task[str]) -> None:
-    await asyncio.wait({creation})
-    if not creation.cancelled() and creation.exception() is None:
-        await engine.remove(creation.result())

@@ -9,9 +9,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-import orjson
-
 from astra_async.images.stacks.commands import manifest_of, read_commands, segments
+from astra_async.images.stacks.package_files import read_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,13 +66,5 @@ def _program(words: list[str], files: Mapping[str, bytes]) -> str:
 
 
 def _dependencies(files: Mapping[str, bytes]) -> set[str]:
-    try:
-        package = orjson.loads(files.get("package.json", b"{}"))
-    except orjson.JSONDecodeError:
-        return set()
-    kinds = (
-        [package.get(kind) for kind in ("dependencies", "devDependencies")]
-        if isinstance(package, dict)
-        else []
-    )
-    return {name for each in kinds if isinstance(each, dict) for name in each}
+    package = read_table(files.get("package.json")) or {}
+    return {name for kind in ("dependencies", "devDependencies") for name in table(package.get(kind))}

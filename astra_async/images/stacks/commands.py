@@ -7,12 +7,12 @@ read with it, and so are the npm scripts.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from astra_async.images.stacks.package_files import read_table, table
 from astra_async.problems.manifest import read_install_command
 
 if TYPE_CHECKING:
@@ -95,15 +95,6 @@ def segments(text: str) -> Iterator[list[str]]:
             yield words
 
 
-def npm_scripts(package_json: bytes) -> dict[str, str]:
-    """The scripts of a package.json; none when it cannot be read."""
-    try:
-        scripts = json.loads(package_json).get("scripts", {})
-        return {str(name): str(line) for name, line in scripts.items()}
-    except (ValueError, AttributeError, RecursionError):
-        return {}
-
-
 def _called(lines: list[str], files: Mapping[str, bytes]) -> list[str]:
     """The npm scripts and the project's shell scripts that the lines call, and what those call, as texts."""
     found: dict[str, str] = {}
@@ -119,12 +110,12 @@ def _called(lines: list[str], files: Mapping[str, bytes]) -> list[str]:
 
 def _calls_of(words: list[str], files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     if words[0] in ("npm", "yarn", "pnpm") and "package.json" in files:
-        scripts = npm_scripts(files["package.json"])
+        scripts = table((read_table(files["package.json"]) or {}).get("scripts"))
         given = [_NPM_SHORT.get(name, name) for name in words[1:3]]
         for word in (name for name in given if name in scripts):
             for name in (f"pre{word}", word, f"post{word}"):
                 if name in scripts:
-                    yield f"package.json:{name}", scripts[name]
+                    yield f"package.json:{name}", str(scripts[name])
     for word in words[:3]:
         path = word.removeprefix("./")
         content = files.get(path)

@@ -48,8 +48,6 @@ def find_java(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
         language="java",
         label="java",
         toolchain=PLAIN,
-        files={},
-        install="",
         notes=("plain Java: Debian's Java 17",),
     )
 

@@ -28,35 +28,36 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """The dependencies of one folder in one language.
+class Needs:
+    """What an image holds beside its toolchain, and how that gets there.
 
     `files` are those that the installation needs, by their path in the project; `install` is a shell script
     that runs as root in the project's folder with the network on. `warms` says that one run of the tests
-    leaves caches behind from which later runs gain.
+    leaves caches behind from which later runs gain. `notes` tell a user why it is as it is, and decide
+    nothing.
     """
 
-    language: Language
-    label: str
     toolchain: Toolchain
-    files: Mapping[str, bytes]
-    install: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    install: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     warms: bool = False
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class Part(Needs):
+    """The dependencies of one folder in one language."""
+
+    language: Language
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack(Needs):
     """Everything that decides about a project's image, and nothing else of the project.
 
-    Projects with equal stacks share an image. `notes` tell a user why it is as it is; they decide nothing.
+    Projects with equal stacks share an image.
     """
 
     name: str
-    toolchain: Toolchain
-    files: Mapping[str, bytes]
-    install: str
-    environment: Mapping[str, str] = field(default_factory=dict)
-    warms: bool = False
-    notes: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.images.stacks.model import Part, Toolchain
 from astra_async.images.stacks.node_version import DEBIAN, choose_node
+from astra_async.images.stacks.package_files import read_table, table
 from astra_async.images.stacks.scripts import script
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ _CHROME = "/opt/browser/chrome"
 def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
     """The part of a folder with a package.json; None where there is none, or one that needs nothing."""
     prefix = f"{folder}/" if folder else ""
-    package = _read(files.get(f"{prefix}package.json"))
+    package = read_table(files.get(f"{prefix}package.json"))
     if package is None:
         return None
-    dependencies = {**_mapping(package.get("devDependencies")), **_mapping(package.get("dependencies"))}
+    dependencies = {**table(package.get("devDependencies")), **table(package.get("dependencies"))}
     if folder and not dependencies:
         return None
     lock = next((name for name in _LOCKS if prefix + name in files), "")
@@ -109,8 +110,8 @@ def _version(
         (".nvmrc", first_line(".nvmrc")),
         (".node-version", first_line(".node-version")),
         ("nvm in the commands", commands.node_version),
-        ("volta in package.json", str(_mapping(package.get("volta")).get("node", ""))),
-        ("engines in package.json", str(_mapping(package.get("engines")).get("node", ""))),
+        ("volta in package.json", str(table(package.get("volta")).get("node", ""))),
+        ("engines in package.json", str(table(package.get("engines")).get("node", ""))),
     )
     npm_lock = files.get(prefix + lock, b"") if _LOCKS.get(lock) == "npm" else b""
     return choose_node(package, npm_lock, wanted=wanted)
@@ -124,7 +125,7 @@ def _files(
     for name in (lock, *_SETTINGS):
         if name and prefix + name in files:
             kept[prefix + name] = files[prefix + name]
-    groups = [_mapping(package.get(name)) for name in ("dependencies", "devDependencies")]
+    groups = [table(package.get(name)) for name in ("dependencies", "devDependencies")]
     specs = [str(spec) for group in groups for spec in group.values()]
     local = any(spec.startswith(("file:", "link:", "workspace:")) for spec in specs)
     if local or package.get("workspaces") or f"{prefix}pnpm-workspace.yaml" in files:
@@ -132,7 +133,7 @@ def _files(
             own = (
                 path.startswith(prefix) and path.endswith("/package.json") and MODULES not in path.split("/")
             )
-            if own and path not in kept and (inner := _read(content)) is not None:
+            if own and path not in kept and (inner := read_table(content)) is not None:
                 kept[path] = _reduced(inner, "name", "version")
     return kept
 
@@ -177,15 +178,3 @@ def _environment(choice: NodeChoice, dependencies: Mapping[str, Any]) -> dict[st
     if any(name in dependencies for name in _JEST):
         environment["TMPDIR"] = JEST_CACHE  # where Jest keeps transformed modules, unless told otherwise
     return environment
-
-
-def _read(content: bytes | None) -> dict[str, Any] | None:
-    try:
-        package = json.loads(content.decode("utf-8-sig")) if content is not None else None
-    except (ValueError, RecursionError):
-        return None
-    return package if isinstance(package, dict) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

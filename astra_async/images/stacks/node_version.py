@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from astra_async.images.stacks.package_files import read_table, table
 from astra_async.images.stacks.ranges import Version, first_major, satisfies
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def choose_node(package: Mapping[str, Any], lock: bytes, *, wanted: Iterable[tup
     allowed, reason = _asked_for(asked)
     dependencies = _dependencies(package)
     newest, why = _newest_for(dependencies)
-    if any("openssl-legacy-provider" in str(line) for line in _mapping(package.get("scripts")).values()):
+    if any("openssl-legacy-provider" in str(line) for line in table(package.get("scripts")).values()):
         allowed = [major for major in allowed if major > _OPENSSL_1] or allowed
     else:
         bearable = [major for major in allowed if major <= newest]
@@ -136,14 +136,10 @@ _OLDEST = (
 def _refusals(lock: bytes, majors: Iterable[int]) -> dict[int, int]:
     """For each version, how many packages of a lock file (version 2 or 3) say that they do not run on it."""
     count = dict.fromkeys(majors, 0)
-    try:
-        entries = json.loads(lock).get("packages", {}) if lock else {}
-    except (ValueError, AttributeError, RecursionError):
-        return count
     ranges: dict[str, int] = {}
-    for entry in list(_mapping(entries).values())[:_LOCK_ENTRIES]:
-        text = _mapping(_mapping(entry).get("engines")).get("node")
-        if isinstance(text, str) and not _mapping(entry).get("optional"):
+    for entry in list(table((read_table(lock) or {}).get("packages")).values())[:_LOCK_ENTRIES]:
+        text = table(table(entry).get("engines")).get("node")
+        if isinstance(text, str) and not table(entry).get("optional"):
             ranges[text] = ranges.get(text, 0) + 1
     for text, packages in ranges.items():
         for major in count:
@@ -153,14 +149,10 @@ def _refusals(lock: bytes, majors: Iterable[int]) -> dict[int, int]:
 
 
 def _dependencies(package: Mapping[str, Any]) -> dict[str, str]:
-    groups = (_mapping(package.get(name)) for name in ("devDependencies", "dependencies"))
+    groups = (table(package.get(name)) for name in ("devDependencies", "dependencies"))
     return {str(name): str(version) for group in groups for name, version in group.items()}
 
 
 def _major(text: str | None) -> int | None:
     found = re.search(r"\d+", text or "")
     return int(found[0]) if found and len(found[0]) < 4 else None  # noqa: PLR2004 - no date, no hash
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

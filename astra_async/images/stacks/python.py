@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any
 
 from astra_async.images.stacks.model import Part, Toolchain
+from astra_async.images.stacks.package_files import read_table, table
 from astra_async.images.stacks.scripts import script
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def _is_included(path: str, kept: Mapping[str, bytes]) -> bool:
 def _from_pipfile(lock: bytes | None) -> Iterator[str]:
     """Pipfile.lock (JSON): `default` and `develop`, each `{name: {"version": "==1.2", "extras": [..]}}`."""
     for group in ("default", "develop"):
-        for name, entry in _mapping(_mapping(_json(lock)).get(group)).items():
-            extras = _mapping(entry).get("extras")
+        for name, entry in table((read_table(lock) or {}).get(group)).items():
+            extras = table(entry).get("extras")
             shown = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else ""
-            yield f"{name}{shown}{_mapping(entry).get('version', '')}".replace("*", "")
+            yield f"{name}{shown}{table(entry).get('version', '')}".replace("*", "")
 
 
 def _from_pyproject(content: bytes | None) -> Iterator[str]:
@@ -132,20 +132,18 @@ def _from_pyproject(content: bytes | None) -> Iterator[str]:
         root: Mapping[str, Any] = tomllib.loads((content or b"").decode(errors="replace"))
     except (tomllib.TOMLDecodeError, RecursionError):
         return
-    project = _mapping(root.get("project"))
-    groups = [*_mapping(project.get("optional-dependencies")).values()]
-    groups += _mapping(root.get("dependency-groups")).values()
+    project = table(root.get("project"))
+    groups = [*table(project.get("optional-dependencies")).values()]
+    groups += table(root.get("dependency-groups")).values()
     for group in (project.get("dependencies", []), *groups):
         yield from (entry for entry in group if isinstance(entry, str))
-    poetry = _mapping(_mapping(root.get("tool")).get("poetry"))
+    poetry = table(table(root.get("tool")).get("poetry"))
     tables = [poetry.get("dependencies"), poetry.get("dev-dependencies")]
-    tables += [_mapping(group).get("dependencies") for group in _mapping(poetry.get("group")).values()]
-    for table in tables:
-        for name, entry in _mapping(table).items():
+    tables += [table(group).get("dependencies") for group in table(poetry.get("group")).values()]
+    for each in tables:
+        for name, entry in table(each).items():
             if name.lower() != "python":
-                yield name + _poetry_range(
-                    entry if isinstance(entry, str) else _mapping(entry).get("version")
-                )
+                yield name + _poetry_range(entry if isinstance(entry, str) else table(entry).get("version"))
 
 
 def _poetry_range(text: object) -> str:
@@ -170,14 +168,3 @@ def _extra(files: Mapping[str, bytes], prefix: str, commands: Commands, names: s
 def _names(kept: Mapping[str, bytes]) -> set[str]:
     text = "\n".join(content.decode(errors="replace") for content in kept.values())
     return {name.lower().replace("_", "-") for name in _NAME.findall(text)}
-
-
-def _json(content: bytes | None) -> object:
-    try:
-        return json.loads(content or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -27,16 +27,19 @@ TOOLCHAIN = Toolchain(
         }
     ),
 )
-
-
-PLAIN = Toolchain(
-    label="ruby-plain",
-    packages=frozenset(
-        {
-            *("ruby", "rake", "tzdata", "ruby-rspec", "ruby-rspec-junit-formatter", "ruby-minitest"),
-            *("ruby-minitest-reporters", "ruby-test-unit"),
-        }
+_PLAIN = Part(
+    language="ruby",
+    label="ruby",
+    toolchain=Toolchain(
+        label="ruby-plain",
+        packages=frozenset(
+            {
+                *("ruby", "rake", "tzdata", "ruby-rspec", "ruby-rspec-junit-formatter", "ruby-minitest"),
+                *("ruby-minitest-reporters", "ruby-test-unit"),
+            }
+        ),
     ),
+    notes=("plain Ruby: Debian's Ruby 3.1 with its rspec and minitest",),
 )
 
 
@@ -46,7 +49,7 @@ def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
     gemfile = files.get(f"{prefix}Gemfile")
     if gemfile is None:
         plain = not folder and "ruby" in commands.languages and any(path.endswith(".rb") for path in files)
-        return _plain() if plain else None
+        return _PLAIN if plain else None
     names = ("Gemfile", "Gemfile.lock", ".ruby-version")
     kept = {prefix + name: files[prefix + name] for name in names if prefix + name in files}
     kept |= {
@@ -65,15 +68,4 @@ def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
         install=script("bundle.sh", FOLDER=folder or ".", GEMS=" ".join(gems)),
         environment={"BUNDLE_GEMFILE": GEMFILE, "BUNDLE_APP_CONFIG": "/projects/bundle/.bundle"},
         notes=(f"{prefix}Gemfile: Debian's Ruby 3.1{note}",),
-    )
-
-
-def _plain() -> Part:
-    return Part(
-        language="ruby",
-        label="ruby",
-        toolchain=PLAIN,
-        files={},
-        install="",
-        notes=("plain Ruby: Debian's Ruby 3.1 with its rspec and minitest",),
     )

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SandboxError
 from astra_async.testing.sandbox.hardened import tmpfs, volume
-from astra_async.testing.sandbox.keeper import Keeper
+from astra_async.testing.sandbox.keeper import HELD, Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,11 +158,7 @@ def _holder(
         "User": fitness.keeper,
         "Labels": dict(labels),
         "NetworkDisabled": True,
-        "OpenStdin": True,
-        "StdinOnce": True,
-        "AttachStdin": True,
-        "AttachStdout": True,
-        "AttachStderr": True,
+        **HELD,
         "StopSignal": "SIGKILL",
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": {

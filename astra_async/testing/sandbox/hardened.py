@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from astra_async.testing.sandbox.keeper import entry_point
+from astra_async.testing.sandbox.keeper import HELD, entry_point
 from astra_async.testing.sandbox.resultfiles import PROJECT
 from astra_async.testing.sandbox.seccomp import profile
 
@@ -62,11 +62,7 @@ def hardened(
         "WorkingDir": PROJECT,
         "Labels": dict(labels),
         "NetworkDisabled": True,
-        "OpenStdin": True,
-        "StdinOnce": True,  # the first process ends when our connection does
-        "AttachStdin": True,
-        "AttachStdout": True,
-        "AttachStderr": True,
+        **HELD,
         "Tty": False,
         # Process 1 ignores SIGTERM: whoever stops the container, or the engine, must not wait 10 s in vain.
         "StopSignal": "SIGKILL",

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from astra_async.testing.sandbox.engine import Engine
 
+# In the body of a create request: the first process ends when our connection does.
+HELD = dict.fromkeys(("OpenStdin", "StdinOnce", "AttachStdin", "AttachStdout", "AttachStderr"), True)
 GRACE_S = 300  # an upload, a queue in the engine, the reading of reports
 _ANSWER_S = 20.0
 _AGAIN_S = 0.3
