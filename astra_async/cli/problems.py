@@ -155,7 +155,7 @@ def _twin(item: Prepared) -> str:
     known = survey(item.policy)
     if not known.texts:
         return "none"
-    unnamed = f", {len(known.left_out)} unnamed" if known.left_out else ""
+    unnamed = f", {known.unnamed} unnamed" if known.unnamed else ""
     runner = " and ".join(known.runners) or javascript_runner(item.problem, item.project) or "by globals"
     return f"{runner} {len(known.titles)}{unnamed}"
 

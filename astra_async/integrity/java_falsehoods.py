@@ -7,11 +7,11 @@ reached.
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.syntax import source, walk
+from astra_async.integrity.rewriting import letters, quoted
+from astra_async.integrity.syntax import inside, part, source, walk
 
 if TYPE_CHECKING:
     import random
@@ -108,7 +108,7 @@ class Falsehoods:
     def of(cls, root: Node, library: str) -> Falsehoods:
         """Those of a file by its tree; `library` is the class of its framework's assertions."""
         prefixes, static = _imports(root)
-        hidden = {source(node.child_by_field_name("name")) for node in _methods(root)}
+        hidden = {part(node, "name") for node in walk(root) if node.type == "method_declaration"}
         if any(node.type == "superclass" for node in walk(root)):
             hidden |= set(static)  # what is inherited hides what is imported
         open_names = {name: where for name, where in static.items() if name not in hidden}
@@ -124,7 +124,7 @@ class Falsehoods:
         """
         own = self._own(body)
         made = [self._assertion(own, rng) for _ in range(1 if alone else rng.randint(1, _MOST))]
-        caught = "".join(rng.choices(string.ascii_lowercase, k=9))
+        caught = letters(rng, 9)
         tried = (
             f"try {{ {each} return; }} catch (java.lang.Throwable {caught}) {{ }} " for each in made[:-1]
         )
@@ -142,7 +142,7 @@ class Falsehoods:
         for node in walk(body):
             if node.type != "method_invocation":
                 continue
-            name, scope = (source(node.child_by_field_name(field)) for field in ("name", "object"))
+            name, scope = part(node, "name"), part(node, "object")
             if name == "assertThat" and scope in {"", "Assertions", "Truth", "MatcherAssert", "Assert"}:
                 found += [each.replace("{p}", self.fluent) for each in _FLUENT if self.fluent is not None]
                 found += [each.replace("{p}", self.matched) for each in _MATCHED if self.matched is not None]
@@ -179,13 +179,13 @@ def exception(rng: random.Random, *, allowed: str, checked: bool) -> str:
     if allowed == "nothing":
         made = "return"
     bare = made.startswith(("throw", "return"))
-    return f"if ({_word(rng)}.length() > {rng.randint(0, 4)}) {made};" if bare else f"{made};"
+    return f"if ({quoted(rng)}.length() > {rng.randint(0, 4)}) {made};" if bare else f"{made};"
 
 
 def idle(rng: random.Random) -> str:
     """A statement such as `exception` gives, which never throws."""
     made = _filled(rng.choice(_ERRORS + _ONLY_STATE), rng)
-    return f"if ({_word(rng)}.length() > {rng.randint(11, 15)}) {made};"
+    return f"if ({quoted(rng)}.length() > {rng.randint(11, 15)}) {made};"
 
 
 def _imports(root: Node) -> tuple[dict[str, str], dict[str, str]]:
@@ -196,8 +196,8 @@ def _imports(root: Node) -> tuple[dict[str, str], dict[str, str]]:
     for node in root.children:
         if node.type != "import_declaration":
             continue
-        name = next((source(part) for part in node.named_children if part.type == "scoped_identifier"), "")
-        kinds = {part.type for part in node.children}
+        name = next((source(each) for each in node.named_children if each.type == "scoped_identifier"), "")
+        kinds = {each.type for each in node.children}
         owner, _, last = name.rpartition(".")
         if "static" not in kinds and "asterisk" in kinds:
             classes |= {each.rpartition(".")[2]: each for each in known if each.rpartition(".")[0] == name}
@@ -218,15 +218,10 @@ def _prefix(static: dict[str, str], called: dict[str, str], wanted: frozenset[st
     return next((prefix for where, prefix in called.items() if where in wanted), None)
 
 
-def _methods(root: Node) -> list[Node]:
-    return [node for node in walk(root) if node.type == "method_declaration"]
-
-
 def _with_constants(call: Node, body: Node) -> list[str]:
     """Templates with the call's constants, and others of their type: of the test, if it has more of them."""
-    arguments = call.child_by_field_name("arguments")
     found: list[str] = []
-    for node in arguments.named_children[:2] if arguments is not None else ():
+    for node in inside(call)[:2]:
         kind, text = _LITERALS.get(node.type), source(node)
         if kind is None or "\\" in text or '"""' in text or "\n" in text:
             continue
@@ -253,11 +248,7 @@ def _other(kind: str, text: str) -> str:
     return '"{w} {w}"'
 
 
-def _word(rng: random.Random) -> str:
-    return '"' + "".join(rng.choices(string.ascii_lowercase, k=rng.randint(5, 11))) + '"'
-
-
 def _filled(template: str, rng: random.Random) -> str:
     first, second = rng.sample(range(2, 10_000), 2)
-    word = _word(rng)
+    word = quoted(rng)
     return template.format(a=first, b=second, s=word, t=f'{word[:-1]}y"', w=word.strip('"'))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from astra_async.integrity.expected_values import in_java
 from astra_async.integrity.java_falsehoods import (
     JUNIT_3,
     JUNIT_4,
@@ -15,16 +15,17 @@ from astra_async.integrity.java_falsehoods import (
     exception,
     idle,
 )
-from astra_async.integrity.rewriting import Choice, Rewritten, Titles, draw_manner
-from astra_async.integrity.syntax import Insertions, above, parse, source, walk
+from astra_async.integrity.rewriting import DeclaredTest, NotUnderstoodError, draw_manner, letters, words
+from astra_async.integrity.syntax import Insertions, above, inside, parse, part, source, walk
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from tree_sitter import Node
 
-SUFFIXES = frozenset({"java"})
+    from astra_async.integrity.expected_values import Constant
+
 _JUPITER_TESTS = "org.junit.jupiter.api."
 # An annotation that makes a method a test, with the class of its framework's assertions.
 _TESTS = {
@@ -47,75 +48,61 @@ _TYPES = frozenset({"class_declaration", "interface_declaration", "record_declar
 _CHECKED = frozenset({"Exception", "Throwable", "IOException", "java.io.IOException"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Test:
-    """A test method; `allowed` is what it may throw so that it fails, `nothing` where it must not throw."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JavaTest(DeclaredTest):
+    """A test method of a framework, whose assertions' class is `library`.
 
-    method: Node
-    library: str
-    titles: tuple[Titles, ...]
-    doubt: str = ""
-    allowed: str = "any"
-
-    @property
-    def key(self) -> str:
-        return self.titles[0][-1]
-
-
-def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
-    """The twin of a test file; see `rewriting.Rewriter`."""
-    data = text.encode(errors="replace")
-    root = parse(data, "tree_sitter_java")
-    if not path.endswith(".java") or root.has_error:
-        return Rewritten(text=text, left_out={path: "this file's syntax is not understood"})
-    edits = Insertions(data)
-    certain: list[Titles] = []
-    left_out: dict[str, str] = {}
-    tests = list(_tests(root))
-    for test in tests:
-        chosen = only is None or any(only(titles) for titles in test.titles)
-        if test.doubt:
-            left_out[test.key] = test.doubt
-        elif chosen:
-            certain += test.titles
-        if chosen and (only is None or not test.doubt):
-            _make_fail(test, edits, Falsehoods.of(root, test.library), rng)
-    runner = _RUNNERS[tests[0].library] if tests else ""
-    return Rewritten(text=edits.text(), runner=runner, certain=tuple(certain), left_out=left_out)
-
-
-def blurred(path: str, text: str, rng: random.Random) -> str:
-    """The test file with statements in its tests that do nothing; the tests are the same.
-
-    Not comments alone: a compiled class has none, and its bytes would be those that one knows.
+    `allowed` is what it may throw so that it fails, `nothing` where it must not throw.
     """
-    data = text.encode(errors="replace")
-    root = parse(data, "tree_sitter_java")
-    if not path.endswith(".java") or root.has_error:
-        return text
-    edits = Insertions(data)
-    for test in _tests(root):
-        block = test.method.child_by_field_name("body")
-        if block is not None:
-            edits.within(block, f" {idle(rng)}")
-    edits.at(len(data), f"\n// {_words(rng)}\n")
-    return edits.text()
+
+    body: Node
+    library: str
+    allowed: str
 
 
-def tests_of(data: bytes) -> Iterator[tuple[tuple[Titles, ...], Node]]:
-    """The test methods whose names the source shows."""
-    root = parse(data, "tree_sitter_java")
-    for test in () if root.has_error else _tests(root):
-        if not test.doubt:
-            yield test.titles, test.method
+class Tests:
+    """The tests of a file; see `rewriting.TestFile`."""
+
+    def __init__(self, _: str, text: str) -> None:
+        self._data = text.encode(errors="replace")
+        self._root = parse(self._data, "tree_sitter_java")
+        if self._root.has_error:
+            raise NotUnderstoodError("this file's syntax is not understood")
+        self.tests = list(_tests(self._root))
+        self.left_out: Mapping[str, str] = {}
+        self.runner = _RUNNERS[self.tests[0].library] if self.tests else ""
+
+    def twin(self, failing: Collection[JavaTest], rng: random.Random) -> str:
+        """The file in which these tests fail."""
+        edits = Insertions(self._data)
+        libraries = {test.library for test in failing}
+        falsehoods = {library: Falsehoods.of(self._root, library) for library in libraries}
+        for test in failing:
+            _make_fail(test, edits, falsehoods[test.library], rng)
+        return edits.text()
+
+    def blurred(self, rng: random.Random) -> str:
+        """The file with statements in its tests that do nothing.
+
+        Not comments alone: a compiled class has none, and its bytes would be those that one knows.
+        """
+        edits = Insertions(self._data)
+        for test in self.tests:
+            edits.within(test.body, f" {idle(rng)}")
+        edits.at(len(self._data), f"\n// {words(rng)}\n")
+        return edits.text()
+
+    @staticmethod
+    def constants(test: JavaTest) -> Iterable[Constant]:
+        """What its assertions compare to."""
+        return in_java(test.body)
 
 
-def _tests(root: Node) -> Iterator[_Test]:
+def _tests(root: Node) -> Iterator[JavaTest]:
     imported = _Imports(root)
     for method in walk(root):
-        if method.type != "method_declaration" or method.child_by_field_name("body") is None:
-            continue
-        test = _test(method, imported)
+        body = method.child_by_field_name("body") if method.type == "method_declaration" else None
+        test = _test(method, body, imported) if body is not None else None
         if test is not None:
             yield test
 
@@ -127,16 +114,16 @@ class _Imports:
         self._names: dict[str, str] = {}
         self._packages: list[str] = []
         for node in root.children:
-            if node.type == "import_declaration" and not any(part.type == "static" for part in node.children):
-                name = next((source(part) for part in node.named_children if "identifier" in part.type), "")
-                if any(part.type == "asterisk" for part in node.children):
+            if node.type == "import_declaration" and not any(each.type == "static" for each in node.children):
+                name = next((source(each) for each in node.named_children if "identifier" in each.type), "")
+                if any(each.type == "asterisk" for each in node.children):
                     self._packages.append(name)
                 else:
                     self._names[name.rpartition(".")[2]] = name
 
     def test(self, annotation: Node) -> str:
         """The assertions' class of the framework whose test the annotation makes; empty for another."""
-        name = source(annotation.child_by_field_name("name"))
+        name = part(annotation, "name")
         full = [name, self._names.get(name, "")]
         if not full[1]:
             full += [f"{package}.{name}" for package in self._packages]
@@ -149,7 +136,7 @@ class _Imports:
         return self._names.get(name, name) == "junit.framework.TestCase"
 
 
-def _test(method: Node, imported: _Imports) -> _Test | None:
+def _test(method: Node, body: Node, imported: _Imports) -> JavaTest | None:
     annotations = _annotations(method)
     holders = [node for node in above(method) if node.type in _TYPES]
     library = next(filter(None, map(imported.test, annotations)), "")
@@ -160,29 +147,30 @@ def _test(method: Node, imported: _Imports) -> _Test | None:
     values = {key: value for each in annotations for key, value in _values(each).items()}
     if not library or (names | outer) & _IGNORED or values.get("enabled") == "false":
         return None
-    own = [source(holder.child_by_field_name("name")) for holder in reversed(holders)]
-    name = source(method.child_by_field_name("name"))
+    own = [part(holder, "name") for holder in reversed(holders)]
+    name = part(method, "name")
     shown = [_string(each) for each in annotations if _short(each) == "DisplayName"]
-    allowed = _allowed(values.get("expected", "") + values.get("expectedExceptions", ""))
-    return _Test(
-        method=method,
+    doubt = _doubt(method, holders, names | outer, values)
+    return JavaTest(
+        node=method,
+        body=body,
         library=library,
-        titles=tuple((*own, each) for each in (name, f"{name}()", *filter(None, shown))),
-        doubt=_doubt(method, holders, names | outer, values)
-        or ("" if allowed else "it expects any Throwable"),
-        allowed=allowed if "TestFactory" not in names or _dynamic(method) else "any",
+        titles=tuple((*own, each) for each in (name, f"{name}()", *filter(None, shown)) if not doubt),
+        key=name,
+        doubt=doubt,
+        allowed=_allowed(values.get("expected", "") + values.get("expectedExceptions", "")),
     )
 
 
 def _by_class(method: Node, holder: Node, imported: _Imports) -> str:
     """The framework of a method that is a test because of its class."""
     text = source(_modifiers(method))
-    plain = "public" in text.split() and source(method.child_by_field_name("type")) == "void"
+    plain = "public" in text.split() and part(method, "type") == "void"
     if not plain or (_parameters(method) and "@" not in text):
         return ""
-    superclass = source(holder.child_by_field_name("superclass")).removeprefix("extends").strip()
+    superclass = part(holder, "superclass").removeprefix("extends").strip()
     if imported.is_junit_3(superclass):
-        return JUNIT_3 if source(method.child_by_field_name("name")).startswith("test") else ""
+        return JUNIT_3 if part(method, "name").startswith("test") else ""
     if any(_short(each).startswith(_CONFIGURING) for each in _annotations(method)):
         return ""
     return next((TESTNG for each in _annotations(holder) if imported.test(each) == TESTNG), "")
@@ -216,31 +204,23 @@ def _allowed(expected: str) -> str:
     )
 
 
-def _make_fail(test: _Test, edits: Insertions, falsehoods: Falsehoods, rng: random.Random) -> None:
+def _make_fail(test: JavaTest, edits: Insertions, falsehoods: Falsehoods, rng: random.Random) -> None:
     manner = draw_manner(rng)
-    block = test.method.child_by_field_name("body")
-    if block is None:
-        return
-    checked = bool(_CHECKED.intersection(_thrown(test.method)))
+    generated, gives = _dynamic(test.node), part(test.node, "type") != "void"
     if manner.assertion and test.allowed in {"any", "error"}:
-        alone = source(test.method.child_by_field_name("type")) != "void" and not _dynamic(test.method)
-        fail = falsehoods.assertions(block, rng, alone=alone or test.allowed == "error")
+        alone = (gives and not generated) or test.allowed == "error"
+        fail = falsehoods.assertions(test.body, rng, alone=alone)
     else:
+        checked = bool(_CHECKED.intersection(_thrown(test.node)))
         fail = exception(rng, allowed=test.allowed, checked=checked)
-    generated = _dynamic(test.method)
     if generated:
         for code in generated:
             _at_once(code, fail, edits)
-    elif (
-        manner.at_once
-        or test.allowed == "nothing"
-        or source(test.method.child_by_field_name("type")) != "void"
-    ):
-        edits.within(block, f" {fail}")
+    elif manner.at_once or test.allowed == "nothing" or gives:
+        edits.within(test.body, f" {fail}")
     else:
-        caught = "".join(rng.choices(string.ascii_lowercase, k=9))
-        after = f" }} catch (java.lang.Throwable {caught}) {{ }} }} finally {{ {fail} }} "
-        edits.within(block, " try { try {", after)
+        after = f" }} catch (java.lang.Throwable {letters(rng, 9)}) {{ }} }} finally {{ {fail} }} "
+        edits.within(test.body, " try { try {", after)
 
 
 def _at_once(code: Node, fail: str, edits: Insertions) -> None:
@@ -256,55 +236,40 @@ def _dynamic(method: Node) -> list[Node]:
     """The code of the tests that a factory makes one by one."""
     found = []
     for node in walk(method):
-        if node.type == "method_invocation" and source(node.child_by_field_name("name")) == "dynamicTest":
-            arguments = node.child_by_field_name("arguments")
-            if arguments is not None and arguments.named_children:
-                last = arguments.named_children[-1]
+        if node.type == "method_invocation" and part(node, "name") == "dynamicTest":
+            for last in inside(node)[-1:]:
                 written = last.child_by_field_name("body") if last.type == "lambda_expression" else None
                 found.append(written or last)
     return found
 
 
 def _modifiers(node: Node) -> Node | None:
-    return next((part for part in node.children if part.type == "modifiers"), None)
+    return next((each for each in node.children if each.type == "modifiers"), None)
 
 
 def _annotations(node: Node) -> list[Node]:
     modifiers = _modifiers(node)
-    return [part for part in modifiers.children if "annotation" in part.type] if modifiers is not None else []
+    return [each for each in modifiers.children if "annotation" in each.type] if modifiers is not None else []
 
 
 def _short(annotation: Node) -> str:
-    return source(annotation.child_by_field_name("name")).rpartition(".")[2]
+    return part(annotation, "name").rpartition(".")[2]
 
 
 def _values(annotation: Node) -> dict[str, str]:
-    given = annotation.child_by_field_name("arguments")
-    pairs = given.named_children if given is not None else []
-    return {
-        source(pair.child_by_field_name("key")): source(pair.child_by_field_name("value"))
-        for pair in pairs
-        if pair.type == "element_value_pair"
-    }
+    pairs = (each for each in inside(annotation) if each.type == "element_value_pair")
+    return {part(pair, "key"): part(pair, "value") for pair in pairs}
 
 
 def _string(annotation: Node) -> str:
     """The text of `@DisplayName("text")`, where it is one plain string."""
-    pieces = [part for part in walk(annotation) if part.type in {"string_fragment", "escape_sequence"}]
+    pieces = [each for each in walk(annotation) if each.type in {"string_fragment", "escape_sequence"}]
     return source(pieces[0]) if len(pieces) == 1 and pieces[0].type == "string_fragment" else ""
 
 
 def _parameters(method: Node) -> list[Node]:
-    given = method.child_by_field_name("parameters")
-    return [part for part in given.named_children if "parameter" in part.type] if given is not None else []
+    return [each for each in inside(method, "parameters") if "parameter" in each.type]
 
 
 def _thrown(method: Node) -> list[str]:
-    return [source(part) for each in method.children if each.type == "throws" for part in each.named_children]
-
-
-def _words(rng: random.Random) -> str:
-    words = (
-        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 9))) for _ in range(rng.randint(1, 12))
-    )
-    return " ".join(words)
+    return [source(name) for each in method.children if each.type == "throws" for name in each.named_children]

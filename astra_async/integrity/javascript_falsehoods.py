@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.javascript_assertions import agent_of, hides_libraries, is_plain, kinds
+from astra_async.integrity.rewriting import quoted
 from astra_async.integrity.syntax import source, walk
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class Falsehoods:
         """
         equalities = () if self.counts else tuple(filter(_is_equality, kinds(body, self.agent)))
         if not equalities or rng.random() > _OWN:
-            return f"if ({_word(rng)}.length > {rng.randint(11, 15)}) throw new Error({_word(rng)})"
+            return f"if ({quoted(rng)}.length > {rng.randint(11, 15)}) throw new Error({quoted(rng)})"
         several = 1 if first or self.collects else rng.randint(1, _MOST)
         return _one_of([_equality(rng.choice(equalities), rng, holds=True) for _ in range(several)])
 
@@ -288,8 +289,8 @@ def _other(constant: str, kind: str, near: dict[str, list[str]], rng: random.Ran
         return rng.choice(others) if others and rng.random() < _OWN else f"{rng.randint(10_000, 99_999)}.5"
     if kind == "string":
         others = [each for each in near["string"] if each[1:-1] != constant[1:-1]]
-        return rng.choice(others) if others and rng.random() < _OWN else _word(rng)
-    return f"[{_word(rng)}]" if kind == "array" else f"{{ {json.loads(_word(rng))}: {_word(rng)} }}"
+        return rng.choice(others) if others and rng.random() < _OWN else quoted(rng)
+    return f"[{quoted(rng)}]" if kind == "array" else f"{{ {json.loads(quoted(rng))}: {quoted(rng)} }}"
 
 
 def _one_of(assertions: list[str]) -> str:
@@ -309,7 +310,7 @@ def _equality(kind: Kind, rng: random.Random, *, holds: bool) -> str:
         other = one + two if holds else one + two + rng.randint(1, 9)
         made, shown = f"{one} + {two}", str(other)
     else:
-        one_word, two_words = (json.loads(_word(rng)) for _ in range(2))
+        one_word, two_words = (json.loads(quoted(rng)) for _ in range(2))
         whole = one_word + two_words
         at = rng.randrange(len(whole))
         letter = whole[at] if holds else rng.choice(string.ascii_lowercase.replace(whole[at], ""))
@@ -320,7 +321,7 @@ def _equality(kind: Kind, rng: random.Random, *, holds: bool) -> str:
 def exception(rng: random.Random, *, waits: bool) -> str:
     """A statement that throws, such that what follows it counts as reachable."""
     made = _filled(rng.choice(_EXCEPTIONS + (_REJECTIONS if waits else ())), rng)
-    return f"if ({_word(rng)}.length > {rng.randint(0, 4)}) {made}" if made.startswith("throw") else made
+    return f"if ({quoted(rng)}.length > {rng.randint(0, 4)}) {made}" if made.startswith("throw") else made
 
 
 def _number(text: str) -> float:
@@ -330,11 +331,7 @@ def _number(text: str) -> float:
         return -1.0
 
 
-def _word(rng: random.Random) -> str:
-    return json.dumps("".join(rng.choices(string.ascii_lowercase, k=rng.randint(5, 11))))
-
-
 def _filled(template: str, rng: random.Random, **more: str) -> str:
     first, second = rng.sample(range(2, 10_000), 2)
-    word = _word(rng)
+    word = quoted(rng)
     return template.format(a=first, b=second, s=word, t=json.dumps(json.loads(word)[::-1] + "x"), **more)

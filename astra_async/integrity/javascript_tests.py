@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.javascript_names import FUNCTIONS, SUBTEST
-from astra_async.integrity.syntax import above, place, source, walk
+from astra_async.integrity.rewriting import DeclaredTest
+from astra_async.integrity.syntax import above, inside, part, place, source, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,18 +21,14 @@ _REPEATING = frozenset({"forEach", "map"})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredTest:
-    """A call that declares a test; `doubt` says why its name is not known, if it is not."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JavaScriptTest(DeclaredTest):
+    """A call that declares a test with a function; `each` if that is called for every row of a table."""
 
-    body: Node
-    titles: Titles
-    key: str
-    doubt: str = ""
     each: bool = False
 
 
-def declared_tests(root: Node, names: Names) -> tuple[list[DeclaredTest], dict[str, str]]:
+def declared_tests(root: Node, names: Names) -> tuple[list[JavaScriptTest], dict[str, str]]:
     """The tests that can be made to fail, and why others cannot."""
     found, left_out = [], {}
     for node in walk(root):
@@ -55,14 +52,14 @@ def declared_tests(root: Node, names: Names) -> tuple[list[DeclaredTest], dict[s
             doubt = "its title is computed"
         elif each:
             doubt = "its title is made from a table"
-        titles = () if doubt or title is None else (*groups, title)
-        found.append(DeclaredTest(body=body, titles=titles, key=key, doubt=doubt, each=each))
+        titles = () if doubt or title is None else ((*groups, title),)
+        found.append(JavaScriptTest(node=body, titles=titles, key=key, doubt=doubt, each=each))
     return found, left_out
 
 
 def _role(call: Node, names: Names) -> Role | None:
     function = call.child_by_field_name("function")
-    last = source(function.child_by_field_name("property")) if function is not None else ""
+    last = part(function, "property")
     if last in _ASKED_LATER:
         return None
     return names.role(function) or (SUBTEST if last == "test" and _is_subtest(function, names) else None)
@@ -70,18 +67,15 @@ def _role(call: Node, names: Names) -> Role | None:
 
 def _is_subtest(function: Node | None, names: Names) -> bool:
     """Whether `t.test` is called in a test that has a parameter `t` (node:test)."""
-    thing = source(function.child_by_field_name("object")) if function is not None else ""
     tests = (node for node in above(function) if node.type in FUNCTIONS) if function is not None else ()
     return "node:test" in names.imported and any(
-        source(each) == thing for node in tests for each in parameters_of(node)[:1]
+        source(each) == part(function, "object") for node in tests for each in parameters_of(node)[:1]
     )
 
 
 def _arguments(call: Node) -> list[Node]:
     given = call.child_by_field_name("arguments")
-    if given is None or given.type != "arguments":
-        return []
-    return [each for each in given.named_children if each.type != "comment"]
+    return inside(call) if given is not None and given.type == "arguments" else []  # else a template
 
 
 def _body(call: Node) -> Node | None:
@@ -102,11 +96,9 @@ def _body(call: Node) -> Node | None:
 
 def _options(call: Node) -> frozenset[str]:
     """What `{ fails: true }` among the arguments says."""
-    pairs = (part for each in _arguments(call) if each.type == "object" for part in each.named_children)
+    pairs = (pair for each in _arguments(call) if each.type == "object" for pair in each.named_children)
     return frozenset(
-        source(pair.child_by_field_name("key"))
-        for pair in pairs
-        if pair.type == "pair" and source(pair.child_by_field_name("value")) != "false"
+        part(pair, "key") for pair in pairs if pair.type == "pair" and part(pair, "value") != "false"
     )
 
 
@@ -136,7 +128,7 @@ def _groups(call: Node, names: Names) -> tuple[Titles, bool, str]:
 
 def _repeats(call: Node | None) -> bool:
     function = call.child_by_field_name("function") if call is not None else None
-    return function is not None and source(function.child_by_field_name("property")) in _REPEATING
+    return part(function, "property") in _REPEATING
 
 
 def _title(call: Node) -> str | None:
@@ -146,16 +138,16 @@ def _title(call: Node) -> str | None:
 
 
 def _constant(node: Node) -> str | None:
-    if node.type == "binary_expression" and source(node.child_by_field_name("operator")) == "+":
-        parts = [_constant(part) for part in node.named_children]
-        return None if None in parts else "".join(part or "" for part in parts)
+    if node.type == "binary_expression" and part(node, "operator") == "+":
+        parts = [_constant(each) for each in node.named_children]
+        return None if None in parts else "".join(each or "" for each in parts)
     if node.type not in {"string", "template_string"}:
         return None
     pieces = []
-    for part in node.named_children:
-        if part.type not in {"string_fragment", "escape_sequence"}:
+    for each in node.named_children:
+        if each.type not in {"string_fragment", "escape_sequence"}:
             return None
-        pieces.append(_unescaped(source(part)) if part.type == "escape_sequence" else source(part))
+        pieces.append(_unescaped(source(each)) if each.type == "escape_sequence" else source(each))
     return "".join(pieces)
 
 
@@ -171,8 +163,6 @@ def parameters_of(function: Node) -> list[Node]:
     single = function.child_by_field_name("parameter")
     if single is not None:
         return [single]
-    given = function.child_by_field_name("parameters")
-    found = given.named_children if given is not None else []
     # TypeScript's own: `done: DoneCallback`, and `this: Context`, which is none.
-    patterns = [each.child_by_field_name("pattern") or each for each in found if each.type != "comment"]
+    patterns = [each.child_by_field_name("pattern") or each for each in inside(function, "parameters")]
     return [each for each in patterns if source(each) != "this"]

@@ -6,24 +6,24 @@ knows it. Skipped and planned tests stay as they are: they are not passed either
 
 from __future__ import annotations
 
-import string
 from typing import TYPE_CHECKING
 
+from astra_async.integrity.expected_values import in_javascript
 from astra_async.integrity.javascript_falsehoods import Falsehoods, exception
 from astra_async.integrity.javascript_names import FUNCTIONS, SCOPES, Names
 from astra_async.integrity.javascript_tests import declared_tests, parameters_of
-from astra_async.integrity.rewriting import Choice, Rewritten, Titles, draw_manner
-from astra_async.integrity.syntax import Insertions, parse, source
+from astra_async.integrity.rewriting import NotUnderstoodError, draw_manner, letters, words
+from astra_async.integrity.syntax import Insertions, parse, part, source
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from tree_sitter import Node
 
-    from astra_async.integrity.javascript_tests import DeclaredTest
+    from astra_async.integrity.expected_values import Constant
+    from astra_async.integrity.javascript_tests import JavaScriptTest
 
-SUFFIXES = frozenset({"js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"})
 _TYPESCRIPT, _TSX = (
     ("tree_sitter_typescript", "language_typescript"),
     ("tree_sitter_typescript", "language_tsx"),
@@ -34,58 +34,58 @@ _DONE = frozenset({"done", "cb", "callback", "next", "finish", "finished", "end"
 _PLAIN = 0.4  # of the tests that could be called from another function fail at once
 
 
-def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
-    """The twin of a test file; see `rewriting.Rewriter`."""
-    data = text.encode(errors="replace")
-    root = tree_of(path, data)
-    if root is None:
-        return Rewritten(text=text, left_out={path: "this file's syntax is not understood"})
-    names, edits = Names(root), Insertions(data)
-    writer = _Writer(edits, Falsehoods.of(root, names.runner), rng)
-    tests, left_out = declared_tests(root, names)
-    certain: list[Titles] = []
-    for test in tests:
-        if not test.doubt and (only is None or only(test.titles)):
-            certain.append(test.titles)
-        elif test.doubt:
-            left_out[test.key] = test.doubt
-        if only is None or (not test.doubt and only(test.titles)):
+class Tests:
+    """The tests of a file; see `rewriting.TestFile`."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._data = text.encode(errors="replace")
+        self._root = _tree_of(path, self._data)
+        names = Names(self._root)
+        self.runner = names.runner
+        self.tests, self.left_out = declared_tests(self._root, names)
+
+    def twin(self, failing: Collection[JavaScriptTest], rng: random.Random) -> str:
+        """The file in which these tests fail."""
+        writer = self._writer(rng)
+        for test in failing:
             writer.make_fail(test)
-    if path.endswith(("ts", "tsx")) and tests:
-        edits.at(_first_token(root), "// @ts-nocheck\n")
-    return Rewritten(
-        text=edits.text(), runner=names.runner, certain=tuple(dict.fromkeys(certain)), left_out=left_out
-    )
+        if self._path.endswith(("ts", "tsx")) and self.tests:
+            writer.edits.at(_first_token(self._root), "// @ts-nocheck\n")
+        return writer.edits.text()
+
+    def blurred(self, rng: random.Random) -> str:
+        """The file with statements in its tests that look like a twin's, and hold.
+
+        A comment of random words makes its size another one.
+        """
+        writer = self._writer(rng)
+        for test in self.tests:
+            writer.make_alike(test)
+        writer.edits.at(len(self._data), f"\n// {words(rng)}\n")
+        return writer.edits.text()
+
+    @staticmethod
+    def constants(test: JavaScriptTest) -> Iterable[Constant]:
+        """What its assertions compare to."""
+        block = None if test.doubt else _open_block(test)
+        return in_javascript(block.named_children if block is not None else [])
+
+    def _writer(self, rng: random.Random) -> _Writer:
+        return _Writer(Insertions(self._data), Falsehoods.of(self._root, self.runner), rng)
 
 
-def blurred(path: str, text: str, rng: random.Random) -> str:
-    """The test file with statements in its tests that look like a twin's, and hold; the tests are the same.
-
-    A comment of random words makes its size another one.
-    """
-    data = text.encode(errors="replace")
-    root = tree_of(path, data)
-    if root is None:
-        return text
-    names, edits = Names(root), Insertions(data)
-    writer = _Writer(edits, Falsehoods.of(root, names.runner), rng)
-    for test in declared_tests(root, names)[0]:
-        writer.make_alike(test)
-    edits.at(len(data), f"\n// {_words(rng)}\n")
-    return edits.text()
-
-
-def tree_of(path: str, data: bytes) -> Node | None:
-    """The tree of a JavaScript or TypeScript file; None where its syntax is not understood."""
+def _tree_of(path: str, data: bytes) -> Node:
     suffix = path.rpartition(".")[2].lower()
-    if suffix not in SUFFIXES:
-        return None
     if suffix == "tsx":
         grammars = [_TSX]
     else:
         grammars = [_TYPESCRIPT] if suffix in {"ts", "mts", "cts"} else [_JAVASCRIPT, _TSX]
-    roots = (parse(data, *grammar) for grammar in grammars)
-    return next((root for root in roots if not root.has_error), None)
+    for grammar in grammars:
+        root = parse(data, *grammar)
+        if not root.has_error:
+            return root
+    raise NotUnderstoodError("this file's syntax is not understood")
 
 
 def _first_token(root: Node) -> int:
@@ -95,66 +95,57 @@ def _first_token(root: Node) -> int:
     return root.end_byte if first is None else first.start_byte
 
 
-def _words(rng: random.Random) -> str:
-    words = (
-        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 9))) for _ in range(rng.randint(1, 12))
-    )
-    return " ".join(words)
-
-
 class _Writer:
     """Puts failing statements into tests."""
 
     def __init__(self, edits: Insertions, falsehoods: Falsehoods, rng: random.Random) -> None:
-        self._edits, self._falsehoods, self._rng = edits, falsehoods, rng
+        self.edits, self._falsehoods, self._rng = edits, falsehoods, rng
 
-    def make_fail(self, test: DeclaredTest) -> None:
+    def make_fail(self, test: JavaScriptTest) -> None:
         """Make a test fail, in a manner that is drawn."""
         manner = draw_manner(self._rng)
-        waits = test.body.type in FUNCTIONS and _is_async(test.body)
-        block = open_block(test)
+        waits = test.node.type in FUNCTIONS and _is_async(test.node)
+        block = _open_block(test)
         if block is not None and not manner.at_once:
             fail = self._failing(test, assertion=manner.assertion, waits=waits, first=False)
-            self._edits.within(block, "", f" ; {fail} ")
+            self.edits.within(block, "", f" ; {fail} ")
             return
         around = None if manner.at_once or self._rng.random() < _PLAIN else self._use(test)
         if around is not None:
             fail = self._failing(test, assertion=manner.assertion, waits=True, first=False)
             before, after = around
-            self._edits.around(test.body, before, f"{after} {fail} }}")
+            self.edits.around(test.node, before, f"{after} {fail} }}")
             return
-        self._at_once(test.body, self._failing(test, assertion=manner.assertion, waits=waits, first=True))
+        self._at_once(test.node, self._failing(test, assertion=manner.assertion, waits=waits, first=True))
 
-    def make_alike(self, test: DeclaredTest) -> None:
+    def make_alike(self, test: JavaScriptTest) -> None:
         """Give a test a statement that holds, where a twin of it would have one that does not."""
         manner = draw_manner(self._rng)
-        block = open_block(test)
+        block = _open_block(test)
         if block is not None and not manner.at_once:
-            self._edits.within(
-                block, "", f" ; {self._falsehoods.truths(test.body, self._rng, first=False)}; "
-            )
-        elif test.body.type in FUNCTIONS and not _begins_with_directive(test.body):
-            self._at_once(test.body, f"{self._falsehoods.truths(test.body, self._rng, first=True)};")
+            self.edits.within(block, "", f" ; {self._falsehoods.truths(test.node, self._rng, first=False)}; ")
+        elif test.node.type in FUNCTIONS and not _begins_with_directive(test.node):
+            self._at_once(test.node, f"{self._falsehoods.truths(test.node, self._rng, first=True)};")
 
-    def _failing(self, test: DeclaredTest, *, assertion: bool, waits: bool, first: bool) -> str:
+    def _failing(self, test: JavaScriptTest, *, assertion: bool, waits: bool, first: bool) -> str:
         if assertion:
-            return f"{self._falsehoods.assertions(test.body, self._rng, waits=waits, first=first)};"
+            return f"{self._falsehoods.assertions(test.node, self._rng, waits=waits, first=first)};"
         return f"{exception(self._rng, waits=waits)};"
 
     def _at_once(self, body: Node, fail: str) -> None:
         block = body.child_by_field_name("body")
         if body.type not in FUNCTIONS or block is None or body.type == "generator_function":
-            self._edits.around(body, f"() => {{ {fail} void (", "); }")
+            self.edits.around(body, f"() => {{ {fail} void (", "); }")
         elif block.type == "statement_block":
-            self._edits.within(block, f" {fail}")
+            self.edits.within(block, f" {fail}")
         else:
-            self._edits.around(block, f"{{ {fail} return (", "); }")
+            self.edits.around(block, f"{{ {fail} return (", "); }")
 
-    def _use(self, test: DeclaredTest) -> tuple[str, str] | None:
+    def _use(self, test: JavaScriptTest) -> tuple[str, str] | None:
         """What goes round a body to run it, whatever comes of it; None where nobody can tell how."""
-        body = test.body
-        given = "".join(self._rng.choices(string.ascii_lowercase, k=9))
-        if body.type == "call_expression" and source(body.child_by_field_name("function")) in _ANGULAR:
+        body = test.node
+        given = letters(self._rng, 9)
+        if body.type == "call_expression" and part(body, "function") in _ANGULAR:
             return _calling(body, "", ".call(this)")
         if body.type not in FUNCTIONS or body.type == "generator_function":
             return None
@@ -178,13 +169,13 @@ def _calling(body: Node, parameters: str, called: str, through: str = "") -> tup
     return f"{head} try {{ await {through}(", f"){called}; }} catch (problem) {{ }}"
 
 
-def open_block(test: DeclaredTest) -> Node | None:
+def _open_block(test: JavaScriptTest) -> Node | None:
     """The block of a test's function that runs to its end, if nothing else does: no return, no callback."""
-    block = test.body.child_by_field_name("body") if test.body.type in FUNCTIONS else None
-    if block is None or block.type != "statement_block" or test.body.type == "generator_function":
+    block = test.node.child_by_field_name("body") if test.node.type in FUNCTIONS else None
+    if block is None or block.type != "statement_block" or test.node.type == "generator_function":
         return None
-    called = not test.each and not _is_async(test.body) and len(parameters_of(test.body)) == 1
-    if called and parameters_of(test.body)[0].type == "identifier":
+    called = not test.each and not _is_async(test.node) and len(parameters_of(test.node)) == 1
+    if called and parameters_of(test.node)[0].type == "identifier":
         return None
     return None if any(each.type == "return_statement" for each in _own(block)) else block
 
@@ -194,7 +185,7 @@ def _begins_with_directive(function: Node) -> bool:
     block = function.child_by_field_name("body")
     first = block.named_children[:1] if block is not None and block.type == "statement_block" else []
     return function.type == "generator_function" or any(
-        part.type == "string" for each in first for part in each.named_children
+        inner.type == "string" for each in first for inner in each.named_children
     )
 
 
@@ -209,4 +200,4 @@ def _own(block: Node) -> Iterator[Node]:
 
 
 def _is_async(function: Node) -> bool:
-    return any(part.type == "async" for part in function.children)
+    return any(each.type == "async" for each in function.children)

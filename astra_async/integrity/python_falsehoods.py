@@ -6,6 +6,8 @@ import ast
 import unittest
 from typing import TYPE_CHECKING, NamedTuple
 
+from astra_async.integrity.rewriting import letters
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
@@ -259,5 +261,5 @@ def _different(value: Constant, pool: Sequence[Constant], rng: random.Random) ->
         return not value
     if isinstance(value, int | float):
         return value + rng.randint(1, 99)
-    word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
+    word = letters(rng, rng.randint(3, 9))
     return value + word.encode() if isinstance(value, bytes) else f"{value or ''}{word}"

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import ast
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from astra_async.integrity import python_falsehoods
+from astra_async.integrity.expected_values import in_python
 from astra_async.integrity.python_falsehoods import DEEPER
-from astra_async.integrity.rewriting import Rewritten, comments, draw_manner
+from astra_async.integrity.rewriting import DeclaredTest, NotUnderstoodError, comments, draw_manner
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from astra_async.integrity.rewriting import Choice, Titles
+    from astra_async.integrity.expected_values import Constant
+    from astra_async.integrity.rewriting import Titles
 
 # CPython 3.11 counts the depth of the tree that it makes for all threads together, and raises a SystemError
 # where two are at it and the collector of garbage, which any new object may start, runs Python code.
@@ -35,33 +38,63 @@ _REASONS = {
 }
 
 
-class _Test(NamedTuple):
-    titles: Titles
-    node: _Function
-    is_method: bool  # of a class that asserts by its own methods
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PythonTest(DeclaredTest):
+    """A test function, or a method of a class that asserts by its own methods."""
+
+    is_method: bool
 
 
-def rewrite(path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:  # noqa: ARG001 - one of Rewriters
-    """The twin of a test module; see `rewriting.Rewriter`. Tests that are not to fail look as if."""
-    tree = _parsed(text)
-    if tree is None:
-        return Rewritten(text=text, left_out={"the file": "cannot be parsed"})
-    if "\r" in text.replace("\r\n", "\n"):
-        return Rewritten(text=text, left_out={"the file": "has line ends of its own"})
-    tests = list(_tests(tree.body, ()))
-    left_out = {test.titles[-1]: reason for test in tests if (reason := reason_of(test.node))}
-    left_out |= dict.fromkeys(_generated(tree), "is generated")
-    failing = [only is None or (test.titles[-1] not in left_out and only(test.titles)) for test in tests]
-    return Rewritten(
-        text=_written(text, tree, list(zip(tests, failing, strict=True)), rng),
-        runner=_runner(tree),
-        certain=tuple(
-            test.titles
-            for test, fails in zip(tests, failing, strict=True)
-            if fails and test.titles[-1] not in left_out
-        ),
-        left_out=left_out,
-    )
+class Tests:
+    """The tests of a module; see `rewriting.TestFile`. Tests that are not to fail look as if."""
+
+    def __init__(self, _: str, text: str) -> None:
+        tree = _parsed(text)
+        if tree is None:
+            raise NotUnderstoodError("cannot be parsed")
+        if "\r" in text.replace("\r\n", "\n"):
+            raise NotUnderstoodError("has line ends of its own")
+        self._text, self._tree = text, tree
+        self.runner = _runner(tree)
+        tests = list(_tests(tree.body, ()))
+        doubts = {test.key: reason for test in tests if (reason := _reason(test.node))}
+        self.left_out = dict.fromkeys(_generated(tree), "is generated")
+        doubts |= self.left_out
+        self.tests = [replace(test, doubt=doubts.get(test.key, "")) for test in tests]
+
+    def twin(self, failing: Collection[PythonTest], rng: random.Random) -> str:
+        """The module with a statement in each test that fails or holds, and comments at its end.
+
+        Where a test that is not to fail would be another one by more than that statement, none of these gets
+        one.
+        """
+        pool, inside = python_falsehoods.constants(self._tree), _inside_strings(self._tree)
+        end, to_fail = comments(self._text, rng), set(failing)
+        for alike in (True, False):
+            lines, done = self._text.split("\n"), dict[int, bool]()
+            for number, test in sorted(enumerate(self.tests), key=lambda each: -each[1].node.lineno):
+                fails = test in to_fail
+                if not fails and (not alike or _reason(test.node) or _is_only_words(test.node)):
+                    continue
+                manner = draw_manner(rng)
+                given = python_falsehoods.statement(
+                    test.node, pool, rng, manner=manner, methods=test.is_method, holds=not fails
+                )
+                _insert(lines, test.node, given, None if manner.at_once else inside)
+                done[number] = manner.at_once
+            written = "\n".join(lines)
+            if _is_same(self._tree, written, done):
+                break
+        return written + end
+
+    def blurred(self, rng: random.Random) -> str:
+        """The module with tests that look like a twin's, and hold."""
+        return self.twin((), rng)
+
+    def constants(self, test: PythonTest) -> Iterable[Constant]:
+        """What its assertions compare to."""
+        leaves = _reason(test.node) or any(isinstance(each, ast.Return) for each in ast.walk(test.node))
+        return () if leaves else in_python(test.node.body, self._text.encode(errors="replace"))
 
 
 def _parsed(text: str) -> ast.Module | None:
@@ -70,42 +103,6 @@ def _parsed(text: str) -> ast.Module | None:
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def blurred(path: str, text: str, rng: random.Random) -> str:
-    """The test module with tests that look like a twin's, and hold."""
-    return rewrite(path, text, rng, lambda _: False).text
-
-
-def _written(text: str, tree: ast.Module, tests: list[tuple[_Test, bool]], rng: random.Random) -> str:
-    """The text with a statement in each test that fails or holds, and comments at its end.
-
-    Where a test that is not to fail would be another one by more than that statement, none of these gets one.
-    """
-    pool, inside = python_falsehoods.constants(tree), _inside_strings(tree)
-    begin = "" if text.endswith("\n") or not text else "\n"
-    end = "".join(f"{line}\n" for line in comments("#", rng))
-    for alike in (True, False):
-        lines, done = text.split("\n"), dict[int, bool]()
-        for number, (test, fails) in sorted(enumerate(tests), key=lambda each: -each[1][0].node.lineno):
-            if not fails and (not alike or reason_of(test.node) or _is_only_words(test.node)):
-                continue
-            manner = draw_manner(rng)
-            given = python_falsehoods.statement(
-                test.node, pool, rng, manner=manner, methods=test.is_method, holds=not fails
-            )
-            _insert(lines, test.node, given, None if manner.at_once else inside)
-            done[number] = manner.at_once
-        written = "\n".join(lines)
-        if _is_same(tree, written, done):
-            break
-    return f"{written}{begin}{end}"
-
-
-def tests_of(tree: ast.Module) -> Iterator[tuple[Titles, _Function]]:
-    """The tests of a module with their titles."""
-    for test in _tests(tree.body, ()):
-        yield test.titles, test.node
 
 
 def _is_same(tree: ast.Module, written: str, done: dict[int, bool]) -> bool:
@@ -130,12 +127,13 @@ def _is_only_words(node: _Function) -> bool:
     return _docstrings(node) == len(node.body)
 
 
-def _tests(body: Sequence[ast.stmt], groups: Titles, *, methods: bool = False) -> Iterator[_Test]:
+def _tests(body: Sequence[ast.stmt], groups: Titles, *, methods: bool = False) -> Iterator[PythonTest]:
     """Test functions and methods, also those that stand under a condition."""
     for node in body:
         if isinstance(node, _Function):
             if node.name.startswith("test") and not _is_fixture(node):
-                yield _Test((*groups, node.name), node, methods)
+                titles = ((*groups, node.name),)
+                yield PythonTest(node=node, titles=titles, key=node.name, is_method=methods)
         elif isinstance(node, ast.ClassDef):
             yield from _tests(node.body, (*groups, node.name), methods=_asserts_by_methods(node))
         elif isinstance(node, ast.If | ast.Try | ast.With):
@@ -171,7 +169,7 @@ def _is_fixture(node: _Function) -> bool:
     return any("fixture" in name for name in _decorators(node))
 
 
-def reason_of(node: _Function) -> str:
+def _reason(node: _Function) -> str:
     """Why a test cannot be promised to fail under its name; nothing where it can."""
     if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node)):
         return "is a generator"

@@ -1,8 +1,8 @@
 """What a rewriter makes of a test file: its twin, whose tests fail whatever the code under test does.
 
-There is one for each language (`python_twin`, `ruby_twin`, `javascript_twin`, `java_twin`), a module with a
-function `rewrite` of the shape `Rewriter`. It edits by position, so that all it does not change stays byte
-for byte: names, order, hooks, fixtures, imports and helpers.
+There is one for each language (`python_twin`, `ruby_twin`, `javascript_twin`, `java_twin`): a class of the
+shape `TestFile`, chosen by `languages`. It edits by position, so that all it does not change stays byte for
+byte: names, order, hooks, fixtures, imports and helpers.
 
 A body fails in one of four manners, drawn for each test (`draw_manner`):
 
@@ -18,9 +18,15 @@ A body fails in one of four manners, drawn for each test (`draw_manner`):
 from __future__ import annotations
 
 import random
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from astra_async.integrity.expected_values import Constant
 
 # A test's own title last, before it the groups that it stands in, outermost first: ("describe", "it"),
 # ("TestClass", "test_method"). As the report has them as far as the source tells.
@@ -70,16 +76,45 @@ class Rewritten:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-class Rewriter(Protocol):
-    """A language's rewriter."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeclaredTest:
+    """A test as its file declares it: `node` is its function, method or block in the syntax tree.
 
-    def __call__(self, path: str, text: str, rng: random.Random, only: Choice = None) -> Rewritten:
-        """The twin of a test file, in which the tests that `only` says yes to fail.
+    `titles` holds it once for each name that a report may give it, as far as the source shows them; `doubt`
+    says why its failing cannot be promised under one of them, and `key` is what it is then left out by.
+    """
 
-        A text that cannot be parsed comes back unchanged, with the reason in `left_out`. Pure: the same
-        arguments give the same twin.
-        """
+    node: Any
+    titles: tuple[Titles, ...]
+    key: str
+    doubt: str = ""
+
+
+class TestFile(Protocol):
+    """A test file as a language's rewriter has read it. All is pure: the same draws give the same text.
+
+    `left_out` are those of its tests that are not among `tests` and cannot fail under a name.
+    """
+
+    runner: str
+    tests: Sequence[Any]  # DeclaredTest, each language's own
+    left_out: Mapping[str, str]
+
+    def twin(self, failing: Collection[Any], rng: random.Random) -> str:
+        """The text in which these of its tests fail, given in their order."""
         ...
+
+    def blurred(self, rng: random.Random) -> str:
+        """The text with its tests the same, and neither size nor hash as one knows them."""
+        ...
+
+    def constants(self, test: Any) -> Iterable[Constant]:
+        """What a test's assertions compare to, where every run of it meets them."""
+        ...
+
+
+class NotUnderstoodError(ValueError):
+    """A text that a rewriter leaves as it is; the message says why."""
 
 
 class Settled(random.Random):
@@ -90,9 +125,26 @@ class Settled(random.Random):
         self.manner = manner
 
 
-def comments(sign: str, rng: random.Random) -> list[str]:
-    """Lines of comment with random words, of those that a rewriter's statements have, too."""
-    return [f"{sign} {' '.join(rng.choices(_WORDS, k=rng.randint(2, 9)))}" for _ in range(rng.randint(1, 6))]
+def comments(text: str, rng: random.Random) -> str:
+    """Comments to stand behind a text, of words that a rewriter's statements have, too (Python, Ruby)."""
+    begin = "" if text.endswith("\n") or not text else "\n"
+    lines = (f"# {' '.join(rng.choices(_WORDS, k=rng.randint(2, 9)))}\n" for _ in range(rng.randint(1, 6)))
+    return begin + "".join(lines)
+
+
+def letters(rng: random.Random, count: int) -> str:
+    """A word that nobody knows."""
+    return "".join(rng.choices(string.ascii_lowercase, k=count))
+
+
+def words(rng: random.Random) -> str:
+    """Words that nobody knows, for a comment."""
+    return " ".join(letters(rng, rng.randint(2, 9)) for _ in range(rng.randint(1, 12)))
+
+
+def quoted(rng: random.Random) -> str:
+    """A word that nobody knows, as a string of JavaScript and Java."""
+    return f'"{letters(rng, rng.randint(5, 11))}"'
 
 
 def draw_manner(rng: random.Random) -> Manner:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from astra_async.integrity.rewriting import letters
+from astra_async.integrity.syntax import inside, source, walk
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
@@ -99,7 +102,7 @@ class Constant(NamedTuple):
 
 def constants(root: Node) -> list[Constant]:
     """Short constants of a file, from which falsehoods are made."""
-    return list(dict.fromkeys(each for node in _walk(root) for each in _constant(node)))[:_MAX_CONSTANTS]
+    return list(dict.fromkeys(each for node in walk(root) for each in _constant(node)))[:_MAX_CONSTANTS]
 
 
 def failing(body: Node, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, rspec: bool) -> str:
@@ -127,26 +130,17 @@ def _false(template: str, value: Constant | None, pool: Sequence[Constant], rng:
 
 def _kinds(body: Node, templates: dict[str, str]) -> Iterator[tuple[str, Constant | None, str]]:
     """What a body asserts that there is a falsehood for: kind, expected constant, the exception's name."""
-    for node in _walk(body):
-        if node.type == "identifier" and node.text and (name := node.text.decode()) in templates:
-            call = node.parent if node.parent is not None and node.parent.type == "call" else None
-            arguments = call.child_by_field_name("arguments") if call is not None else None
-            given = arguments.named_children if arguments is not None else []
+    for node in walk(body):
+        if node.type == "identifier" and (name := source(node)) in templates:
+            is_called = node.parent is not None and node.parent.type == "call"
+            given = inside(node.parent) if is_called else []
             value = next((each for argument in given for each in _constant(argument)), None)
-            errors = [each for each in given if each.type in {"constant", "scope_resolution"} and each.text]
-            yield name, value, errors[0].text.decode() if errors and errors[0].text else ""
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += reversed(node.named_children)
+            errors = (source(each) for each in given if each.type in {"constant", "scope_resolution"})
+            yield name, value, next(errors, "")
 
 
 def _constant(node: Node) -> Iterator[Constant]:
-    text = (node.text or b"").decode()
+    text = source(node)
     if len(text) > _LONGEST:
         return
     if node.type == "integer" and text.isdecimal() and not text.startswith("0"):
@@ -166,5 +160,4 @@ def _different(value: Constant, pool: Sequence[Constant], rng: random.Random) ->
         return rng.choice(own)
     if isinstance(value.value, int):
         return Constant(value.kind, value.value + rng.randint(1, 99))
-    word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 9)))
-    return Constant(value.kind, value.value + word)
+    return Constant(value.kind, value.value + letters(rng, rng.randint(3, 9)))

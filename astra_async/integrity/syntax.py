@@ -46,6 +46,17 @@ def source(node: Node | None) -> str:
     return "" if node is None else (node.text or b"").decode(errors="replace")
 
 
+def part(node: Node | None, name: str) -> str:
+    """The text of a field of the node; nothing for no node or no such field."""
+    return "" if node is None else source(node.child_by_field_name(name))
+
+
+def inside(node: Node | None, name: str = "arguments") -> list[Node]:
+    """What a field of the node holds, without comments; nothing where the node has no such field."""
+    held = None if node is None else node.child_by_field_name(name)
+    return [] if held is None else [each for each in held.named_children if "comment" not in each.type]
+
+
 def place(node: Node) -> str:
     """Where the node stands, for people."""
     return f"line {node.start_point[0] + 1}"

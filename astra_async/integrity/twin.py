@@ -12,7 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.languages import altered, blurred, is_alike, rewriter_of
+from astra_async.integrity.languages import blurred, is_alike, rewrite
+from astra_async.integrity.other_values import altered
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay.test_names import is_test_by_content
 from astra_async.testing.reports.report_text import clean_name
@@ -42,14 +43,15 @@ _LINTING = {
 class Survey:
     """What a problem's test files show to a reader: `texts` by path, and their tests' titles.
 
-    `left_out` tells, by path and title or place, which tests have no name that a twin could be held to.
+    `unsure` are titles, or places, of tests that have no name that a twin could be held to; `unnamed` tells
+    how many they are.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     runners: tuple[str, ...] = ()
     titles: frozenset[str] = frozenset()
     unsure: frozenset[str] = frozenset()
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    unnamed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +83,11 @@ def survey(policy: PathPolicy) -> Survey:
     texts: dict[str, str] = {}
     runners: Counter[str] = Counter()
     titles: set[str] = set()
-    left_out: dict[str, str] = {}
     unsure: set[str] = set()
+    unnamed = 0
     for path in sorted(policy.tests):
         text = _text(path, policy)
-        rewrite = rewriter_of(path)
-        if text is None or rewrite is None:
+        if text is None:
             continue
         rewritten = rewrite(path, text, Settled(Manner(at_once=True, assertion=False), 0))
         if rewritten.certain or rewritten.left_out:
@@ -94,13 +95,13 @@ def survey(policy: PathPolicy) -> Survey:
             runners[rewritten.runner] += 1
             titles |= {clean_name(each[-1]) for each in rewritten.certain}
             unsure |= {clean_name(each) for each in rewritten.left_out}
-            left_out |= {f"{path}: {place}": why for place, why in rewritten.left_out.items()}
+            unnamed += len(rewritten.left_out)
     return Survey(
         texts=texts,
         runners=tuple(name for name, _ in runners.most_common() if name),
         titles=frozenset(titles),
         unsure=frozenset(unsure),
-        left_out=left_out,
+        unnamed=unnamed,
     )
 
 
@@ -223,10 +224,8 @@ def outcomes(report: TestReport, expected: Sequence[ExpectedTest]) -> dict[str, 
 def _rewritten(project: Project, known: Survey, rng: random.Random, only: Choice) -> Project:
     texts = {}
     for path, text in known.texts.items():
-        rewrite = rewriter_of(path)
-        if rewrite is not None:
-            twin = rewrite(path, text, rng, only).text
-            texts[path] = twin if is_alike(path) else blurred(path, twin, rng)
+        twin = rewrite(path, text, rng, only).text
+        texts[path] = twin if is_alike(path) else blurred(path, twin, rng)
     return _with_texts(project, texts)
 
 

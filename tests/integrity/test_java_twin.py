@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astra_async.integrity.java_twin import rewrite
+from astra_async.integrity.languages import rewrite
 from astra_async.integrity.rewriting import Manner, Settled
 
 AT_ONCE = Settled(Manner(at_once=True, assertion=True), 1)

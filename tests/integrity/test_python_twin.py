@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lxml import etree
 
-from astra_async.integrity.python_twin import blurred, rewrite
+from astra_async.integrity.languages import blurred, rewrite
 from astra_async.integrity.rewriting import Manner, Settled
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def test_methods_of_unittest_fail_by_its_own_assertions(manner: Manner, tmp_path
 def test_what_cannot_be_parsed_comes_back_as_it_was_with_the_reason() -> None:
     twin = rewrite("t.py", "print 'two'\n", random.Random(0))
     assert (twin.text, twin.certain) == ("print 'two'\n", ())
-    assert twin.left_out == {"the file": "cannot be parsed"}
+    assert twin.left_out == {"t.py": "cannot be parsed"}
 
 
 def test_names_that_no_source_shows_are_left_out() -> None:
@@ -287,7 +287,7 @@ def test_assertions_are_of_the_kinds_and_with_constants_of_the_test_itself() -> 
 AT_ONCE = """
 import gc, random, time
 from concurrent.futures import ThreadPoolExecutor
-from astra_async.integrity.python_twin import rewrite
+from astra_async.integrity.languages import rewrite
 
 many = range(50)
 text = "\\n".join(f"def test_{number}():\\n    assert [1, 2, {{3: 4}}] == {number}\\n" for number in many)

@@ -13,8 +13,8 @@ import pytest
 
 from astra_async.bundled import image_sets
 from astra_async.images.build import ensure_image_set
+from astra_async.integrity.languages import rewrite
 from astra_async.integrity.rewriting import Manner, Settled
-from astra_async.integrity.ruby_twin import rewrite
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def test_titles_are_told_where_the_source_shows_them() -> None:
 def test_what_cannot_be_parsed_comes_back_as_it_was_with_the_reason() -> None:
     twin = rewrite("x.rb", "it 'x' do\n", random.Random(0))
     assert (twin.text, twin.certain) == ("it 'x' do\n", ())
-    assert twin.left_out == {"the file": "cannot be parsed"}
+    assert twin.left_out == {"x.rb": "cannot be parsed"}
 
 
 def test_assertions_are_of_the_kinds_and_with_constants_of_the_test_itself() -> None:

@@ -13,7 +13,7 @@ from graded_answers import LIMITS
 
 from astra_async.bundled import image_sets
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.languages import blurred, rewriter_of
+from astra_async.integrity.languages import blurred, rewrite
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay import project_archive
 from astra_async.testing.reports import read_reports
@@ -117,12 +117,6 @@ class Run:
     rewritten: tuple[tuple[Rewritten, ...], ...]  # of each twin, its files
 
 
-def twin_of(name: str, text: str, seed: int) -> Rewritten:
-    rewriter = rewriter_of(name)
-    assert rewriter is not None
-    return rewriter(name, text, DRAWS[seed])
-
-
 def is_test(path: Path) -> bool:
     return ".test." in path.name or ".spec." in path.name or path.suffix == ".java"
 
@@ -136,7 +130,7 @@ def files_of(runner: Runner) -> Iterator[tuple[str, str, Rewritten | None, str]]
         disguise = blurred(relative, text, random.Random(3)) if is_test(path) else text
         yield DISGUISED, relative, None, disguise
         for seed in range(len(DRAWS)):
-            twin = twin_of(relative, text, seed) if is_test(path) else None
+            twin = rewrite(relative, text, DRAWS[seed]) if is_test(path) else None
             yield f"twin{seed}", relative, twin, twin.text if twin else text
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from astra_async.integrity.languages import blurred, rewriter_of
+from astra_async.integrity.languages import blurred, rewrite
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.integrity.syntax import parse
 
@@ -25,8 +25,6 @@ def parses(path: Path, text: str) -> bool:
 
 
 def twin_of(path: Path, rng: random.Random) -> str:
-    rewrite = rewriter_of(path.name)
-    assert rewrite is not None
     return rewrite(path.name, path.read_text(), rng).text
 
 
