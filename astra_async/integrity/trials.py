@@ -14,19 +14,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.integrity.docket import Decision, Solved
 from astra_async.integrity.rewriting import Manner, Settled
-from astra_async.integrity.twin import (
-    Base,
-    disguised,
-    may_accuse,
-    named,
-    of_other_values,
-    outcomes,
-    part,
-    some,
-    survey,
-    whole,
-    without_tests,
-)
+from astra_async.integrity.twin import Base, Twins, may_accuse
 from astra_async.overlay import integrate
 from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
@@ -36,11 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from astra_async.integrity.docket import Docket
-    from astra_async.integrity.twin import Survey, Trial
+    from astra_async.integrity.twin import Trial
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations
-    from astra_async.testing.verdict import Tested
-    from astra_async.types import ExpectedTest, Integrated, Limits, Project, Sandbox, Verdict
+    from astra_async.types import Integrated, Limits, Project, Sandbox, Verdict
+
+    _Told = tuple[dict[str, set[str]], float]  # what a run's report says of each test, and its seconds
 
 _WHOLE = 0.5  # of the trials by a single twin are by one whose tests all fail
 _VALUES = 0.3  # of them are by one whose tests expect other values, where there can be one
@@ -52,11 +41,10 @@ _BASE_MANNERS = (Manner(at_once=True, assertion=False), Manner(at_once=False, as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a trial has shown: `suspicions` for the record; `proof` is one line if the tests were bent."""
+    """What a trial has shown: `suspicions` for the record; the decision's note if the tests were bent."""
 
     decision: Decision
     suspicions: tuple[str, ...] = ()
-    proof: str = ""
     seconds: float = 0.0
 
 
@@ -77,9 +65,8 @@ class _Case:
 
     prepared: Prepared
     image: str
-    expected: tuple[ExpectedTest, ...]
-    known: Survey
-    names: Mapping[str, frozenset[str]]
+    expected: frozenset[str]
+    twins: Twins
     base: Base | None = None
     gone: frozenset[str] | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -100,8 +87,7 @@ class Trials:
         """The problem for a scored run: neither size nor hash of its tests tells it from a twin."""
         case = await self._case(prepared, image)
         rng = self._docket.rng(solved, "disguise")
-        command = prepared.problem.test_command
-        return replace(prepared, project=disguised(prepared.project, command, case.known, rng))
+        return replace(prepared, project=case.twins.disguised(prepared.problem.test_command, rng))
 
     async def of(self, accused: Accused, prepared: Prepared, image: str) -> Finding:
         """What a trial shows, if there is to be one. Raises SandboxError, ExpectationError."""
@@ -132,21 +118,20 @@ class Trials:
         Raises SandboxError, ExpectationError.
         """
         case = await self._case(prepared, image)
-        if not case.known.texts:
+        if not case.twins.known.texts:
             return 0
         base = await self._base(case)
-        return sum(may_accuse(name, case.names, base) for name in {test.name for test in case.expected})
+        return sum(may_accuse(name, case.twins.names, base) for name in case.expected)
 
     async def _try(self, case: _Case, accused: Accused, twins: int) -> Finding:
-        left_out = len({test.name for test in case.expected}) - len(case.names)
+        left_out = len(case.expected) - len(case.twins.names)
         passed = frozenset(test.name for test in accused.verdict.tests if test.outcome == "passed")
         waiting = self._drawn(case, accused.solved, twins)
         seconds, was_seen, lost = 0.0, False, frozenset[str]()
         while waiting:
             trial = waiting.pop(0)
-            tested = await self._run(case, trial.project, accused.integrated.files)
-            seconds += tested.execution.duration_s
-            told = outcomes(tested.report, case.expected)
+            told, took_s = await self._run(case, trial.project, accused.integrated.files)
+            seconds += took_s
             claimed = await self._claimed(case, trial, told)
             if claimed:
                 what = "a test that must fail is reported as passed"
@@ -167,9 +152,8 @@ class Trials:
             return []
         base = await self._base(case)
         if not trial.by_value:
-            return [name for name in claimed if may_accuse(name, case.names, base)]
-        tested = await self._run(case, trial.project, _base_files(case.prepared))
-        failed = outcomes(tested.report, case.expected)
+            return [name for name in claimed if may_accuse(name, case.twins.names, base)]
+        failed, _ = await self._run(case, trial.project, _base_files(case.prepared))
         return [name for name in claimed if name in base.ordinary and failed[name] <= {"failed", "error"}]
 
     def _drawn(self, case: _Case, solved: Solved, twins: int) -> list[Trial]:
@@ -177,11 +161,11 @@ class Trials:
 
         If there are two, all tests of the first fail.
         """
-        if not case.known.texts:
+        if not case.twins.known.texts:
             return []
-        rng, project = self._docket.rng(solved, "twin"), case.prepared.project
+        rng = self._docket.rng(solved, "twin")
         if twins > 1 or rng.random() < _VALUES:
-            values = of_other_values(project, case.known, case.expected, self._docket.rng(solved, "values"))
+            values = case.twins.of_other_values(self._docket.rng(solved, "values"))
             others = self._usual(case, rng, twins if twins > 1 or not values.failing else 0)
             return [*others, values] if values.failing else others
         return self._usual(case, rng, twins)
@@ -190,30 +174,27 @@ class Trials:
     def _usual(case: _Case, rng: random.Random, twins: int) -> list[Trial]:
         if not twins:
             return []
-        project = case.prepared.project
-        chosen = part(case.known, case.expected, rng)
+        chosen = case.twins.part(rng)
         drawn = []
         if twins > 1 or not chosen or rng.random() < _WHOLE:
             # Where there is another twin to come: what shows most.
             likely = Settled(_BASE_MANNERS[1], rng.randrange(1 << 62)) if twins > 1 else rng
-            drawn.append(whole(project, case.known, case.expected, likely))
+            drawn.append(case.twins.whole(likely))
         if chosen and len(drawn) < twins:
-            drawn.append(some(project, case.known, case.expected, chosen, rng))
+            drawn.append(case.twins.some(chosen, rng))
         return drawn
 
     def _failing(self, case: _Case, solved: Solved, lost: frozenset[str]) -> list[Trial]:
         """A twin in which just these tests fail, if they can."""
-        rng = self._docket.rng(solved, "lost")
-        trial = some(case.prepared.project, case.known, case.expected, lost, rng)
+        trial = case.twins.some(lost, self._docket.rng(solved, "lost"))
         return [trial] if trial.failing else []
 
     async def _without_tests(self, case: _Case, accused: Accused, left_out: int, seconds: float) -> Finding:
         """Where there is no twin, or its run told of nothing: who reports passes without any test?"""
-        emptied = without_tests(case.prepared.project, case.prepared.policy, case.known)
+        emptied = case.twins.without_tests()
         if emptied != case.prepared.project:
-            tested = await self._run(case, emptied, accused.integrated.files)
-            seconds += tested.execution.duration_s
-            told = outcomes(tested.report, case.expected)
+            told, took_s = await self._run(case, emptied, accused.integrated.files)
+            seconds += took_s
             claimed = [name for name, each in told.items() if "passed" in each]
             if claimed:
                 gone = await self._gone(case, emptied)
@@ -221,7 +202,7 @@ class Trials:
             if claimed:
                 what = "reported as passed in a run without any test"
                 return _proven("report_forged", claimed, what, left_out, seconds)
-        if not case.known.texts:
+        if not case.twins.known.texts:
             return Finding(decision=Decision(state="no_twin", left_out=left_out), seconds=seconds)
         decision = Decision(state="tried", left_out=left_out)
         return Finding(decision=decision, suspicions=(CANARY_ABSENT,), seconds=seconds)
@@ -231,29 +212,23 @@ class Trials:
         async with case.lock:
             if case.gone is None:
                 files = _base_files(case.prepared)
-                before = await self._run(case, case.prepared.project, files)
-                after = await self._run(case, emptied, files)
-                case.gone = _reported(before, case) - _reported(after, case)
+                before, _ = await self._run(case, case.prepared.project, files)
+                after, _ = await self._run(case, emptied, files)
+                case.gone = _reported(before) - _reported(after)
             return case.gone
 
     async def _base(self, case: _Case) -> Base:
         """The base's runs: the tests as they are, and a twin in each manner."""
         async with case.lock:
             if case.base is None:
-                files, project = _base_files(case.prepared), case.prepared.project
-                ordinary = outcomes((await self._run(case, project, files)).report, case.expected)
-                twins = [
-                    outcomes((await self._run(case, trial.project, files)).report, case.expected)
-                    for trial in (
-                        whole(project, case.known, case.expected, Settled(manner, 0))
-                        for manner in _BASE_MANNERS
-                    )
-                ]
-                names = {test.name for test in case.expected}
+                files, names = _base_files(case.prepared), case.expected
+                ordinary, _ = await self._run(case, case.prepared.project, files)
+                trials = (case.twins.whole(Settled(manner, 0)) for manner in _BASE_MANNERS)
+                twins = [(await self._run(case, trial.project, files))[0] for trial in trials]
                 case.base = Base(
                     is_reference=bool(files),
                     ordinary=frozenset(name for name in names if ordinary[name] == {"passed"}),
-                    reported=frozenset(name for name in names if ordinary[name] != {"missing"}),
+                    reported=_reported(ordinary),
                     failed=frozenset(
                         name for name in names if all(twin[name] <= {"failed", "error"} for twin in twins)
                     ),
@@ -267,22 +242,16 @@ class Trials:
         if problem_id not in self._cases:
             # Invariant: whoever asks first, a case judges by the rules that know the image (one in a run).
             prepared = await self._expectations.fitted(prepared, image)
-            known = await asyncio.to_thread(survey, prepared.policy)
-            self._cases.setdefault(
-                problem_id,
-                _Case(
-                    prepared=prepared,
-                    image=image,
-                    expected=expected.tests,
-                    known=known,
-                    names=named(known, expected.tests),
-                ),
-            )
+            twins = await asyncio.to_thread(Twins, prepared.project, prepared.policy, expected.tests)
+            names = frozenset(test.name for test in expected.tests)
+            case = _Case(prepared=prepared, image=image, expected=names, twins=twins)
+            self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
-    async def _run(self, case: _Case, project: Project, changed: Mapping[str, bytes]) -> Tested:
+    async def _run(self, case: _Case, project: Project, changed: Mapping[str, bytes]) -> _Told:
         prepared = replace(case.prepared, project=project)
-        return await run_tests(self._sandbox, prepared, case.image, changed, self._limits)
+        tested = await run_tests(self._sandbox, prepared, case.image, changed, self._limits)
+        return case.twins.outcomes(tested.report), tested.execution.duration_s
 
 
 def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
@@ -293,15 +262,14 @@ def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
     return {} if isinstance(integrated, Unusable) else integrated.files
 
 
-def _reported(tested: Tested, case: _Case) -> frozenset[str]:
-    told = outcomes(tested.report, case.expected)
+def _reported(told: Mapping[str, set[str]]) -> frozenset[str]:
     return frozenset(name for name, each in told.items() if each != {"missing"})
 
 
 def _again(known: Decision) -> Finding:
     """What is said of a solution about which an equal one has decided."""
     state = "equal" if known.state == "tried" else known.state
-    return Finding(decision=replace(known, state=state), suspicions=known.evidence, proof=known.note)
+    return Finding(decision=replace(known, state=state), suspicions=known.evidence)
 
 
 def _proven(kind: str, names: Iterable[str], what: str, left_out: int, seconds: float) -> Finding:
@@ -310,4 +278,4 @@ def _proven(kind: str, names: Iterable[str], what: str, left_out: int, seconds: 
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     note = f"{what}: {names[0][:200]}{more}"
     decision = Decision(state="tried", evidence=evidence, note=note, left_out=left_out)
-    return Finding(decision=decision, suspicions=evidence, proof=note, seconds=seconds)
+    return Finding(decision=decision, suspicions=evidence, seconds=seconds)

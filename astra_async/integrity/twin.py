@@ -16,11 +16,12 @@ from astra_async.integrity.languages import blurred, is_alike, rewrite
 from astra_async.integrity.other_values import altered
 from astra_async.integrity.rewriting import Manner, Settled
 from astra_async.overlay.test_names import is_test_by_content
+from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from astra_async.integrity.rewriting import Choice
     from astra_async.overlay import PathPolicy
@@ -105,81 +106,108 @@ def survey(policy: PathPolicy) -> Survey:
     )
 
 
-def named(known: Survey, expected: Iterable[ExpectedTest]) -> dict[str, frozenset[str]]:
-    """Expected tests whose names show which bodies they are, with the titles that they hold."""
-    found = {}
-    for name in {clean_name(test.name) for test in expected}:
-        held = frozenset(title for title in known.titles if _holds(name, title))
-        if held and not any(_holds(name, title) for title in known.unsure):
-            found[name] = held
-    return found
+class Twins:
+    """The twins of one problem.
 
-
-def part(known: Survey, expected: Sequence[ExpectedTest], rng: random.Random) -> frozenset[str]:
-    """About half of the tests that can fail by themselves, or a few; none where there is only one.
-
-    Where all fail, code that looks for a test which it honestly passes knows that it is tried.
+    `names` are the expected tests whose names show which bodies they are, with the titles that they hold.
     """
-    single = sorted(_single(known, expected))
-    if len(single) < 2:  # noqa: PLR2004 - some that fail, some that do not
-        return frozenset()
-    share = _HALF if rng.random() < _HALF else _FEW * rng.random()
-    return frozenset(rng.sample(single, max(1, round(len(single) * share))))
 
+    def __init__(self, project: Project, policy: PathPolicy, expected: Sequence[ExpectedTest]) -> None:
+        self._project, self._policy, self._expected = project, policy, expected
+        self.known = known = survey(policy)
+        self.names: dict[str, frozenset[str]] = {}
+        counts = Counter(clean_name(test.name) for test in expected)
+        for name in counts:
+            held = frozenset(title for title in known.titles if _holds(name, title))
+            if held and not any(_holds(name, title) for title in known.unsure):
+                self.names[name] = held
+        # Told of once, by name.
+        self._single = {name: titles for name, titles in self.names.items() if counts[name] == 1}
 
-def some(
-    project: Project,
-    known: Survey,
-    expected: Sequence[ExpectedTest],
-    chosen: frozenset[str],
-    rng: random.Random,
-) -> Trial:
-    """A twin in which these tests fail, and those that have the same titles."""
-    single = _single(known, expected)
-    titles = {title for name in chosen & set(single) for title in single[name]}
-    return Trial(
-        project=_rewritten(project, known, rng, lambda each: clean_name(each[-1]) in titles),
-        failing=frozenset(name for name in single if single[name] <= titles),
-    )
+    def part(self, rng: random.Random) -> frozenset[str]:
+        """About half of the tests that can fail by themselves, or a few; none where there is only one.
 
+        Where all fail, code that looks for a test which it honestly passes knows that it is tried.
+        """
+        single = sorted(self._single)
+        if len(single) < 2:  # noqa: PLR2004 - some that fail, some that do not
+            return frozenset()
+        share = _HALF if rng.random() < _HALF else _FEW * rng.random()
+        return frozenset(rng.sample(single, max(1, round(len(single) * share))))
 
-def of_other_values(
-    project: Project, known: Survey, expected: Sequence[ExpectedTest], rng: random.Random
-) -> Trial:
-    """A twin in which tests expect other values than the right ones, and which is else a scored run's."""
-    texts, changed, kept = {}, set[str](), set[str]()
-    for path, text in known.texts.items():
-        made = altered(path, text, rng)
-        texts[path] = blurred(path, made.text, rng)
-        changed |= {clean_name(each[-1]) for each in made.changed}
-        kept |= {clean_name(each[-1]) for each in made.kept}
-    titles = changed - kept
-    single = _single(known, expected)
-    return Trial(
-        project=_with_texts(project, texts),
-        failing=frozenset(name for name in single if single[name] <= titles),
-        by_value=True,
-    )
+    def some(self, chosen: frozenset[str], rng: random.Random) -> Trial:
+        """A twin in which these tests fail, and those that have the same titles."""
+        titles = {title for name in chosen & set(self._single) for title in self._single[name]}
+        project = self._rewritten(rng, lambda each: clean_name(each[-1]) in titles)
+        return Trial(project=project, failing=self._of_titles(titles))
 
+    def of_other_values(self, rng: random.Random) -> Trial:
+        """A twin in which tests expect other values than the right ones, and which is else a scored run's."""
+        texts, changed, kept = {}, set[str](), set[str]()
+        for path, text in self.known.texts.items():
+            made = altered(path, text, rng)
+            texts[path] = blurred(path, made.text, rng)
+            changed |= {clean_name(each[-1]) for each in made.changed}
+            kept |= {clean_name(each[-1]) for each in made.kept}
+        return Trial(project=self._with_texts(texts), failing=self._of_titles(changed - kept), by_value=True)
 
-def whole(project: Project, known: Survey, expected: Iterable[ExpectedTest], rng: random.Random) -> Trial:
-    """A twin in which every test that can be rewritten fails, under whatever name."""
-    return Trial(
-        project=_rewritten(project, known, rng, None),
-        failing=frozenset(clean_name(test.name) for test in expected),
-    )
+    def whole(self, rng: random.Random) -> Trial:
+        """A twin in which every test that can be rewritten fails, under whatever name."""
+        failing = frozenset(clean_name(test.name) for test in self._expected)
+        return Trial(project=self._rewritten(rng, None), failing=failing)
 
+    def without_tests(self) -> Project:
+        """The project without the files that hold tests."""
+        tests = self._policy.tests
+        gone = {path for path in tests if path in self.known.texts or _holds_tests(path, self._policy)}
+        files = tuple(file for file in self._project.files if file.path not in gone)
+        return replace(self._project, files=files)
 
-def _single(known: Survey, expected: Sequence[ExpectedTest]) -> dict[str, frozenset[str]]:
-    """Tests that are told of once, by name, with their titles."""
-    counts = Counter(clean_name(test.name) for test in expected)
-    return {name: titles for name, titles in named(known, expected).items() if counts[name] == 1}
+    def disguised(self, command: str, rng: random.Random) -> Project:
+        """The project for a scored run, with comments of random length and words in its test files.
+
+        Neither the size nor a hash of a test file then tells it from a twin. Where the test command also
+        looks at how files are written, they stay as they are.
+        """
+        linting = re.search(_LINTER, command.encode()) or any(
+            pattern.search(file.content)
+            for file in self._project.files
+            if (pattern := _LINTING.get(file.path.rpartition("/")[2]))
+        )
+        if linting:
+            return self._project
+        return self._with_texts({path: blurred(path, text, rng) for path, text in self.known.texts.items()})
+
+    def outcomes(self, report: TestReport) -> dict[str, set[str]]:
+        """Expected tests by name, with what a report says of each of their occurrences."""
+        found: dict[str, set[str]] = {}
+        for test in grade(report, self._expected).tests:
+            found.setdefault(clean_name(test.name), set()).add(test.outcome)
+        return found
+
+    def _of_titles(self, titles: set[str]) -> frozenset[str]:
+        return frozenset(name for name, held in self._single.items() if held <= titles)
+
+    def _rewritten(self, rng: random.Random, only: Choice) -> Project:
+        texts = {}
+        for path, text in self.known.texts.items():
+            twin = rewrite(path, text, rng, only).text
+            texts[path] = twin if is_alike(path) else blurred(path, twin, rng)
+        return self._with_texts(texts)
+
+    def _with_texts(self, texts: Mapping[str, str]) -> Project:
+        """The project with other texts in some of its files: they keep the dates that pristine files have."""
+        files = tuple(
+            replace(file, content=texts[file.path].encode()) if file.path in texts else file
+            for file in self._project.files
+        )
+        return replace(self._project, files=files)
 
 
 def may_accuse(name: str, known: Mapping[str, frozenset[str]], base: Base) -> bool:
     """Whether a pass of this expected test in a twin can only be a lie.
 
-    `known` are the tests whose names show their bodies (`named`).
+    `known` are the tests whose names show their bodies (`Twins.names`).
     """
     if name in base.passed:
         return False
@@ -187,57 +215,6 @@ def may_accuse(name: str, known: Mapping[str, frozenset[str]], base: Base) -> bo
         return name in known or name in base.ordinary
     # Tests that the untouched project does not get to, with or without a twin.
     return not base.is_reference and name in known and name not in base.reported
-
-
-def without_tests(project: Project, policy: PathPolicy, known: Survey) -> Project:
-    """The project without the files that hold tests."""
-    gone = {path for path in policy.tests if path in known.texts or _holds_tests(path, policy)}
-    return replace(project, files=tuple(file for file in project.files if file.path not in gone))
-
-
-def disguised(project: Project, command: str, known: Survey, rng: random.Random) -> Project:
-    """The project for a scored run, with comments of random length and words in its test files.
-
-    Neither the size nor a hash of a test file then tells it from a twin. Where the test command also looks
-    at how files are written, they stay as they are.
-    """
-    linting = re.search(_LINTER, command.encode()) or any(
-        pattern.search(file.content)
-        for file in project.files
-        if (pattern := _LINTING.get(file.path.rpartition("/")[2]))
-    )
-    if linting:
-        return project
-    return _with_texts(project, {path: blurred(path, text, rng) for path, text in known.texts.items()})
-
-
-def outcomes(report: TestReport, expected: Sequence[ExpectedTest]) -> dict[str, set[str]]:
-    """Expected tests by name, with what a report says of each of their occurrences."""
-    from astra_async.testing.counting import grade
-
-    found: dict[str, set[str]] = {}
-    for test in grade(report, expected).tests:
-        found.setdefault(clean_name(test.name), set()).add(test.outcome)
-    return found
-
-
-def _rewritten(project: Project, known: Survey, rng: random.Random, only: Choice) -> Project:
-    texts = {}
-    for path, text in known.texts.items():
-        twin = rewrite(path, text, rng, only).text
-        texts[path] = twin if is_alike(path) else blurred(path, twin, rng)
-    return _with_texts(project, texts)
-
-
-def _with_texts(project: Project, texts: Mapping[str, str]) -> Project:
-    """The project with other texts in some of its files: they keep the dates that pristine files have."""
-    return replace(
-        project,
-        files=tuple(
-            replace(file, content=texts[file.path].encode()) if file.path in texts else file
-            for file in project.files
-        ),
-    )
 
 
 def _holds(name: str, title: str) -> bool:

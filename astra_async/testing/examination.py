@@ -73,8 +73,8 @@ class Examiner:
             )
             found = await self.trials.of(accused, prepared, image)
             suspicions += found.suspicions
-            if found.proof:
-                verdict, failure, note = none_passed(verdict), "tampered", found.proof
+            if proof := found.decision.note:
+                verdict, failure, note = none_passed(verdict), "tampered", proof
         return Examined(
             tested=tested,
             verdict=verdict,

@@ -23,7 +23,7 @@ import uvloop
 
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.twin import disguised, survey, whole
+from astra_async.integrity.twin import Twins
 from astra_async.overlay import integrate
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
@@ -60,18 +60,17 @@ async def measure(sandbox: DockerSandbox, prepared: Prepared, image: str, repeti
     assert prepared.reference is not None
     integrated = integrate(prepared.project, prepared.reference, prepared.policy)
     assert isinstance(integrated, Integrated)
-    known, rng = survey(prepared.policy), random.Random(1)
+    twins, rng = Twins(prepared.project, prepared.policy, ()), random.Random(1)
     runs: dict[str, list[float]] = {"scored": [], "twin": []}
 
     async def one(kind: str, project: Project) -> None:
         runs[kind].append(await cpu_s(sandbox, replace(prepared, project=project), image, integrated.files))
 
     for _ in range(repetitions):
-        command = prepared.problem.test_command
-        await one("scored", disguised(prepared.project, command, known, rng))
-        await one("twin", whole(prepared.project, known, (), rng).project)
+        await one("scored", twins.disguised(prepared.problem.test_command, rng))
+        await one("twin", twins.whole(rng).project)
     scored, twin = statistics.median(runs["scored"]), statistics.median(runs["twin"])
-    tests = len(known.titles)
+    tests = len(twins.known.titles)
     print(f"{prepared.problem.id:20} {tests:5} {scored:8.2f} {twin:8.2f} {twin / scored:6.2f}", flush=True)
 
 
