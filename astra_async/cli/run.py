@@ -179,7 +179,7 @@ def _leave(call: Call, ours: Sequence[RunDirectory], stopper: Stopper) -> None:
         with contextlib.suppress(AstraError):
             directory.rescue()
         if not call.generate_only:
-            from astra_async.testing.sandbox.leftovers import remove_later
+            from astra_async.testing.sandbox.sweep import remove_later
 
             remove_later(directory.run_id, os.environ)
             call.say("stopped, not waiting any longer; a process of its own removes what is left in Docker")

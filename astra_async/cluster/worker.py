@@ -39,8 +39,7 @@ from astra_async.config import default_sandboxes
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
-from astra_async.testing.sandbox.leftovers import remove_when_this_process_ends
-from astra_async.testing.sandbox.sweep import owner, sweep
+from astra_async.testing.sandbox.sweep import owner, remove_when_this_process_ends, sweep
 from astra_async.testing.timeouts import oversubscribed
 from astra_async.types import Limits
 

@@ -16,8 +16,7 @@ import string
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity.expected_values import Constant
-from astra_async.integrity.languages import read
-from astra_async.integrity.rewriting import NotUnderstoodError, Titles, letters
+from astra_async.integrity.rewriting import NotUnderstoodError, Titles, letters, read
 
 if TYPE_CHECKING:
     import random

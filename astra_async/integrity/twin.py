@@ -12,9 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.languages import blurred, is_alike, rewrite
 from astra_async.integrity.other_values import altered
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, blurred, is_alike, rewrite
 from astra_async.overlay.test_names import is_test_by_content
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name

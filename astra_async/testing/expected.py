@@ -25,7 +25,7 @@ from astra_async.running.fingerprint import fingerprint
 from astra_async.running.log import file_mode, write_atomically
 from astra_async.testing.counting import learn, mismatch
 from astra_async.testing.reports.telling import telling
-from astra_async.testing.verdict import judge, not_built, run_tests
+from astra_async.testing.verdict import cut_short, judge, not_built, run_tests
 from astra_async.types import ExpectedTest, Unusable
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class Expected:
     `checked` is False when no run could confirm the CSV's names.
     """
 
-    tests: tuple[ExpectedTest, ...]
     source: Source
+    checked: bool = True
     untouched: int | None = None
     untouched_tests: tuple[str, ...] = ()
-    checked: bool = True
+    tests: tuple[ExpectedTest, ...]
 
     def seen_untouched(self, tested: Tested) -> Expected:
         """With what a run of the untouched project passed."""
@@ -182,15 +182,7 @@ class Expectations:
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
-        tests = [asdict(test) for test in expected.tests]
-        record = {
-            "key": key,
-            "source": expected.source,
-            "checked": expected.checked,
-            "untouched": expected.untouched,
-            "untouched_tests": expected.untouched_tests,
-            "tests": tests,
-        }
+        record = {"key": key, **asdict(expected)}
         async with self._writing:
             self._cache.mkdir(parents=True, exist_ok=True)
             cached = self._cache / f"{key}.json"
@@ -230,19 +222,17 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _decoded(record: Mapping[str, Any]) -> Expected:
     return Expected(
-        tests=tuple(ExpectedTest(**test) for test in record["tests"]),
         source=record["source"],
+        checked=record.get("checked", True),
         untouched=record.get("untouched"),
         untouched_tests=tuple(record.get("untouched_tests", ())),
-        checked=record.get("checked", True),
+        tests=tuple(ExpectedTest(**test) for test in record["tests"]),
     )
 
 
 def _whole(tested: Tested) -> bool:
     """Whether the run came to its end: a report cut short by a limit would make T too small."""
-    execution = tested.execution
-    stopped = execution.timed_out or execution.out_of_memory or execution.failed_limit
-    return bool(tested.report.cases) and not stopped
+    return bool(tested.report.cases) and cut_short(tested.execution) is None
 
 
 def _how_it_ended(tested: Tested) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.overlay import project_archive
@@ -78,7 +79,7 @@ def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Fa
     whatever a half-written report says (docs/formats.md).
     """
     verdict = grade(tested.report, expected)
-    stopped = _stopped(tested.execution)
+    stopped = cut_short(tested.execution)
     if stopped is None and tested.report.cases:
         return verdict, None if verdict.passed == verdict.total else "tests_failed", ""
     failure, note = stopped or _without_report(tested)
@@ -99,7 +100,7 @@ def none_passed(verdict: Verdict) -> Verdict:
 
 def not_built(tested: Tested) -> bool:
     """Whether the run ended by itself, reported nothing, and its output tells of code that does not build."""
-    silent = not tested.report.cases and _stopped(tested.execution) is None
+    silent = not tested.report.cases and cut_short(tested.execution) is None
     return silent and bool(_BUILD_SIGNS.search(tested.execution.output))
 
 
@@ -108,7 +109,8 @@ def tail(output: str) -> str:
     return output.encode()[-OUTPUT_TAIL_BYTES:].decode(errors="ignore")
 
 
-def _stopped(execution: Execution) -> tuple[Failure, str] | None:
+def cut_short(execution: Execution) -> tuple[Failure, str] | None:
+    """Which limit ended a run, as a failure and in words; None where it came to its end."""
     if execution.timed_out:
         return "timeout", f"stopped after {execution.duration_s:.0f} s"
     if execution.out_of_memory:
@@ -124,13 +126,7 @@ def _without_report(tested: Tested) -> tuple[Failure, str]:
 
 
 async def _read(execution: Execution, result_files: Sequence[str]) -> TestReport:
-    size = sum(map(len, execution.reports.values()))
-    if size <= _SLOW_REPORT_BYTES and len(execution.stdout) <= _SLOW_REPORT_BYTES:
-        report = read_reports(execution.reports, execution.stdout, result_files=result_files)
-    else:
-        report = await asyncio.to_thread(
-            read_reports, execution.reports, execution.stdout, result_files=result_files
-        )
-    if not execution.report_problems:
-        return report
+    read = partial(read_reports, execution.reports, execution.stdout, result_files=result_files)
+    size = max(sum(map(len, execution.reports.values())), len(execution.stdout))
+    report = read() if size <= _SLOW_REPORT_BYTES else await asyncio.to_thread(read)
     return replace(report, problems=(*execution.report_problems, *report.problems))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from astra_async.integrity.languages import rewrite
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, rewrite
 
 AT_ONCE = Settled(Manner(at_once=True, assertion=True), 1)
 JUPITER = "import org.junit.jupiter.api.*;\n"

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from astra_async.integrity.javascript_runner import javascript_runner
-from astra_async.integrity.languages import blurred, rewrite
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, blurred, rewrite
 from astra_async.integrity.syntax import parse
 from astra_async.types import Problem, Project, ProjectFile
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from lxml import etree
 
-from astra_async.integrity.languages import blurred, rewrite
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, blurred, rewrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -287,7 +286,7 @@ def test_assertions_are_of_the_kinds_and_with_constants_of_the_test_itself() -> 
 AT_ONCE = """
 import gc, random, time
 from concurrent.futures import ThreadPoolExecutor
-from astra_async.integrity.languages import rewrite
+from astra_async.integrity.rewriting import rewrite
 
 many = range(50)
 text = "\\n".join(f"def test_{number}():\\n    assert [1, 2, {{3: 4}}] == {number}\\n" for number in many)

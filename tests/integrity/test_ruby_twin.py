@@ -13,8 +13,7 @@ import pytest
 
 from astra_async.bundled import image_sets
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.languages import rewrite
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, rewrite
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from graded_answers import LIMITS
 
 from astra_async.bundled import image_sets
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.languages import blurred, rewrite
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, blurred, rewrite
 from astra_async.overlay import project_archive
 from astra_async.testing.reports import read_reports
 from astra_async.types import Job, Project, ProjectFile

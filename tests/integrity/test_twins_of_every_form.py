@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from astra_async.integrity.languages import blurred, rewrite
-from astra_async.integrity.rewriting import Manner, Settled
+from astra_async.integrity.rewriting import Manner, Settled, blurred, rewrite
 from astra_async.integrity.syntax import parse
 
 GRAMMARS = {".java": "tree_sitter_java", ".js": "tree_sitter_javascript", ".jsx": "tree_sitter_javascript"}

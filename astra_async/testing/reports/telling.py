@@ -19,20 +19,20 @@ _TELLING = re.compile(
 )
 
 
-def telling(output: str, *, most: int = _SHOWN) -> str:
-    """At most `most` lines: those that speak of a failure, the first ones before all, and the last of all.
+def telling(output: str) -> str:
+    """At most _SHOWN lines: those that speak of a failure, the first ones before all, and the last of all.
 
     What a tool says first is the cause more often than what it says last ("Run with --trace for full trace").
     Gaps are shown as `...`; an output without such lines is given by its end.
     """
     lines = [line.rstrip()[:_LONGEST] for line in output.splitlines() if line.strip()]
-    if len(lines) <= most:
+    if len(lines) <= _SHOWN:
         return "\n".join(lines)
     worth = [at for at, line in enumerate(lines) if _TELLING.search(line) and not _NOISE.search(line)]
     last = [at for at in range(len(lines) - _LAST, len(lines)) if not _NOISE.search(lines[at])]
-    first = list(dict.fromkeys(lines[at] for at in worth))[: most - len(last)]
+    first = list(dict.fromkeys(lines[at] for at in worth))[: _SHOWN - len(last)]
     chosen = sorted(
-        {*(lines.index(line) for line in first), *last} or set(range(len(lines) - most, len(lines)))
+        {*(lines.index(line) for line in first), *last} or set(range(len(lines) - _SHOWN, len(lines)))
     )
     shown: list[str] = []
     for before, at in zip([None, *chosen], chosen, strict=False):

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import time
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
@@ -24,7 +24,7 @@ from astra_async.testing.sandbox.engine_errors import PathUnreachable, engine_ca
 from astra_async.testing.sandbox.ssh_tunnel import SshTunnel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 
     import aiodocker
     from aiodocker.stream import Stream
@@ -198,8 +198,7 @@ class Engine:
         Raises:
             SandboxError: nothing can be laid over a folder of an image: the engine has no root's rights.
         """
-        async with engine_call("describe itself", timeout_s=_CALL_S):
-            about = await self.docker.system.info()
+        about = await self.info()
         if any("name=rootless" in option for option in about.get("SecurityOptions") or ()):
             raise SandboxError("The engine is rootless")
         return bool(about.get("Driver") == "overlay2")
@@ -216,15 +215,9 @@ class Engine:
 
     async def remove(self, container: str) -> None:
         """Remove a container and its anonymous volumes, running or not; no error if it is gone."""
-        from aiodocker.exceptions import DockerError
-
         async with engine_call("remove the container", timeout_s=_CALL_S):
-            try:
+            with _gone_is_well():
                 await self.docker.containers.container(container).delete(force=True, v=True)
-            except DockerError as error:
-                # 409: another request removes it already.
-                if error.status not in (_NOT_FOUND, _CONFLICT):
-                    raise
 
     async def containers(self, label: str) -> list[Mapping[str, Any]]:
         """Summaries (`Id`, `Labels`, ...) of all containers that carry a label, in any state."""
@@ -291,14 +284,9 @@ class Engine:
 
     async def remove_image(self, image: str) -> None:
         """Remove an untagged image and the untagged ones that only it needed; no error if one is in use."""
-        from aiodocker.exceptions import DockerError
-
         async with engine_call(f"remove image {image}", timeout_s=_TRANSFER_S):
-            try:
+            with _gone_is_well():
                 await self.docker.images.delete(image)
-            except DockerError as error:
-                if error.status not in (_NOT_FOUND, _CONFLICT):
-                    raise
 
     async def pull(self, name: str, *, starts_within_s: float) -> None:
         """Pull an image from its registry, which must begin to answer within so many seconds."""
@@ -371,6 +359,18 @@ class Engine:
             await self.docker.containers.container(container).commit(
                 repository=repository, tag=tag, config=dict(config)
             )
+
+
+@contextmanager
+def _gone_is_well() -> Iterator[None]:
+    """For removals: what is not there is removed; 409: it is in use, or being removed already."""
+    from aiodocker.exceptions import DockerError
+
+    try:
+        yield
+    except DockerError as error:
+        if error.status not in (_NOT_FOUND, _CONFLICT):
+            raise
 
 
 async def _nothing() -> AsyncIterator[bytes]:

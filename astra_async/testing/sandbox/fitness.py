@@ -95,11 +95,6 @@ class Fitness:
         """The user of the first process: never that of the tests."""
         return next(f"{each}:{each}" for each in _KEEPERS if each != self.uid)
 
-    @property
-    def volumes(self) -> tuple[str, ...]:
-        """The folders of `contents`."""
-        return tuple(self.contents)
-
 
 def try_layers(fitness: Fitness) -> str:
     """A command that ends with 0 where the tests can write into their bounded layers."""
@@ -107,9 +102,9 @@ def try_layers(fitness: Fitness) -> str:
     return f'for each in {places}; do [ ! -w "$each" ] || : > "$each/.astra-layer" || exit 1; done'
 
 
-def unseen(user: tuple[int, int] = UNPRIVILEGED) -> Fitness:
+def unseen() -> Fitness:
     """The fitness of an image of which nothing is known: everything is written to the container's layer."""
-    return Fitness(uid=user[0], gid=user[1], home="")
+    return Fitness(uid=UNPRIVILEGED[0], gid=UNPRIVILEGED[1], home="")
 
 
 def declared_user(image_user: str) -> str:

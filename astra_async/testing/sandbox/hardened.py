@@ -87,7 +87,7 @@ def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str
             "/tmp": f"exec,{tmpfs(limits.tmp_bytes)},mode=1777",  # noqa: S108 - a private tmpfs of the container
             **dict.fromkeys(fitness.empty, f"exec,{small}"),
         },
-        "Mounts": [volume(path, "tmpfs", large) for path in fitness.volumes],
+        "Mounts": [volume(path, "tmpfs", large) for path in fitness.contents],
         "Ulimits": [
             {"Name": "core", "Soft": 0, "Hard": 0},
             {"Name": "fsize", "Soft": limits.file_bytes, "Hard": limits.file_bytes},

@@ -5,6 +5,11 @@ be seen: on the same boot of the same host and in the same pid namespace. An own
 dead when no process has its pid and its start time. From anywhere else (another host on a shared
 engine, a runner in a container of its own, before a reboot) only this run's own containers are
 removed: a run directory has one writer, so whoever else wrote to this run has gone.
+
+`python -m astra_async.testing.sandbox.sweep RUN_ID` removes containers of a run that has ended. A program
+that must stop within two seconds cannot wait for an engine that takes longer to remove a container: it starts
+this process and goes. A worker of a cluster has one beside it that waits for its end: whatever kills the
+worker, no head need come back to its machine for the containers to go.
 """
 
 from __future__ import annotations
@@ -12,18 +17,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astra_async.errors import SandboxError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from astra_async.testing.sandbox.engine import Engine
 
 RUN_LABEL = "astra.run"
 OWNER_LABEL = "astra.owner"
 _AT_ONCE = 16
 _START_TIME = 19  # field 22 of proc(5) stat, counted after the command's closing parenthesis
+# Twice more: the engine may still be creating what it was asked for last.
+_PAUSES_S = (0.5, 5.0, 20.0)
+_ANY_RUN = ""
+_NEEDED = ("PATH", "HOME")
 _log = logging.getLogger(__name__)
 
 
@@ -45,15 +58,15 @@ async def sweep(engine: Engine, run_id: str) -> int:
     return await remove_all(engine, leftovers)
 
 
-async def sweep_own(engine: Engine, run_id: str) -> int:
-    """Remove every container that this process made for the run; returns how many."""
+async def sweep_own(engine: Engine, run_id: str) -> None:
+    """Remove every container that this process made for the run."""
     mine = owner()
     own = [
         summary["Id"]
         for summary in await engine.containers(f"{RUN_LABEL}={run_id}")
         if summary["Labels"].get(OWNER_LABEL) == mine
     ]
-    return await remove_all(engine, own)
+    await remove_all(engine, own)
 
 
 async def remove_all(engine: Engine, containers: list[str]) -> int:
@@ -70,6 +83,40 @@ async def remove_all(engine: Engine, containers: list[str]) -> int:
         return 1
 
     return sum(await asyncio.gather(*(remove(container) for container in containers)))
+
+
+def remove_later(run_id: str, environ: Mapping[str, str]) -> None:
+    """Begin to remove what this process made for the run and leaves behind; never waits."""
+    _start(run_id, environ, subprocess.DEVNULL)
+
+
+def remove_when_this_process_ends(environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """A process that removes what dead processes of this host left, once this one has ended, however."""
+    return _start(_ANY_RUN, environ, subprocess.PIPE)
+
+
+def _start(run_id: str, environ: Mapping[str, str], stdin: int) -> subprocess.Popen[bytes]:
+    needed = {name: value for name, value in environ.items() if name in _NEEDED or name[:7] == "DOCKER_"}
+    return subprocess.Popen(
+        [sys.executable, "-I", "-m", "astra_async.testing.sandbox.sweep", run_id],
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=needed,  # no key reaches it
+        start_new_session=True,
+    )
+
+
+async def _remove(run_id: str) -> None:
+    from astra_async.testing.sandbox.engine import Engine
+
+    for pause_s in _PAUSES_S:
+        await asyncio.sleep(pause_s)
+        try:
+            async with await Engine.open(answers_within_s=60.0) as engine:
+                await sweep(engine, run_id)
+        except SandboxError:
+            continue  # the next run on this directory sweeps as well
 
 
 def _left_behind(name: str, of_this_run: bool) -> bool:  # noqa: FBT001 - private
@@ -109,3 +156,9 @@ def _alive_without_proc(pid: int) -> str:
     except PermissionError:
         pass
     return "0"
+
+
+if __name__ == "__main__":
+    os.chdir("/")
+    sys.stdin.buffer.read()  # ends when the process does that began this one
+    asyncio.run(_remove(sys.argv[1]))
