@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Tests that wait more than they compute: of whole programs, in a browser, and on engines of their own.
 _WAITING = ("cluster", "system", "view", "test_engine_restart")
-_COMPUTING = ("test_bundled_scores",)
+_COMPUTING = ("test_bundled_scores",)  # though it is a whole program
 
 
 def pytest_configure() -> None:
@@ -47,15 +47,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `--dist loadscope`, Docker tests that wait go to one process, those that compute to another."""
+    """With `--dist loadscope`, Docker tests go to three processes: whole programs, trials, and all else."""
     return _ByUse(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
-        return "waiting" if _waits(nodeid) else "computing"
+        if _waits(nodeid):
+            return "waiting"
+        return "trials" if _file(nodeid).parent.name == "integrity" else "others"
 
 
 def _waits(nodeid: str) -> bool:
-    path = Path(nodeid.partition("::")[0])
+    path = _file(nodeid)
     return bool({path.parent.name, path.stem} & set(_WAITING)) and path.stem not in _COMPUTING
+
+
+def _file(nodeid: str) -> Path:
+    return Path(nodeid.partition("::")[0])
