@@ -16,6 +16,7 @@ from astra_async.errors import RateLimited
 from astra_async.types import CallWatch, Completion, ModelRequest, Usage
 
 SIZES = (400, 700, 1000, 1300, 1600)  # tokens of a request where tokens are limited: 1,000 on average
+GONE_AT_S = WATCHED_S = 300.0
 
 
 class Shape(Protocol):
@@ -78,6 +79,20 @@ class AtOnce:
         return 0 if in_flight < self._most else 1.0
 
 
+class Lifted:
+    """A limit that is gone for `away_s` from `GONE_AT_S` on, and then there again."""
+
+    def __init__(self, shape: Shape, away_s: float) -> None:
+        self._shape, self._away_s = shape, away_s
+        self._begun_at: float | None = None
+
+    def wait_s(self, amount: float, in_flight: int, now: float) -> float:
+        self._begun_at = now if self._begun_at is None else self._begun_at
+        if 0 <= now - self._begun_at - GONE_AT_S < self._away_s:
+            return 0
+        return self._shape.wait_s(amount, in_flight, now)
+
+
 class Strays:
     """No limit; a share of all requests is rejected nevertheless."""
 
@@ -100,6 +115,7 @@ class ShapedProvider:
 
     def __init__(self, loop: VirtualLoop, shape: Shape, scenario: "Scenario", seed: int) -> None:
         self.rejected = 0
+        self.rejected_at: list[float] = []
         self._loop, self._shape, self._scenario = loop, shape, scenario
         self._rng = random.Random(seed)
         self._in_flight = 0
@@ -111,6 +127,7 @@ class ShapedProvider:
         wait_s = self._shape.wait_s(tokens, self._in_flight, self._loop.time())
         if wait_s > 0:
             self.rejected += 1
+            self.rejected_at.append(self._loop.time())
             hint_s = max(1, math.ceil(wait_s)) if scenario.hint == "whole" else scenario.hint
             raise RateLimited("429", hint_s=None if hint_s is None else float(hint_s))
         self._in_flight += 1
@@ -164,6 +181,41 @@ def play(scenario: Scenario, seed: int) -> Played:
             *(pools[i % len(pools)].call(request(i, f"p{i % 10}")) for i in range(scenario.count))
         )
         return Played(took_s=loop.time() - begun_at, rejected=provider.rejected, pools=pools)
+
+    return run(main)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returned:
+    """Rejections in five minutes before a limit is lifted and after it returns, and the rate at the end."""
+
+    before: int
+    after: int
+    send_rate: float | None
+
+
+def play_lifted(scenario: Scenario, away_s: float, *, in_flight: int, seed: int) -> Returned:
+    """`in_flight` callers ask one call after the other until `WATCHED_S` after the limit's return."""
+
+    async def main(loop: VirtualLoop) -> Returned:
+        provider = ShapedProvider(loop, Lifted(scenario.shape(seed), away_s), scenario, seed)
+        pool = Pool(
+            settings(max_in_flight=in_flight),
+            provider,
+            price=lambda _: None,
+            clock=loop.time,
+            rng=random.Random(seed),
+        )
+        back_at = loop.time() + GONE_AT_S + away_s
+
+        async def ask(number: int) -> None:
+            while loop.time() < back_at + WATCHED_S:
+                await pool.call(request(number, f"p{number % 10}"))
+
+        await asyncio.gather(*map(ask, range(in_flight)))
+        after = sum(back_at <= at < back_at + WATCHED_S for at in provider.rejected_at)
+        before = sum(at < back_at - away_s for at in provider.rejected_at)
+        return Returned(before=before, after=after, send_rate=pool.state.send_rate)
 
     return run(main)
 

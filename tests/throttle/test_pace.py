@@ -183,3 +183,37 @@ def test_what_explains_a_signal_otherwise_leaves_the_pace_as_it_is() -> None:
     each.pace.excused(each.now + 1)
     assert each.pace.per_second == before
     assert not each.pace.measuring
+
+
+def test_a_rate_that_calls_do_not_come_up_to_is_not_raised_above_twice_what_was_sent() -> None:
+    each = learned()
+    first = each.pace.per_second
+    assert first is not None
+    for _ in range(1000):  # two at once, ten seconds apart: the second one waits for the rate each time
+        each.now += 10
+        each.clean(2)
+    assert each.pace.per_second == first
+    for _ in range(1000):  # at 20 a second: twice in every hundred milliseconds
+        each.now += 0.1
+        each.clean(2)
+    assert first < each.pace.per_second <= 2 * 20
+
+
+def test_a_limit_far_below_the_rate_is_not_taken_for_strays() -> None:
+    each = learned(sends=10, apart_s=0.01)
+    each.clean(2000)
+    assert each.pace.per_second is not None
+    assert each.pace.per_second > 80
+    begun_at = at = each.now
+    level, signals = 5.0, 0
+    while each.now < begun_at + 60:  # from here on five a second, and five at once after each pause
+        each.now = max(each.now, each.pace.ready_at(each.now))
+        level, at = min(5.0, level + 5 * (each.now - at)), each.now
+        if level >= 1:
+            level -= 1
+            each.send(each.now)
+        else:
+            signals += 1
+            each.signal()
+    assert signals < 20
+    assert each.pace.per_second == pytest.approx(5, rel=0.2)

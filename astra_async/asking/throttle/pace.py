@@ -12,7 +12,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from astra_async.asking.throttle.bucket import CAPACITY_S, Spacing
 
@@ -161,7 +161,7 @@ class Pace:
 
     def _further(self, rate: float, achieved: float, now: float, *, sends: int) -> Lesson:
         """A signal in spite of a rate: it is too high, was raised too far, or the signal is a stray."""
-        vain = self._strays.vain_at(rate, sends, now)
+        vain = self._strays.vain_at(_Signal(rate, sends, achieved), now)
         if vain is not None:
             self._search.restart(sure=False)
             self._set(vain, now)
@@ -197,6 +197,7 @@ _FEWEST_SENDS, _SENDS_PER_STEP = 5, 10.0
 _CLEAN_S, _SHORTEST_S, _LONGEST_S = 10.0, 2.0, 120.0
 _COST_FACTOR = 8.0
 _MOST_PATIENCE = 4
+_MOST_ABOVE_USE = 2.0
 _SENDS_TO_EXCUSE = 20
 
 
@@ -244,16 +245,21 @@ class _Search:
         return enough or clean_s >= self.patience * _CLEAN_S
 
     def raised(self, rate: float, now: float) -> float:
-        """The next rate to try; this one has held."""
+        """The next rate to try; this one has held, and is tried on where sends do not come up to it."""
         if self.bad is not None and self.bad <= _CLOSE * rate:
             self.bad, self.step = None, _SURE_STEP  # known closely enough: see whether it has changed
         elif self.bad is None and self.good is not None:
             self.patience, self.cost_s = 1, 0.0
             self.step = min(_STEP, 2 * self.step)
+        # Never raised above twice what was really sent meanwhile: where answers or calls are what limits the
+        # pool the rate would run away, and be far too high when the limit is there again. It holds while
+        # strays are ignored as well (not to raise then would double what they cost). One send need not wait.
+        used = (1 + self.clean_sends) / (now - self.clean_since)
+        after = max(rate, min(self._next(rate), _MOST_ABOVE_USE * used))
         self.good = rate
         self.excused = False
         self.begin_clean(now)
-        return self._next(rate)
+        return after
 
     def excuses(self, sends: int) -> bool:
         """Whether a signal after so many sends at a rate that is tried is taken for a stray: one may be."""
@@ -277,6 +283,15 @@ class _Search:
 
 _SIGNALS_KEPT, _FEWEST_SIGNALS = 24, 3
 _DEAF_S, _LONGEST_DEAF_S = 60.0, 960.0
+_MORE = 1.25
+
+
+class _Signal(NamedTuple):
+    """At which rate it came, after how many sends, and how much a second was let in until then."""
+
+    rate: float
+    sends: int
+    achieved: float
 
 
 class _Strays:
@@ -288,7 +303,7 @@ class _Strays:
     """
 
     def __init__(self) -> None:
-        self._signals: deque[tuple[float, int]] = deque(maxlen=_SIGNALS_KEPT)  # rate, sends until it came
+        self._signals: deque[_Signal] = deque(maxlen=_SIGNALS_KEPT)
         self._deaf_until = -math.inf
         self._deaf_s = _DEAF_S
 
@@ -298,18 +313,21 @@ class _Strays:
             self._deaf_until = -math.inf
         return now < self._deaf_until
 
-    def vain_at(self, rate: float, sends: int, now: float) -> float | None:
+    def vain_at(self, signal: _Signal, now: float) -> float | None:
         """The highest rate of late, if lowering it did not make signals rarer."""
-        self._signals.append((rate, sends))
+        self._signals.append(signal)
         signals = sorted(self._signals)
         low, high = signals[: len(signals) // 2], signals[len(signals) // 2 :]
-        if len(low) < _FEWEST_SIGNALS or low[len(low) // 2][0] > high[len(high) // 2][0] / 2:
+        if len(low) < _FEWEST_SIGNALS or low[len(low) // 2].rate > high[len(high) // 2].rate / 2:
             return None
-        # The median, because a first burst, out of a full bucket, is no measure of the others.
-        usual = median(sends for _, sends in high)
-        if median(sends for _, sends in low) < _NEAR_SENDS or mean(sends for _, sends in low) >= 2 * usual:
+        # Medians, because a first burst, out of a full bucket, is no measure of the others.
+        usual = median(each.sends for each in high)
+        if median(each.sends for each in low) < _NEAR_SENDS or mean(each.sends for each in low) >= 2 * usual:
+            return None
+        # Never deaf to a limit far below either rate: it lets in the same at both, what each pause refills.
+        if median(each.achieved for each in high) < _MORE * median(each.achieved for each in low):
             return None
         self._signals.clear()
         self._deaf_until = now + self._deaf_s
         self._deaf_s = min(2 * self._deaf_s, _LONGEST_DEAF_S)
-        return high[-1][0]
+        return high[-1].rate
