@@ -7,7 +7,8 @@ import math
 import os
 from typing import TYPE_CHECKING
 
-from astra_async.asking.providers.models import KEY_VARIABLES, bytes_per_token
+from astra_async.asking.providers import PROVIDERS
+from astra_async.asking.providers.models import bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError
@@ -120,7 +121,7 @@ def _check_as_a_run_does(config: RunConfig) -> None:
     try:
         check_models(config)
     except ConfigError as error:
-        names = {name for names in KEY_VARIABLES.values() for name in names}
+        names = {known.key_variable for known in PROVIDERS.values() if known.key_variable}
         names |= {model.api_key_env for model in config.models if model.api_key_env}
         missing = {name: "unset" for name in names if not os.environ.get(name, "").strip()}
         check_models(config, environ={**os.environ, **missing})

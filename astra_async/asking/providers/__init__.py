@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.errors import ConfigError
 
@@ -13,19 +13,27 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from astra_async.asking.providers.exchange import WireFormat
+    from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import ModelSettings, Provider
 
-PROVIDERS = (
-    "openai",
-    "openai-responses",
-    "anthropic",
-    "gemini",
-    "bedrock",
-    "azure",
-    "openai-compatible",
-    "simulated",
-)
+
+class Known(NamedTuple):
+    """What belongs to a provider's name: the variable of its key, and who it is where prices are listed."""
+
+    key_variable: str = ""
+    prices: str | None = None
+
+
+PROVIDERS: Mapping[str, Known] = {
+    "openai": Known("OPENAI_API_KEY", "openai"),
+    "openai-responses": Known("OPENAI_API_KEY", "openai"),
+    "anthropic": Known("ANTHROPIC_API_KEY", "anthropic"),
+    "gemini": Known("GEMINI_API_KEY", "google"),
+    "bedrock": Known(prices="aws"),  # the AWS library finds its credentials
+    "azure": Known("AZURE_OPENAI_API_KEY", "azure"),
+    "openai-compatible": Known("OPENAI_API_KEY"),
+    "simulated": Known(),
+}
 
 
 def parse_spec(spec: str) -> tuple[str, str]:

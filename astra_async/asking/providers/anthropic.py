@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
-from astra_async.asking.providers.connection import address, below, without_version
+from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.rate_limits import anthropic_limits
-from astra_async.asking.providers.request_fields import refuse
+from astra_async.asking.providers.request_fields import WireFormat
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
@@ -24,95 +24,6 @@ BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
 DEFAULT_API_VERSION = "2023-06-01"
 _LEAST_BUDGET = 1024
-
-
-class Anthropic:
-    """The wire format of `anthropic/...`.
-
-    Raises:
-        ConfigError: the address cannot be used, or a setting has no meaning here.
-    """
-
-    charges_max_tokens = False
-    cached_input_is_exempt = True
-
-    def __init__(self, settings: ModelSettings, key: str | None) -> None:
-        base = address(settings.base_url or BASE_URL, where=f"base_url of {settings.name}")
-        refuse(
-            settings,
-            max_tokens_field="it is max_tokens: unset it",
-            organization="a key of Anthropic's belongs to a workspace: unset it",
-            project="a key of Anthropic's belongs to a workspace: unset it",
-        )
-        self.url = below(without_version(base), "v1/messages")
-        self.headers = {"anthropic-version": settings.api_version or DEFAULT_API_VERSION}
-        if key:
-            self.headers["x-api-key"] = key
-        self._settings = settings
-        self._thinking = claude_thinking(settings)
-
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer.
-
-        A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
-        what was said last, where a next turn will read that.
-        """
-        settings = self._settings
-        messages: list[Json] = [
-            {"role": role, "content": [{"type": "text", "text": text}]} for role, text in request.messages
-        ]
-        marked = [0] if request.cache else []
-        marked += [-1] if request.cache and request.goes_on else []
-        for place in marked:
-            messages[place]["content"][0]["cache_control"] = {"type": "ephemeral"}
-        return {
-            "model": settings.model,
-            "max_tokens": settings.max_tokens,
-            "system": settings.system_prompt,
-            "messages": messages,
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "top_k": settings.top_k,
-            "stop_sequences": list(settings.stop) or None,
-            "service_tier": settings.service_tier,
-            **self._thinking,
-            "stream": True,
-        }
-
-    def reader(self) -> MessageReader:
-        """A fresh reader for one answer."""
-        return MessageReader()
-
-    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """Anthropic's rate-limit headers."""
-        return anthropic_limits(headers, datetime.now(UTC))
-
-
-def claude_thinking(settings: ModelSettings) -> Json:
-    """How a Claude model is told to think, here and at Bedrock: `thinking`, and effort beside it.
-
-    `adaptive` is for Claude 4.6 and later, a budget for models before 4.7; without either it is the model's
-    own default, which is not to think for most.
-
-    Raises:
-        ConfigError: a budget beside `thinking`, under 1,024 tokens, or not under max_tokens.
-    """
-    fields: Json = {}
-    budget = settings.thinking_budget
-    if settings.thinking is not None and budget is not None:
-        raise ConfigError(f"{settings.name}: thinking and thinking_budget exclude each other: unset one")
-    if budget is not None:
-        if budget < _LEAST_BUDGET or budget >= (settings.max_tokens or budget + 1):
-            raise ConfigError(
-                f"{settings.name}: thinking_budget = {budget}: {_LEAST_BUDGET} is the least, and max_tokens"
-                f" ({settings.max_tokens}) has to be larger, for it holds thinking and answer"
-            )
-        fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
-    elif settings.thinking is not None:
-        fields["thinking"] = {"type": "disabled" if settings.thinking == "off" else settings.thinking}
-    if settings.reasoning_effort is not None:
-        fields["output_config"] = {"effort": settings.reasoning_effort}
-    return fields
 
 
 class MessageReader(Reader):
@@ -188,3 +99,82 @@ class MessageReader(Reader):
 
     def _count(self, usage: Json | None) -> None:
         self.counts.update({name: value for name, value in (usage or {}).items() if value is not None})
+
+
+class Anthropic(WireFormat):
+    """The wire format of `anthropic/...`."""
+
+    cached_input_is_exempt = True
+    reader = MessageReader
+    meaningless: ClassVar[Mapping[str, str]] = {
+        "max_tokens_field": "it is max_tokens: unset it",
+        "organization": "a key of Anthropic's belongs to a workspace: unset it",
+        "project": "a key of Anthropic's belongs to a workspace: unset it",
+    }
+
+    def __init__(self, settings: ModelSettings, key: str | None) -> None:
+        super().__init__(settings, settings.base_url or BASE_URL)
+        self.url = below(without_version(self.base), "v1/messages")
+        self.headers = {"anthropic-version": settings.api_version or DEFAULT_API_VERSION}
+        if key:
+            self.headers["x-api-key"] = key
+        self._thinking = claude_thinking(settings)
+
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one streamed answer.
+
+        A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
+        what was said last, where a next turn will read that.
+        """
+        settings = self.settings
+        messages: list[Json] = [
+            {"role": role, "content": [{"type": "text", "text": text}]} for role, text in request.messages
+        ]
+        marked = [0] if request.cache else []
+        marked += [-1] if request.cache and request.goes_on else []
+        for place in marked:
+            messages[place]["content"][0]["cache_control"] = {"type": "ephemeral"}
+        return {
+            "model": settings.model,
+            "max_tokens": settings.max_tokens,
+            "system": settings.system_prompt,
+            "messages": messages,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "top_k": settings.top_k,
+            "stop_sequences": list(settings.stop) or None,
+            "service_tier": settings.service_tier,
+            **self._thinking,
+            "stream": True,
+        }
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        """Anthropic's rate-limit headers."""
+        return anthropic_limits(headers, datetime.now(UTC))
+
+
+def claude_thinking(settings: ModelSettings) -> Json:
+    """How a Claude model is told to think, here and at Bedrock: `thinking`, and effort beside it.
+
+    `adaptive` is for Claude 4.6 and later, a budget for models before 4.7; without either it is the model's
+    own default, which is not to think for most.
+
+    Raises:
+        ConfigError: a budget beside `thinking`, under 1,024 tokens, or not under max_tokens.
+    """
+    fields: Json = {}
+    budget = settings.thinking_budget
+    if settings.thinking is not None and budget is not None:
+        raise ConfigError(f"{settings.name}: thinking and thinking_budget exclude each other: unset one")
+    if budget is not None:
+        if budget < _LEAST_BUDGET or budget >= (settings.max_tokens or budget + 1):
+            raise ConfigError(
+                f"{settings.name}: thinking_budget = {budget}: {_LEAST_BUDGET} is the least, and max_tokens"
+                f" ({settings.max_tokens}) has to be larger, for it holds thinking and answer"
+            )
+        fields["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    elif settings.thinking is not None:
+        fields["thinking"] = {"type": "disabled" if settings.thinking == "off" else settings.thinking}
+    if settings.reasoning_effort is not None:
+        fields["output_config"] = {"effort": settings.reasoning_effort}
+    return fields

@@ -7,13 +7,13 @@ seconds, negative limits mean none (`rate_limits`). Its newer `/openai/v1` inter
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.openai_chat import ChatReader, chat_fields, refuse_thinking
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import refuse
+from astra_async.asking.providers.request_fields import WireFormat
 from astra_async.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,47 +25,41 @@ if TYPE_CHECKING:
 DEFAULT_API_VERSION = "2024-10-21"  # the last stable version of the deployments interface
 
 
-class Azure:
+class Azure(WireFormat):
     """The wire format of `azure/DEPLOYMENT`.
 
     The address is `endpoint`, else `base_url`, else AZURE_OPENAI_ENDPOINT; the version `api_version`, else
     OPENAI_API_VERSION, else DEFAULT_API_VERSION.
 
     Raises:
-        ConfigError: no address is given, or a setting has no meaning here.
+        ConfigError: as WireFormat, also where no address is given.
     """
 
     charges_max_tokens = True
-    cached_input_is_exempt = False
+    reader = ChatReader
+    meaningless: ClassVar[Mapping[str, str]] = {
+        "top_k": "OpenAI has no such parameter: unset it",
+        "organization": "Azure knows resources and deployments: unset it",
+        "project": "Azure knows resources and deployments: unset it",
+    }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         endpoint = settings.endpoint or settings.base_url or environ.get("AZURE_OPENAI_ENDPOINT")
         if not endpoint:
             raise ConfigError(f"{settings.name} needs endpoint in [[models]], or AZURE_OPENAI_ENDPOINT")
-        base = address(endpoint, where=f"endpoint of {settings.name}")
+        super().__init__(settings, endpoint, named="endpoint")
         refuse_thinking(settings)
-        refuse(
-            settings,
-            top_k="OpenAI has no such parameter: unset it",
-            organization="Azure knows resources and deployments: unset it",
-            project="Azure knows resources and deployments: unset it",
-        )
         version = settings.api_version or environ.get("OPENAI_API_VERSION") or DEFAULT_API_VERSION
         path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
-        self.url = below(base, path, **{"api-version": version})
+        self.url = below(self.base, path, **{"api-version": version})
         self.headers = {"api-key": key} if key else {}
-        self._settings = settings
 
     def body(self, request: ModelRequest) -> Json:
         """The request for one streamed answer; the deployment names the model."""
-        fields = chat_fields(self._settings, request, {"include_usage": True})
-        fields[self._settings.max_tokens_field or "max_completion_tokens"] = self._settings.max_tokens
+        fields = chat_fields(self.settings, request, {"include_usage": True})
+        fields[self.settings.max_tokens_field or "max_completion_tokens"] = self.settings.max_tokens
         fields["seed"] = request.seed
         return fields
-
-    def reader(self) -> ChatReader:
-        """A fresh reader for one answer."""
-        return ChatReader()
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """Azure's rate-limit headers."""

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from astra_async.types import FinishReason, ModelSettings, RateLimits
 
 Kind = Literal["rate", "overload", "transient", "request", "pool"]
+_ERRORS: Mapping[Kind, type[ProviderError]] = {
+    "rate": RateLimited,
+    "overload": Overloaded,
+    "transient": TransientError,
+    "request": RequestRejected,
+    "pool": PoolUnusable,
+}
 
 _NO_HEADERS: Mapping[str, str] = {}
 
@@ -150,7 +157,7 @@ def classify(
     kind = "request" if over else _kind(said, status, failure.headers)
     remedy = _LOWER_MAX_TOKENS if over else _remedy(kind, said, status, settings)
     line = _line(settings, said, status, remedy, failure)
-    error = _error(kind, line, status=status, code=said.code)
+    error = _ERRORS[kind](line, status=status, code=said.code)
     if isinstance(error, RateLimited | Overloaded):
         error.hint_s = _hint_s(failure, said, now or datetime.now(UTC))
     error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message or _text(failure))
@@ -309,14 +316,3 @@ def _line(settings: ModelSettings, said: ErrorBody, status: int, remedy: str, fa
 
 def _text(failure: Failure) -> str:
     return failure.body if isinstance(failure.body, str) else ""
-
-
-def _error(kind: Kind, line: str, *, status: int, code: str | None) -> ProviderError:
-    classes: dict[Kind, type[ProviderError]] = {
-        "rate": RateLimited,
-        "overload": Overloaded,
-        "transient": TransientError,
-        "request": RequestRejected,
-        "pool": PoolUnusable,
-    }
-    return classes[kind](line, status=status, code=code)

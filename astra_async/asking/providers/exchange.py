@@ -11,7 +11,7 @@ import asyncio
 import time
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import aiohttp
 from multidict import CIMultiDict
@@ -28,34 +28,11 @@ from astra_async.redaction import public_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from yarl import URL
-
-    from astra_async.asking.providers.answer import Json, Reader
-    from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings, RateLimits
+    from astra_async.asking.providers.request_fields import WireFormat
+    from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
 _MAX_ERROR_BYTES = 2**20
 _DRAIN_S = 0.5
-
-
-class WireFormat(Protocol):
-    """What tells one provider's HTTP interface from another's."""
-
-    charges_max_tokens: bool
-    cached_input_is_exempt: bool
-    url: URL
-    headers: dict[str, str]
-
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one answer, streamed; fields that are None are left out."""
-        ...
-
-    def reader(self) -> Reader:
-        """A fresh reader for one answer."""
-        ...
-
-    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """What the response's headers announce."""
-        ...
 
 
 class HttpProvider:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, count, first_choice, label
-from astra_async.asking.providers.connection import address, below, without_version
-from astra_async.asking.providers.request_fields import refuse
+from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.request_fields import WireFormat
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits, Role
+    from astra_async.types import FinishReason, ModelRequest, ModelSettings, Role
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
@@ -26,62 +26,6 @@ DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks 
 _BLOCKED = "the prompt was blocked"
 _ROLES: dict[Role, str] = {"user": "user", "assistant": "model"}
 _LARGEST_SEED = 2**31 - 1  # the field is an int32
-
-
-class Gemini:
-    """The wire format of `gemini/...`; prompts are cached by the server without a marker.
-
-    Raises:
-        ConfigError: the address or the name cannot be used, or a setting has no meaning here.
-    """
-
-    charges_max_tokens = False
-    cached_input_is_exempt = False
-
-    def __init__(self, settings: ModelSettings, key: str | None) -> None:
-        base = address(settings.base_url or BASE_URL, where=f"base_url of {settings.name}")
-        refuse(
-            settings,
-            max_tokens_field="it is maxOutputTokens: unset it",
-            organization="a key of Gemini's belongs to a project: unset it",
-            project="a key of Gemini's belongs to a project: unset it",
-        )
-        version = quote(settings.api_version or DEFAULT_API_VERSION, safe="")
-        path = f"{version}/{_resource(settings)}:streamGenerateContent"
-        self.url = below(without_version(base), path, alt="sse")
-        self.headers = {"x-goog-api-key": key} if key else {}
-        self._settings = settings
-        self._thinking = _thinking(settings)
-
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer."""
-        settings = self._settings
-        config = {
-            "maxOutputTokens": settings.max_tokens,
-            "temperature": settings.temperature,
-            "topP": settings.top_p,
-            "topK": settings.top_k,
-            "stopSequences": list(settings.stop) or None,
-            "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
-            "thinkingConfig": self._thinking,
-        }
-        system = settings.system_prompt
-        return {
-            "systemInstruction": {"parts": [{"text": system}]} if system else None,
-            "contents": [
-                {"role": _ROLES[role], "parts": [{"text": text}]} for role, text in request.messages
-            ],
-            "generationConfig": {name: value for name, value in config.items() if value is not None},
-            "serviceTier": settings.service_tier,
-        }
-
-    def reader(self) -> GeminiReader:
-        """A fresh reader for one answer."""
-        return GeminiReader()
-
-    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:  # noqa: ARG002 - it sends none
-        """Gemini announces nothing in headers."""
-        return None
 
 
 class GeminiReader(Reader):
@@ -143,6 +87,51 @@ class GeminiReader(Reader):
         finish = candidate.get("finishReason")
         if finish and finish != "FINISH_REASON_UNSPECIFIED" and self.reason != _BLOCKED:
             self.reason = finish
+
+
+class Gemini(WireFormat):
+    """The wire format of `gemini/...`: prompts are cached without a marker, limits are not announced.
+
+    Raises:
+        ConfigError: as WireFormat, also a name that cannot be used.
+    """
+
+    reader = GeminiReader
+    meaningless: ClassVar[Mapping[str, str]] = {
+        "max_tokens_field": "it is maxOutputTokens: unset it",
+        "organization": "a key of Gemini's belongs to a project: unset it",
+        "project": "a key of Gemini's belongs to a project: unset it",
+    }
+
+    def __init__(self, settings: ModelSettings, key: str | None) -> None:
+        super().__init__(settings, settings.base_url or BASE_URL)
+        version = quote(settings.api_version or DEFAULT_API_VERSION, safe="")
+        path = f"{version}/{_resource(settings)}:streamGenerateContent"
+        self.url = below(without_version(self.base), path, alt="sse")
+        self.headers = {"x-goog-api-key": key} if key else {}
+        self._thinking = _thinking(settings)
+
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one streamed answer."""
+        settings = self.settings
+        config = {
+            "maxOutputTokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "topP": settings.top_p,
+            "topK": settings.top_k,
+            "stopSequences": list(settings.stop) or None,
+            "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
+            "thinkingConfig": self._thinking,
+        }
+        system = settings.system_prompt
+        return {
+            "systemInstruction": {"parts": [{"text": system}]} if system else None,
+            "contents": [
+                {"role": _ROLES[role], "parts": [{"text": text}]} for role, text in request.messages
+            ],
+            "generationConfig": {name: value for name, value in config.items() if value is not None},
+            "serviceTier": settings.service_tier,
+        }
 
 
 def _thinking(settings: ModelSettings) -> Json | None:

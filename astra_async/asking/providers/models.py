@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from astra_async.asking.providers import PROVIDERS, Known
 from astra_async.asking.providers.connection import address, is_local
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secret
@@ -25,23 +26,6 @@ if TYPE_CHECKING:
 DEFAULT_MAX_TOKENS = 32_768
 _BYTES_PER_TOKEN = 4.2
 _CLAUDE_BYTES_PER_TOKEN = 3.4
-
-KEY_VARIABLES = {
-    "openai": ("OPENAI_API_KEY",),
-    "openai-responses": ("OPENAI_API_KEY",),
-    "openai-compatible": ("OPENAI_API_KEY",),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "gemini": ("GEMINI_API_KEY",),
-    "azure": ("AZURE_OPENAI_API_KEY",),
-}
-_PRICE_PROVIDERS = {
-    "openai": "openai",
-    "openai-responses": "openai",
-    "anthropic": "anthropic",
-    "gemini": "google",
-    "bedrock": "aws",
-    "azure": "azure",
-}
 # First match counts. Sources: the providers' model pages.
 _LONGEST_OUTPUT = (
     (r"gpt-4o-2024-05-13", 4_096),
@@ -73,18 +57,17 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
     """
     if settings.provider in {"simulated", "bedrock"}:
         return None
-    names = (settings.api_key_env,) if settings.api_key_env else KEY_VARIABLES[settings.provider]
-    for name in names:
-        key = environ.get(name, "").strip()
-        if key:
-            if not (key.isascii() and key.isprintable()):
-                raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
-            keep_secret(key)
-            return key
+    name = settings.api_key_env or PROVIDERS[settings.provider].key_variable
+    key = environ.get(name, "").strip()
+    if key:
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
+        keep_secret(key)
+        return key
     local = bool(settings.base_url) and is_local(_base(settings))
     if settings.api_key_env is None and (settings.provider == "openai-compatible" or local):
         return None
-    raise ConfigError(f"{settings.name} needs an API key: set {names[0]} in the environment")
+    raise ConfigError(f"{settings.name} needs an API key: set {name} in the environment")
 
 
 def resolve(settings: ModelSettings) -> ModelSettings:
@@ -93,7 +76,8 @@ def resolve(settings: ModelSettings) -> ModelSettings:
     max_tokens = min(the model's longest output, 32,768), and at most half of a known context window, for
     prompt and answer share it.
     """
-    context = settings.context_length or _context_window(settings)
+    listed = None if settings.context_length else _listed(settings)
+    context = listed[1].context_window if listed else settings.context_length
     most = settings.max_tokens
     if most is None:
         most = min(_longest_output(settings.model) or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
@@ -107,11 +91,21 @@ def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
     Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
     then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.
     """
-    if usage.input_tokens is None or usage.output_tokens is None:
+    total, output = usage.input_tokens, usage.output_tokens
+    if total is None or output is None:
         return None
-    if settings.price_input is not None and settings.price_output is not None:
-        return _own_price(settings, usage, settings.price_input, settings.price_output)
-    return _listed_price(settings, usage)
+    read = min(usage.cached_tokens or 0, total)
+    written = min(usage.cache_write_tokens or 0, total - read)
+    if settings.price_input is None or settings.price_output is None:
+        return _listed_price(settings, total, read, written, output)
+    read_usd, written_usd = settings.price_cached_input, settings.price_cache_write
+    parts = (
+        (total - read - written, settings.price_input),
+        (read, settings.price_input if read_usd is None else read_usd),
+        (written, settings.price_input if written_usd is None else written_usd),
+        (output, settings.price_output),
+    )
+    return sum(tokens * usd for tokens, usd in parts) / 1e6
 
 
 def bytes_per_token(settings: ModelSettings) -> float:
@@ -123,54 +117,27 @@ def bytes_per_token(settings: ModelSettings) -> float:
     return _CLAUDE_BYTES_PER_TOKEN if "claude" in settings.model.lower() else _BYTES_PER_TOKEN
 
 
-def _own_price(settings: ModelSettings, usage: Usage, input_usd: float, output_usd: float) -> float:
-    read_usd, written_usd = settings.price_cached_input, settings.price_cache_write
-    total = usage.input_tokens or 0
-    read = min(usage.cached_tokens or 0, total)
-    written = min(usage.cache_write_tokens or 0, total - read)
-    parts = (
-        (total - read - written, input_usd),
-        (read, input_usd if read_usd is None else read_usd),
-        (written, input_usd if written_usd is None else written_usd),
-        (usage.output_tokens or 0, output_usd),
-    )
-    return sum(tokens * usd for tokens, usd in parts) / 1e6
-
-
-def _listed_price(settings: ModelSettings, usage: Usage) -> float | None:
+def _listed_price(settings: ModelSettings, total: int, read: int, written: int, output: int) -> float | None:
     listed = _listed(settings)
-    if listed is None or usage.input_tokens is None:
+    if listed is None:
         return None
     from datetime import UTC, datetime
 
     from genai_prices import Usage as PricedUsage
 
     provider, model = listed
-    cached = min(usage.cached_tokens or 0, usage.input_tokens)
-    written = min(usage.cache_write_tokens or 0, usage.input_tokens - cached)
+    usage = PricedUsage(
+        input_tokens=total, cache_read_tokens=read, cache_write_tokens=written, output_tokens=output
+    )
     try:
-        price = model.calc_price(
-            PricedUsage(
-                input_tokens=usage.input_tokens,
-                cache_read_tokens=cached,
-                cache_write_tokens=written,
-                output_tokens=usage.output_tokens,
-            ),
-            provider,
-            genai_request_timestamp=datetime.now(UTC),
-        )
+        price = model.calc_price(usage, provider, genai_request_timestamp=datetime.now(UTC))
     except ValueError:  # the library has no price for one of these counts
         return None
     return float(price.total_price)
 
 
-def _context_window(settings: ModelSettings) -> int | None:
-    listed = _listed(settings)
-    return None if listed is None else listed[1].context_window
-
-
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:
-    provider = _PRICE_PROVIDERS.get(settings.provider)
+    provider = PROVIDERS.get(settings.provider, Known()).prices
     if provider is None and (settings.base_url is None or is_local(_base(settings))):
         return None
     return _lookup(settings.model, provider, None if provider else settings.base_url)

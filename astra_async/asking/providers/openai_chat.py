@@ -23,9 +23,9 @@ from astra_async.asking.providers.answer import (
     first_choice,
     label,
 )
-from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import refuse
+from astra_async.asking.providers.request_fields import WireFormat, refuse
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -43,111 +43,6 @@ _NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORE
 
 # The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
 _BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
-
-
-class OpenAIChat:
-    """The wire format of OpenAI itself (`openai/...`) and of compatible servers.
-
-    Args:
-        settings: of one model; what is not set there is left out of the request.
-        key: for `Authorization: Bearer`, or None for no header.
-        environ: OpenAI's own server takes OPENAI_ORG_ID and OPENAI_PROJECT_ID from it.
-
-    Raises:
-        ConfigError: the address cannot be used, or a setting has no meaning here.
-    """
-
-    cached_input_is_exempt = False
-
-    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
-        self._official = settings.provider == "openai"
-        base = address(settings.base_url or OPENAI_BASE_URL, where=f"base_url of {settings.name}")
-        host = base.host or ""
-        self._mistral = host.endswith(".mistral.ai")
-        self._daily_requests = host.endswith(".groq.com")
-        self._settings = settings
-        self._max_tokens_field = settings.max_tokens_field or _max_tokens_field(settings, host)
-        refuse_thinking(settings)
-        if self._official:
-            refuse(settings, top_k="OpenAI has no such parameter: unset it")
-        self.charges_max_tokens = self._official
-        self.url = below(base, "chat/completions")
-        self.headers = openai_headers(settings, key, environ)
-
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer."""
-        options: Json | None = {"include_usage": True}
-        if self._official:
-            # Padding against traffic analysis, half the bytes of a stream of small chunks.
-            options = {"include_usage": True, "include_obfuscation": False}
-        elif self._mistral:
-            options = None  # it refuses the field, and sends usage without being asked
-        fields = chat_fields(self._settings, request, options)
-        fields["model"] = self._settings.model
-        fields[self._max_tokens_field] = self._settings.max_tokens
-        fields["random_seed" if self._mistral else "seed"] = request.seed
-        if self._official and request.cache:
-            fields["prompt_cache_key"] = request.prompt_sha256[:64]
-        return fields
-
-    def reader(self) -> ChatReader:
-        """A fresh reader for one answer."""
-        return ChatReader()
-
-    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
-        return openai_limits(headers, daily_requests=self._daily_requests)
-
-
-def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Who asks: the key, and at OpenAI the organization and project, from settings or its own variables."""
-    official = settings.provider in {"openai", "openai-responses"} and settings.base_url is None
-    organization = settings.organization or (environ.get("OPENAI_ORG_ID") if official else None)
-    project = settings.project or (environ.get("OPENAI_PROJECT_ID") if official else None)
-    named = {
-        "Authorization": f"Bearer {key}" if key else None,
-        "OpenAI-Organization": organization,
-        "OpenAI-Project": project,
-    }
-    return {name: value for name, value in named.items() if value}
-
-
-def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | None) -> Json:
-    """The fields that all servers of this format share; None where the user set nothing."""
-    system = [("system", settings.system_prompt)] if settings.system_prompt else []
-    return {
-        "messages": [{"role": role, "content": text} for role, text in (*system, *request.messages)],
-        "stream": True,
-        "stream_options": options,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "top_k": settings.top_k,
-        "stop": list(settings.stop) or None,
-        "reasoning_effort": settings.reasoning_effort,
-        "service_tier": settings.service_tier,
-    }
-
-
-def refuse_thinking(settings: ModelSettings) -> None:
-    """OpenAI's models think by effort; every compatible server has a field of its own for it.
-
-    Raises:
-        ConfigError: `thinking` or `thinking_budget` is set.
-    """
-    remedy = "set reasoning_effort instead"
-    if settings.provider == "openai-compatible":
-        remedy += ", or the server's own field in extra_body"
-    refuse(settings, thinking=remedy, thinking_budget=remedy)
-
-
-def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
-    """OpenAI's newer models refuse `max_tokens`, whoever passes it on; other servers may know no other."""
-    newer = (
-        settings.provider == "openai"
-        or host.endswith(_NEWER_HOSTS)
-        or _NEWER_MODELS.match(settings.model.rpartition("/")[2])
-    )
-    return "max_completion_tokens" if newer else "max_tokens"
 
 
 class ChatReader(Reader):
@@ -250,6 +145,103 @@ class ChatReader(Reader):
             self.counts = groq["usage"]
         elif "message" in event and "code" in event:
             raise StreamFault(event)
+
+
+class OpenAIChat(WireFormat):
+    """The wire format of OpenAI itself (`openai/...`) and of compatible servers.
+
+    Args:
+        settings: of one model; what is not set there is left out of the request.
+        key: for `Authorization: Bearer`, or None for no header.
+        environ: OpenAI's own server takes OPENAI_ORG_ID and OPENAI_PROJECT_ID from it.
+    """
+
+    reader = ChatReader
+
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        super().__init__(settings, settings.base_url or OPENAI_BASE_URL)
+        self._official = settings.provider == "openai"
+        host = self.base.host or ""
+        self._mistral = host.endswith(".mistral.ai")
+        self._daily_requests = host.endswith(".groq.com")
+        self._max_tokens_field = settings.max_tokens_field or _max_tokens_field(settings, host)
+        refuse_thinking(settings)
+        if self._official:
+            refuse(settings, top_k="OpenAI has no such parameter: unset it")
+        self.charges_max_tokens = self._official
+        self.url = below(self.base, "chat/completions")
+        self.headers = openai_headers(settings, key, environ)
+
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one streamed answer."""
+        options: Json | None = {"include_usage": True}
+        if self._official:
+            # Padding against traffic analysis, half the bytes of a stream of small chunks.
+            options = {"include_usage": True, "include_obfuscation": False}
+        elif self._mistral:
+            options = None  # it refuses the field, and sends usage without being asked
+        fields = chat_fields(self.settings, request, options)
+        fields["model"] = self.settings.model
+        fields[self._max_tokens_field] = self.settings.max_tokens
+        fields["random_seed" if self._mistral else "seed"] = request.seed
+        if self._official and request.cache:
+            fields["prompt_cache_key"] = request.prompt_sha256[:64]
+        return fields
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
+        return openai_limits(headers, daily_requests=self._daily_requests)
+
+
+def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Who asks: the key, and at OpenAI the organization and project, from settings or its own variables."""
+    official = settings.provider in {"openai", "openai-responses"} and settings.base_url is None
+    organization = settings.organization or (environ.get("OPENAI_ORG_ID") if official else None)
+    project = settings.project or (environ.get("OPENAI_PROJECT_ID") if official else None)
+    named = {
+        "Authorization": f"Bearer {key}" if key else None,
+        "OpenAI-Organization": organization,
+        "OpenAI-Project": project,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | None) -> Json:
+    """The fields that all servers of this format share; None where the user set nothing."""
+    system = [("system", settings.system_prompt)] if settings.system_prompt else []
+    return {
+        "messages": [{"role": role, "content": text} for role, text in (*system, *request.messages)],
+        "stream": True,
+        "stream_options": options,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "top_k": settings.top_k,
+        "stop": list(settings.stop) or None,
+        "reasoning_effort": settings.reasoning_effort,
+        "service_tier": settings.service_tier,
+    }
+
+
+def refuse_thinking(settings: ModelSettings) -> None:
+    """OpenAI's models think by effort; every compatible server has a field of its own for it.
+
+    Raises:
+        ConfigError: `thinking` or `thinking_budget` is set.
+    """
+    remedy = "set reasoning_effort instead"
+    if settings.provider == "openai-compatible":
+        remedy += ", or the server's own field in extra_body"
+    refuse(settings, thinking=remedy, thinking_budget=remedy)
+
+
+def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
+    """OpenAI's newer models refuse `max_tokens`, whoever passes it on; other servers may know no other."""
+    newer = (
+        settings.provider == "openai"
+        or host.endswith(_NEWER_HOSTS)
+        or _NEWER_MODELS.match(settings.model.rpartition("/")[2])
+    )
+    return "max_completion_tokens" if newer else "max_tokens"
 
 
 def _detail(usage: Json, group: str, name: str) -> int | None:

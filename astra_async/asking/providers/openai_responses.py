@@ -6,13 +6,13 @@ three carry the whole response, whose text outranks the pieces. There is no seed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
-from astra_async.asking.providers.connection import address, below
+from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.openai_chat import OPENAI_BASE_URL, openai_headers, refuse_thinking
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import refuse
+from astra_async.asking.providers.request_fields import WireFormat
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -21,61 +21,8 @@ if TYPE_CHECKING:
     from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
 
 _REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
+_NO_SUCH = "the Responses interface has no such parameter: unset it, or use openai/..."
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
-
-
-class OpenAIResponses:
-    """The wire format of `openai-responses/...`.
-
-    Raises:
-        ConfigError: the address cannot be used, or a setting has no meaning here.
-    """
-
-    charges_max_tokens = True
-    cached_input_is_exempt = False
-
-    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
-        refuse_thinking(settings)
-        nothing = "the Responses interface has no such parameter: unset it, or use openai/..."
-        refuse(settings, top_k=nothing, stop=nothing, max_tokens_field="it is max_output_tokens: unset it")
-        base = address(settings.base_url or OPENAI_BASE_URL, where=f"base_url of {settings.name}")
-        self.url = below(base, "responses")
-        self.headers = openai_headers(settings, key, environ)
-        self._settings = settings
-
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer."""
-        settings = self._settings
-        fields: Json = {
-            "model": settings.model,
-            "input": request.prompt if not request.earlier else _items(request),
-            "max_output_tokens": settings.max_tokens,
-            "instructions": settings.system_prompt,
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "service_tier": settings.service_tier,
-            "store": False,
-            "stream": True,
-            "stream_options": {"include_obfuscation": False},
-        }
-        if settings.reasoning_effort is not None:
-            fields["reasoning"] = {"effort": settings.reasoning_effort}
-        if request.cache:
-            fields["prompt_cache_key"] = request.prompt_sha256[:64]
-        return fields
-
-    def reader(self) -> ResponsesReader:
-        """A fresh reader for one answer."""
-        return ResponsesReader()
-
-    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """OpenAI's rate-limit headers."""
-        return openai_limits(headers)
-
-
-def _items(request: ModelRequest) -> list[Json]:
-    """A conversation as input items: nothing of it is stored at the server."""
-    return [{"role": role, "content": text} for role, text in request.messages]
 
 
 class ResponsesReader(Reader):
@@ -137,6 +84,53 @@ class ResponsesReader(Reader):
         if response.get("status") in {"failed", "cancelled"}:
             raise StreamFault({"error": response.get("error") or {"message": "the response has failed"}})
         self.done = True
+
+
+class OpenAIResponses(WireFormat):
+    """The wire format of `openai-responses/...`."""
+
+    charges_max_tokens = True
+    reader = ResponsesReader
+    meaningless: ClassVar[Mapping[str, str]] = {
+        "top_k": _NO_SUCH,
+        "stop": _NO_SUCH,
+        "max_tokens_field": "it is max_output_tokens: unset it",
+    }
+
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        super().__init__(settings, settings.base_url or OPENAI_BASE_URL)
+        refuse_thinking(settings)
+        self.url = below(self.base, "responses")
+        self.headers = openai_headers(settings, key, environ)
+
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one streamed answer."""
+        settings = self.settings
+        fields: Json = {
+            "model": settings.model,
+            "input": request.prompt
+            if not request.earlier
+            else [
+                {"role": role, "content": text} for role, text in request.messages
+            ],  # nothing of a conversation is stored at the server
+            "max_output_tokens": settings.max_tokens,
+            "instructions": settings.system_prompt,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "service_tier": settings.service_tier,
+            "store": False,
+            "stream": True,
+            "stream_options": {"include_obfuscation": False},
+        }
+        if settings.reasoning_effort is not None:
+            fields["reasoning"] = {"effort": settings.reasoning_effort}
+        if request.cache:
+            fields["prompt_cache_key"] = request.prompt_sha256[:64]
+        return fields
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        """OpenAI's rate-limit headers."""
+        return openai_limits(headers)
 
 
 def _finish(response: Json) -> FinishReason:

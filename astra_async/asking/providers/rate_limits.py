@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.types import RateLimits, RateWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 # A per-minute window never needs longer to refill; one that does is per hour or per day.
 _LONGEST_RESET_S = 90.0
@@ -113,19 +113,14 @@ def header_hint_s(headers: Mapping[str, str], now: datetime) -> float | None:
         return milliseconds / 1000
     after = headers.get("retry-after")
     seconds = duration_s(after)
-    return seconds if seconds is not None or after is None else _until_date(after, server_time(headers, now))
+    if seconds is not None:
+        return seconds
+    return _seconds_until(_moment(after, parsedate_to_datetime), server_time(headers, now))
 
 
 def server_time(headers: Mapping[str, str], now: datetime) -> datetime:
     """The provider's own clock, where the response names it: ours may be wrong, or be set meanwhile."""
-    date = headers.get("Date")
-    if date is None:
-        return now
-    try:
-        moment = parsedate_to_datetime(date)
-    except (ValueError, OverflowError):
-        return now
-    return moment.replace(tzinfo=UTC)
+    return _moment(headers.get("Date"), parsedate_to_datetime) or now
 
 
 def body_hint_s(details: Any, message: str) -> float | None:
@@ -146,17 +141,14 @@ def body_hint_s(details: Any, message: str) -> float | None:
 def _openai_window(headers: Mapping[str, str], dimension: str) -> RateWindow | None:
     limit = headers.get(f"x-ratelimit-limit-{dimension}")
     remaining = headers.get(f"x-ratelimit-remaining-{dimension}")
-    if limit is None and remaining is None:
-        return None
     return _window(limit, remaining, duration_s(headers.get(f"x-ratelimit-reset-{dimension}")))
 
 
 def _anthropic_window(headers: Mapping[str, str], dimension: str, now: datetime) -> RateWindow | None:
     limit = headers.get(f"anthropic-ratelimit-{dimension}-limit")
     remaining = headers.get(f"anthropic-ratelimit-{dimension}-remaining")
-    if limit is None and remaining is None:
-        return None
-    return _window(limit, remaining, _until(headers.get(f"anthropic-ratelimit-{dimension}-reset"), now))
+    reset = _moment(headers.get(f"anthropic-ratelimit-{dimension}-reset"), datetime.fromisoformat)
+    return _window(limit, remaining, _seconds_until(reset, now))
 
 
 def _window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:
@@ -169,19 +161,16 @@ def _window(limit: str | None, remaining: str | None, reset_s: float | None) -> 
     return RateWindow(limit=most, remaining=left, reset_s=reset_s) if most or left is not None else None
 
 
-def _until(moment: str | None, now: datetime) -> float | None:
-    if moment is None:
+def _moment(text: str | None, parse: Callable[[str], datetime]) -> datetime | None:
+    """A moment as a header writes it, in UTC where it names no zone; None where it is none."""
+    if text is None:
         return None
     try:
-        reset = datetime.fromisoformat(moment.strip())
-    except ValueError:
-        return None
-    return max(0.0, (reset.replace(tzinfo=reset.tzinfo or UTC) - now).total_seconds())
-
-
-def _until_date(text: str, now: datetime) -> float | None:
-    try:
-        moment = parsedate_to_datetime(text)
+        moment = parse(text.strip())
     except (ValueError, OverflowError):
         return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())
+    return moment.replace(tzinfo=moment.tzinfo or UTC)
+
+
+def _seconds_until(moment: datetime | None, now: datetime) -> float | None:
+    return None if moment is None else max(0.0, (moment - now).total_seconds())

@@ -1,4 +1,4 @@
-"""What of a model's settings goes into a request whatever its wire format: what is open, and what is refused.
+"""What a wire format is, and what goes into a request whichever it is: what is open, and what is refused.
 
 `${VARIABLE}` in a header's value or in a text of `extra_body` stands for a variable of the environment, so
 that a secret need not stand in a file.
@@ -7,18 +7,21 @@ that a secret need not stand in a file.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
+from astra_async.asking.providers.connection import address
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.asking.providers.answer import Json
-    from astra_async.types import ModelSettings
+    from yarl import URL
+
+    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.types import ModelRequest, ModelSettings, RateLimits
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
@@ -30,6 +33,43 @@ _OURS = frozenset(
     }
 )
 _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+
+
+class WireFormat:
+    """What tells one provider's HTTP interface from another's, bound to one model.
+
+    Attributes:
+        charges_max_tokens: as `Provider`, also `cached_input_is_exempt`.
+        reader: reads one answer.
+        meaningless: settings that it has no field for, and what to do instead.
+        settings: of the model.
+        base: the address below which requests go.
+        url: where they go.
+        headers: what tells who asks.
+
+    Raises:
+        ConfigError: the address cannot be used, or a setting has no meaning here.
+    """
+
+    charges_max_tokens = False
+    cached_input_is_exempt = False
+    reader: ClassVar[type[Reader]]
+    meaningless: ClassVar[Mapping[str, str]] = {}
+    url: URL
+    headers: dict[str, str]
+
+    def __init__(self, settings: ModelSettings, base_url: str, *, named: str = "base_url") -> None:
+        self.base = address(base_url, where=f"{named} of {settings.name}")
+        refuse(settings, **self.meaningless)
+        self.settings = settings
+
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one answer, streamed; fields that are None are left out."""
+        raise NotImplementedError
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:  # noqa: ARG002 - some send none
+        """What the response's headers announce."""
+        return None
 
 
 def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[str, str]:
