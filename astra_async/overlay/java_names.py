@@ -47,7 +47,8 @@ class JavaNames:
 def java_names(text: str) -> JavaNames:
     """What a source says; a text that is none gives what its tokens look like."""
     text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text[:_MOST_CHARACTERS])
-    pieces = list(_pieces(text))
+    found = (each for each in _PIECE.finditer(text) if each.lastgroup in {"name", "other"})
+    pieces = [each[0].strip("`") or "`" for each in found]
     imports = list(_stated("import", pieces))
     package = next(_stated("package", pieces), [])
     return JavaNames(
@@ -57,12 +58,6 @@ def java_names(text: str) -> JavaNames:
         wholly=frozenset(".".join(words[:-1]) for words in imports if words and words[-1] == "*"),
         names=frozenset(piece for piece in pieces if piece[0].isalpha() or piece[0] in "_$"),
     )
-
-
-def _pieces(text: str) -> Iterator[str]:
-    for found in _PIECE.finditer(text):
-        if found.lastgroup in {"name", "other"}:
-            yield found[0].strip("`") or "`"
 
 
 def _stated(word: str, pieces: list[str]) -> Iterator[list[str]]:

@@ -73,7 +73,8 @@ def pristine_tests(texts: Mapping[str, str], named: Collection[str | None]) -> f
     """
     certain = {path for path, text in texts.items() if path in named or is_test_by_content(path, text)}
     likely = {path for path in texts if path not in certain and is_test_by_name(path)}
-    support = {path for path in texts if path not in certain | likely and _is_test_support(path)}
+    others = texts.keys() - certain - likely
+    support = {path for path in others if _TEST_SUPPORT_NAME.search(path.rpartition("/")[2])}
     users = _users(likely | support, texts)
     sources = {path for path in likely if users[path] - likely - certain and not users[path] & certain}
     tests = certain | likely - sources
@@ -143,10 +144,6 @@ def _users(paths: Collection[str], texts: Mapping[str, str]) -> dict[str, set[st
         path: set.intersection(*(users_of[word] for word in words)) - {path} if words else set()
         for path, words in words_of.items()
     }
-
-
-def _is_test_support(path: str) -> bool:
-    return _TEST_SUPPORT_NAME.search(path.rpartition("/")[2]) is not None
 
 
 def _is_jvm_test_folder(folders: list[str]) -> bool:

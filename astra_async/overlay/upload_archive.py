@@ -19,18 +19,16 @@ _PRISTINE_TIME_S = 1_577_836_800  # 2020-01-01T00:00:00Z
 _BLOCK = 512
 
 
-def project_archive(
-    project: Project, changed: Mapping[str, bytes], *, changed_at_s: int | None = None
-) -> bytes:
+def project_archive(project: Project, changed: Mapping[str, bytes]) -> bytes:
     """A tar of the project relative to its root: folders first, then files in order of their paths.
 
     The same input gives the same bytes. Executable bits, links inside the project and empty folders are
     kept; a changed file keeps its pristine mode and stands in the archive once. Names that ustar cannot
     hold get a pax header.
 
-    Pristine files bear a fixed time. A changed file bears `changed_at_s` (Unix seconds), or else a time that
-    follows from its content: caches that compare size and time (bytecode, bootsnap, webpack) would otherwise
-    take a changed file of the same size for the pristine one.
+    Pristine files bear a fixed time. A changed file bears a time that follows from its content: caches that
+    compare size and time (bytecode, bootsnap, webpack) would otherwise take a changed file of the same size
+    for the pristine one.
     """
     modes = {file.path: 0o755 if file.executable else 0o644 for file in project.files}
     pieces = [_header(folder, tarfile.DIRTYPE, 0o755) for folder in _folders(project, changed)]
@@ -42,9 +40,7 @@ def project_archive(
             pieces.append(_header(path, tarfile.SYMTYPE, 0o777, link=link))
             continue
         content = contents[path]
-        time_s = _PRISTINE_TIME_S
-        if path in changed:
-            time_s = changed_at_s if changed_at_s is not None else _time_of(content)
+        time_s = _time_of(content) if path in changed else _PRISTINE_TIME_S
         pieces += [
             _header(path, tarfile.REGTYPE, modes.get(path, 0o644), size=len(content), time_s=time_s),
             content,

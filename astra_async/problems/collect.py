@@ -69,10 +69,7 @@ async def load_set(text: str, store: Store, wanted: Wanted) -> ProblemSet:
         found = await asyncio.to_thread(_load_local, path, wanted)
     else:
         opened = await open_source(source, store)
-        root = wanted.projects or opened.lock.root
-        found = load_problems(
-            opened.path, projects_root=root, columns=wanted.columns, origin=_origin(opened.lock)
-        )
+        found = _load_csv(opened.path, opened.lock, wanted)
         found = replace(found, warnings=opened.warnings + found.warnings)
     return add_skills(found, Path(wanted.skills)) if wanted.skills else found
 
@@ -85,7 +82,7 @@ async def open_source(source: Source, store: Store) -> Opened:
             source=str(source),
             root=folder_of(source.url),
             fetched_at=_now(),
-            csv=_plain_name(source.url.partition("?")[0], "problems", ".csv"),
+            csv=_plain_name(source.url.partition("?")[0]),
             csv_sha256=_checked_csv(path, str(source)),
         )
         return Opened(path=path, lock=lock, warnings=warnings)
@@ -109,7 +106,7 @@ async def open_source(source: Source, store: Store) -> Opened:
         gated=info.gated,
         private=info.private,
         fetched_at=_now(),
-        csv=_plain_name(pinned.file or "", "problems", ".csv"),
+        csv=_plain_name(pinned.file or ""),
         csv_sha256=_checked_csv(path, str(pinned)),
     )
     return Opened(path=path, lock=lock, warnings=(*warnings, *more))
@@ -140,7 +137,7 @@ async def collect(
             root = public_url(wanted.projects) if wanted.projects else lock.root
             columns = {**lock.columns, **wanted.columns}
             lock = write_lock(folder, replace(lock, columns=columns, root=root))
-        found = _load_csv(lock, folder, wanted)
+        found = _load_csv(folder / lock.csv, lock, wanted)
         if wanted.skills:
             add_skills(found, Path(wanted.skills))  # its mistakes are told before it is kept
             copy_whole(Path(wanted.skills), folder / SKILLS_NAME)
@@ -172,19 +169,19 @@ def _load_local(path: Path, wanted: Wanted) -> ProblemSet:
     return add_skills(found, own) if own.exists() and not wanted.skills else found
 
 
-def _load_csv(lock: Lock, folder: Path, wanted: Wanted) -> ProblemSet:
+def _load_csv(path: Path, lock: Lock, wanted: Wanted) -> ProblemSet:
     """The problems of a fetched CSV, their files where the CSV says."""
     return load_problems(
-        folder / lock.csv,
+        path,
         projects_root=wanted.projects or lock.root,
         columns={**lock.columns, **wanted.columns},
-        origin=_origin(lock),
+        origin=lock.source + (f" at {lock.revision[:12]}" if lock.revision else ""),
     )
 
 
 def _load_pinned(lock: Lock, folder: Path, wanted: Wanted) -> ProblemSet:
     """The same with what has come of their files in place of where that came from."""
-    found = _load_csv(lock, folder, wanted)
+    found = _load_csv(folder / lock.csv, lock, wanted)
     if wanted.projects:
         return found
 
@@ -198,11 +195,6 @@ def _load_pinned(lock: Lock, folder: Path, wanted: Wanted) -> ProblemSet:
         for each in found.problems
     )
     return replace(found, problems=problems)
-
-
-def _origin(lock: Lock) -> str:
-    at = f" at {lock.revision[:12]}" if lock.revision else ""
-    return lock.source + at
 
 
 async def _begin(source: Source, folder: Path, store: Store, before: Lock | None, say: Say) -> Lock:
@@ -273,10 +265,10 @@ async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, s
     copy_whole(path, folder / lock.csv)
 
 
-def _plain_name(text: str, otherwise: str, suffix: str) -> str:
+def _plain_name(text: str) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text.rstrip("/").rpartition("/")[2]).strip(".-")[-80:]
-    name = name or otherwise
-    return name if "." in name else name + suffix
+    name = name or "problems"
+    return name if "." in name else f"{name}.csv"
 
 
 def _checked_csv(path: Path, shown_as: str) -> str:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -208,14 +208,7 @@ def owned(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if not (folder / LOCK_NAME).exists():
-                _leave_nothing(folder)
-
-
-def _leave_nothing(folder: Path) -> None:
-    """A fetch that got nothing, not even the CSV, leaves no folder behind."""
-    (folder / ".lock").unlink(missing_ok=True)
-    try:
-        folder.rmdir()
-    except OSError:
-        return
+            if not (folder / LOCK_NAME).exists():  # a fetch that got nothing, not even the CSV
+                (folder / ".lock").unlink(missing_ok=True)
+                with suppress(OSError):
+                    folder.rmdir()

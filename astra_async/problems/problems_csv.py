@@ -154,7 +154,8 @@ class _Reader:
         if not cell.strip():
             raise ValueError("the project's location is empty")
         location = self._located(cell)
-        if fold(self._columns.headers["project"]) in _KEY_COLUMNS and _is_lost_key(location):
+        is_key = fold(self._columns.headers["project"]) in _KEY_COLUMNS and "://" not in location
+        if is_key and not Path(location).exists():
             raise ValueError(
                 f"{cell.strip()!r} is a key without a bucket; give --projects s3://BUCKET/PREFIX"
             )
@@ -175,7 +176,3 @@ class _Reader:
 
 
 _KEY_COLUMNS = {"s3key", "projects3key", "s3path", "s3location"}
-
-
-def _is_lost_key(location: str) -> bool:
-    return "://" not in location and not Path(location).exists()

@@ -24,7 +24,7 @@ from astra_async.redaction import public_settings, public_url
 from astra_async.running.fingerprint import Parts
 from astra_async.running.ownership import make_private
 from astra_async.testing.verdict import limits_for
-from astra_async.types import Usage
+from astra_async.types import S3Settings, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -97,7 +97,7 @@ async def chosen_problems(config: RunConfig, say: Callable[[str], None]) -> tupl
 @asynccontextmanager
 async def open_store(config: RunConfig) -> AsyncIterator[Store]:
     """Where project files come from."""
-    from astra_async.problems.fetch import S3Settings, Store
+    from astra_async.problems.fetch import Store
     from astra_async.problems.fetch.hub import hub_of
 
     with contextlib.suppress(OSError):  # a cache that cannot be made is told by whoever needs it

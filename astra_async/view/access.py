@@ -58,7 +58,8 @@ class Access:
             return f"a page of {origin} may not ask here"
         if request.headers.get("Sec-Fetch-Site", "none") == "cross-site" and request.path != "/":
             return "another site may not ask here"
-        if self.token is not None and not (self.is_introduced(request) or self._has_cookie(request)):
+        cookie = request.cookies.get(_cookie(request), "")
+        if self.token is not None and not (self.is_introduced(request) or self._is_token(cookie)):
             return "open the whole address that `astra view` printed, its token included"
         return None
 
@@ -84,9 +85,6 @@ class Access:
             _cookie(request), self.token or "", httponly=True, samesite="Strict", path="/", max_age=None
         )
         return response
-
-    def _has_cookie(self, request: web.Request) -> bool:
-        return self._is_token(request.cookies.get(_cookie(request), ""))
 
     def _is_token(self, given: str) -> bool:
         return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())

@@ -110,9 +110,6 @@ class LineIndex:
         self._offsets = array("Q")
         self._lengths = array("I")
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def add(self, place: int, offset: int, length: int, turn: int = 0) -> None:
         """Note one line."""
         self._places.append(place)

@@ -16,9 +16,10 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from astra_async.errors import ArchiveError, SourceError
-from astra_async.problems.fetch import S3Settings, Store
+from astra_async.problems.fetch import Store
 from astra_async.problems.fetch.cache import Cache, Known
 from astra_async.problems.fetch.retrying import Passing, TrickleWatch
+from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping

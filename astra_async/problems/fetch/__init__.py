@@ -5,6 +5,5 @@ what a project is made of is `tree`; `store` joins them behind the ProjectStore 
 """
 
 from astra_async.problems.fetch.store import Store
-from astra_async.types import S3Settings
 
-__all__ = ["S3Settings", "Store"]
+__all__ = ["Store"]

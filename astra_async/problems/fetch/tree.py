@@ -13,7 +13,7 @@ from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.types import Project, ProjectFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 _JUNK_FOLDERS = {"__MACOSX", "__pycache__"}  # pip compiles even the bundled projects
 _JUNK_FILES = {".DS_Store", "Thumbs.db"}
@@ -41,7 +41,7 @@ class Entry:
     target: str = ""
 
 
-def build_project(entries: Iterable[Entry], warnings: Sequence[str] = ()) -> Project:
+def build_project(entries: Iterable[Entry]) -> Project:
     """The project that the entries make.
 
     Left out: `.git`, and what operating systems leave behind. A single top folder that wraps all is
@@ -51,18 +51,22 @@ def build_project(entries: Iterable[Entry], warnings: Sequence[str] = ()) -> Pro
     Raises:
         ArchiveError: a path or a link that leads out of the project, or contradicting entries.
     """
-    said = list(warnings)
+    said: list[str] = []
     kept = _unwrapped(_distinct(_safe(entries, said), said))
     links = {path: entry.target for path, entry in kept.items() if entry.kind == "link"}
     files = []
     for path, entry in sorted(kept.items()):
         if entry.kind == "link" and not _stays_inside(path, entry.target, links):
             raise ArchiveError(f"the link {path!r} leads out of the project, or nowhere")
-        if entry.kind != "folder":
-            files.append(_file(entry))
+        if entry.kind == "link":
+            files.append(ProjectFile(path=path, link=entry.target))
+        elif entry.kind == "file":
+            files.append(ProjectFile(path=path, content=entry.content, executable=entry.executable))
     if not files:
         raise ArchiveError("it holds no files")
-    empty = _empty_folders(kept, _parents(kept))
+    parents = _parents(kept)
+    folders = (path for path, entry in kept.items() if entry.kind == "folder")
+    empty = tuple(sorted(path for path in folders if path not in parents))
     return Project(
         files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty), warnings=tuple(said[:100])
     )
@@ -189,18 +193,6 @@ def _parents(kept: Mapping[str, Entry]) -> set[str]:
                 raise ArchiveError(f"{path!r} lies below {parent!r}, which is no folder")
             parent = posixpath.dirname(parent)
     return parents
-
-
-def _file(entry: Entry) -> ProjectFile:
-    if entry.kind == "link":
-        return ProjectFile(path=entry.path, link=entry.target)
-    return ProjectFile(path=entry.path, content=entry.content, executable=entry.executable)
-
-
-def _empty_folders(kept: Mapping[str, Entry], parents: set[str]) -> tuple[str, ...]:
-    return tuple(
-        sorted(path for path, entry in kept.items() if entry.kind == "folder" and path not in parents)
-    )
 
 
 def _sha256(files: Iterable[ProjectFile], empty_folders: Iterable[str]) -> str:
