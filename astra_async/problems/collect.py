@@ -19,7 +19,7 @@ from astra_async.problems.csv_rows import MAX_CSV_BYTES
 from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to
-from astra_async.problems.fetched_folder import Collected, Filler, copy_whole, finished, owned, write_lock
+from astra_async.problems.fetched_folder import Collected, Filler, copy_whole, owned, write_lock
 from astra_async.problems.lock import SKILLS_NAME, Lock, read_lock
 from astra_async.problems.problems_csv import ProblemSet, load_problems
 from astra_async.problems.skills import add_skills
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from astra_async.problems.fetch import Store
+    from astra_async.problems.fetch.hub import HubInfo
     from astra_async.problems.lock import Field
     from astra_async.types import Problem
 
@@ -86,21 +87,14 @@ async def open_source(source: Source, store: Store) -> Opened:
             csv_sha256=_checked_csv(path, str(source)),
         )
         return Opened(path=path, lock=lock, warnings=warnings)
-    endpoint = store.hub.endpoint
-    about, warnings = await store.fetch(info_url(endpoint, source))
-    if about.stat().st_size > _MAX_INFO_BYTES:
-        raise SourceError("its description is too large; name the file", where=str(source))
-    try:
-        info = read_info(orjson.loads(about.read_bytes()), str(source))
-    except orjson.JSONDecodeError as error:
-        raise SourceError("the answer is no JSON; check HF_ENDPOINT", where=str(source)) from error
+    info, warnings = await _info(source, store)
     pinned = replace(source, revision=info.revision, file=choose_csv(source, info))
-    url = resolve_url(endpoint, pinned)
+    url = resolve_url(store.hub.endpoint, pinned)
     path, more = await store.fetch(url)
     lock = Lock(
         source=str(replace(source, file=pinned.file)),
         root=folder_of(url),
-        endpoint=endpoint,
+        endpoint=store.hub.endpoint,
         revision=info.revision,
         licence=info.licence,
         gated=info.gated,
@@ -110,6 +104,17 @@ async def open_source(source: Source, store: Store) -> Opened:
         csv_sha256=_checked_csv(path, str(pinned)),
     )
     return Opened(path=path, lock=lock, warnings=(*warnings, *more))
+
+
+async def _info(source: HubSet, store: Store) -> tuple[HubInfo, tuple[str, ...]]:
+    """What the hub says of a data set now, and warnings."""
+    about, warnings = await store.fetch(info_url(store.hub.endpoint, source))
+    if about.stat().st_size > _MAX_INFO_BYTES:
+        raise SourceError("its description is too large; name the file", where=str(source))
+    try:
+        return read_info(orjson.loads(about.read_bytes()), str(source)), warnings
+    except orjson.JSONDecodeError as error:
+        raise SourceError("the answer is no JSON; check HF_ENDPOINT", where=str(source)) from error
 
 
 async def collect(
@@ -127,10 +132,11 @@ async def collect(
     with owned(folder):
         lock = read_lock(folder)
         newer = ""
+        if lock is not None:
+            _refuse_other(source, lock, folder)
         if lock is None or update:
             lock = await _begin(source, folder, store, lock, say)
         else:
-            _refuse_other(source, lock, folder)
             newer = await _newer(source, lock, store)
             await _restore_csv(lock, source, folder, store, say)
         if wanted.columns or wanted.projects:
@@ -141,9 +147,8 @@ async def collect(
         if wanted.skills:
             add_skills(found, Path(wanted.skills))  # its mistakes are told before it is kept
             copy_whole(Path(wanted.skills), folder / SKILLS_NAME)
-        filler = Filler(lock, folder, store, say)
-        await filler.fill(found.problems)
-        return replace(finished(filler), newer=newer)
+        collected = await Filler(lock, folder, store, say).fill(found.problems)
+        return replace(collected, newer=newer)
 
 
 def _load_local(path: Path, wanted: Wanted) -> ProblemSet:
@@ -199,17 +204,13 @@ def _load_pinned(lock: Lock, folder: Path, wanted: Wanted) -> ProblemSet:
 
 async def _begin(source: Source, folder: Path, store: Store, before: Lock | None, say: Say) -> Lock:
     """A lock of what the source holds now, and the CSV."""
-    if before is not None:
-        _refuse_other(source, before, folder)
     opened = await open_source(source, store)
     for warning in opened.warnings:
         say(f"warning: {warning}")
-    old = {each.key: each.sha256 for each in before.files} if before else {}
-    lock = replace(
-        opened.lock,
-        columns=before.columns if before else {},
-        replaces={**old, **(before.replaces if before else {})},
-    )
+    lock = opened.lock
+    if before is not None:
+        old = {each.key: each.sha256 for each in before.files}
+        lock = replace(lock, columns=before.columns, replaces={**old, **before.replaces})
     write_lock(folder, lock)
     copy_whole(opened.path, folder / lock.csv)
     return lock
@@ -239,11 +240,10 @@ async def _newer(source: Source, lock: Lock, store: Store) -> str:
         return ""
     try:
         async with asyncio.timeout(_NEWS_S):
-            about, warnings = await store.fetch(info_url(store.hub.endpoint, source))
-        revision = read_info(orjson.loads(about.read_bytes()), str(source)).revision
-    except (AstraError, TimeoutError, OSError, orjson.JSONDecodeError):
+            info, warnings = await _info(source, store)
+    except (AstraError, TimeoutError, OSError):
         return ""
-    return revision if not warnings and revision != lock.revision else ""
+    return info.revision if not warnings and info.revision != lock.revision else ""
 
 
 async def _restore_csv(lock: Lock, source: Source, folder: Path, store: Store, say: Say) -> None:

@@ -14,7 +14,7 @@ import shutil
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ProjectError, SourceError, StorageError, UsageError
 from astra_async.problems.fetch.cache import has_sha256
@@ -55,14 +55,14 @@ class Filler:
     def __init__(self, lock: Lock, folder: Path, store: Store, say: Say) -> None:
         self.lock = lock
         self.folder = folder
-        self.failed: list[ProjectError] = []
+        self._failed: list[ProjectError] = []
         self._store = store
         self._say = say
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._done = self._size = 0
         self._told_at = time.monotonic()
 
-    async def fill(self, problems: Sequence[Problem]) -> None:
+    async def fill(self, problems: Sequence[Problem]) -> Collected:
         """All files of all problems; what does not come is in `failed`."""
         wanted: dict[str, list[tuple[Problem, Field]]] = {}
         names: tuple[Field, ...] = ("project", "reference")
@@ -78,13 +78,31 @@ class Filler:
                     tasks.create_task(self._one(location, users, len(wanted)))
         except* StorageError as failed:  # one of them says it all
             raise failed.exceptions[0] from failed
+        if self._failed:
+            failures = sorted(self._failed, key=lambda error: error.problem_id)
+            return Collected(lock=self._written(complete=False), failed=tuple(failures))
+        return self._finished()
+
+    def _finished(self) -> Collected:
+        """The lock of a complete set forgets what it replaced, and the folder the archives of before."""
+        before, files = self.lock.replaces, self.lock.files
+        changed = {each.problem_id for each in files if before.get(each.key, each.sha256) != each.sha256}
+        lock = self._written(complete=True, replaces={})
+        ours = {each.path for each in files}
+        for name in FOLDERS.values():
+            for path in (self.folder / name).iterdir():
+                if f"{name}/{path.name}" not in ours and path.is_file():
+                    path.unlink(missing_ok=True)
+            if not any((self.folder / name).iterdir()):
+                (self.folder / name).rmdir()
+        return Collected(lock=lock, changed=tuple(sorted(changed)))
 
     async def _one(self, location: str, users: Sequence[tuple[Problem, Field]], total: int) -> None:
         async with self._slots:
             try:
                 size = await self._bring(location, users)
             except ProjectError as error:
-                self.failed += [error.of_problem(problem.id) for problem, _ in users]
+                self._failed += [error.of_problem(problem.id) for problem, _ in users]
                 size = 0
         self._done += 1
         self._size += size
@@ -134,27 +152,11 @@ class Filler:
         kept = [each for each in self.lock.files if each.key not in keys]
         files = tuple(sorted([*kept, *new], key=lambda each: each.key))
         if files != self.lock.files:
-            self.lock = write_lock(self.folder, replace(self.lock, files=files))
+            self._written(files=files)
 
-
-def finished(filler: Filler) -> Collected:
-    """The lock of a complete set forgets what it replaced, and the folder the archives of before."""
-    lock, folder = filler.lock, filler.folder
-    if filler.failed:
-        failed = sorted(filler.failed, key=lambda error: error.problem_id)
-        return Collected(lock=write_lock(folder, replace(lock, complete=False)), failed=tuple(failed))
-    changed = sorted(
-        {each.problem_id for each in lock.files if lock.replaces.get(each.key, each.sha256) != each.sha256}
-    )
-    lock = write_lock(folder, replace(lock, complete=True, replaces={}))
-    ours = {each.path for each in lock.files}
-    for name in FOLDERS.values():
-        for path in (folder / name).iterdir():
-            if f"{name}/{path.name}" not in ours and path.is_file():
-                path.unlink(missing_ok=True)
-        if not any((folder / name).iterdir()):
-            (folder / name).rmdir()
-    return Collected(lock=lock, changed=tuple(changed))
+    def _written(self, **changes: Any) -> Lock:
+        self.lock = write_lock(self.folder, replace(self.lock, **changes))
+        return self.lock
 
 
 def _file_name(problem_id: str, location: str) -> str:

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from astra_async.answers import parse_strictly
-from astra_async.answers.lenient import LenientParser
+from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.redaction import mask, one_line
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import Solution, Unusable
@@ -79,17 +78,15 @@ class Samples:
         standing = []
         for result, answer in texts.earlier:  # files of earlier turns stay, of those that could be used
             if answer and result and result["status"] == "scored":
-                standing.append(await self._parsed(answer))
-        last = await self._parsed(texts.answer)
+                standing.append(await self._read(answer))
+        last = await self._read(texts.answer)
         if isinstance(last, Unusable):
             return Replayed(files=(), note=last.reason)
         solutions = [each for each in (*standing, last) if isinstance(each, Solution)]
         return await asyncio.to_thread(replayed, solutions, texts.prompt, texts.result or {})
 
-    async def _parsed(self, answer: Record) -> Solution | Unusable:
-        arguments = answer["text"], answer["format"], answer["finish_reason"]
-        strict = await asyncio.to_thread(parse_strictly, *arguments)
-        return strict or await self._lenient.parse(*arguments)
+    async def _read(self, answer: Record) -> Solution | Unusable:
+        return await read_answer(answer["text"], answer["format"], answer["finish_reason"], self._lenient)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
