@@ -17,7 +17,7 @@ from astra_async.integrity.javascript_runner import javascript_runner
 from astra_async.integrity.twin import survey
 from astra_async.problems import select
 from astra_async.problems.fetch.locations import shown, split_pin
-from astra_async.problems.lock import LOCK_NAME
+from astra_async.problems.fetched_folder import LOCK_NAME
 from astra_async.problems.prepare import problem_description
 from astra_async.problems.sources import Source, parse_source, short_name
 from astra_async.running.wiring import data_config, load_problem_set, open_store, ready_problems, wanted
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
     from astra_async.problems import ProblemSet
-    from astra_async.problems.fetched_folder import Collected
-    from astra_async.problems.lock import Lock
+    from astra_async.problems.fetched_folder import Collected, Lock
     from astra_async.problems.prepare import Prepared
     from astra_async.report.load import ProblemInfo
     from astra_async.types import Problem

@@ -1,6 +1,15 @@
 """A solution laid over the pristine project: what it may change, what it changed, and the archive of it.
 
 `path_policy` is made once for a problem; `anchored`, `integrate` and `project_archive` run for each answer.
+
+    policy                         the questions that a path is asked, one after the other
+    paths, test_names              can it lie there; is it a test
+    tools, configuration           which tools are at hand, and which files those read by name
+    roots, resolution              where names are looked up, and what a new file would stand in front of
+    installed, java_names          what an image holds; what a Java source declares
+    merge, merged_files            the answer laid over; package.json and .env in part
+    changed_lines, suspicions      what it changed, and what that looks like
+    upload_archive                 the whole as a tar
 """
 
 from astra_async.overlay.installed import Installed

@@ -1,4 +1,12 @@
-"""The problems CSV: which columns it has, what its rows say, and in which order samples are taken."""
+"""The problems CSV: which columns it has, what its rows say, and in which order samples are taken.
+
+problems_csv, columns, cells, csv_rows   a CSV to problems: its file, its columns, a cell, its rows
+manifest/, patterns                      hackerrank.yml, and the path patterns of both
+choose                                   which problems, and their samples in rounds
+sources, collect, fetched_folder         sets that lie elsewhere, and the folder that one is fetched into
+fetch/                                   project files from anywhere, trusted never
+prepare, offline                         a problem made ready, and its installs made harmless
+"""
 
 from astra_async.problems.choose import rounds, select
 from astra_async.problems.manifest import complete, weighted

@@ -19,10 +19,17 @@ from astra_async.problems.csv_rows import MAX_CSV_BYTES
 from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.hub import choose_csv, info_url, read_info
 from astra_async.problems.fetch.locations import pinned_to
-from astra_async.problems.fetched_folder import Collected, Filler, copy_whole, owned, write_lock
-from astra_async.problems.lock import SKILLS_NAME, Lock, read_lock
-from astra_async.problems.problems_csv import ProblemSet, load_problems
-from astra_async.problems.skills import add_skills
+from astra_async.problems.fetched_folder import (
+    SKILLS_NAME,
+    Collected,
+    Filler,
+    Lock,
+    copy_whole,
+    owned,
+    read_lock,
+    write_lock,
+)
+from astra_async.problems.problems_csv import ProblemSet, add_skills, load_problems
 from astra_async.problems.sources import HubSet, Source, folder_of, parse_source, resolve_url
 from astra_async.redaction import public_url
 
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
 
     from astra_async.problems.fetch import Store
     from astra_async.problems.fetch.hub import HubInfo
-    from astra_async.problems.lock import Field
+    from astra_async.problems.fetched_folder import Field
     from astra_async.types import Problem
 
     Say = Callable[[str], None]

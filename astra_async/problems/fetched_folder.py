@@ -1,5 +1,10 @@
 """A folder that a set of problems is fetched into: filled archive by archive, its lock written after each.
 
+DIR/fetch.lock.json     source, revision, licence, hashes: pins every byte of the set
+DIR/NAME.csv            the problems, as they came
+DIR/projects/...        the archives, and those of references/ where there are any
+DIR/skills.csv          what --skills named, if anything
+
 Invariant: whatever the lock names was complete, checked and under its name before the lock said so.
 """
 
@@ -8,35 +13,130 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Predicate
 
 from astra_async.errors import ProjectError, SourceError, StorageError, UsageError
 from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.locations import shown
-from astra_async.problems.lock import FOLDERS, LOCK_NAME, Lock, LockedFile
 from astra_async.running.log import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.problems.fetch import Store
-    from astra_async.problems.lock import Field
     from astra_async.types import Problem
 
     Say = Callable[[str], None]
 
+LOCK_NAME = "fetch.lock.json"
+SKILLS_NAME = "skills.csv"
+Field = Literal["project", "reference"]
+FOLDERS: Mapping[Field, str] = {"project": "projects", "reference": "references"}
 AT_ONCE = 8  # downloads, each through the bounds of one archive
 MAX_SET_BYTES = 64 * 1024**3
 _TELL_EVERY_S = 2.0
 _SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar", ".json")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def is_inside(path: str) -> bool:
+    """A relative path that stays below its folder."""
+    parts = path.split("/")
+    return bool(path) and not path.startswith("/") and ".." not in parts and "\\" not in path
+
+
+Inside = Annotated[str, Predicate(is_inside)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedFile:
+    """One archive: whose it is, where it came from (without secrets), where it lies, what it holds."""
+
+    problem_id: str
+    field: Field
+    location: str
+    path: Inside
+    sha256: str
+    size_bytes: Annotated[int, Ge(0)]
+
+    @property
+    def key(self) -> str:
+        """Problem and field: a file of the set, whatever it holds."""
+        return f"{self.problem_id} {self.field}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """The state of a fetched set; it is written after every file that has come.
+
+    Attributes:
+        source: as `parse_source` reads it, without the revision that was found.
+        root: what relative locations in the CSV start from.
+        revision: of the hub; '' for a web address.
+        licence: '' where none is stated, None where nobody could say.
+        csv, csv_sha256: the CSV's name in the folder, and its content.
+        columns: `--column` as it was given.
+        files: what has come.
+        replaces: `--update` that is under way: the hash of each file before, by problem and field.
+        complete: everything that the CSV names has come.
+    """
+
+    schema: Literal[1] = 1
+    source: str
+    root: str
+    endpoint: str = ""
+    revision: str = ""
+    licence: str | None = None
+    gated: bool = False
+    private: bool = False
+    fetched_at: str = ""
+    csv: Inside
+    csv_sha256: str
+    columns: dict[str, str] = field(default_factory=dict)
+    files: tuple[LockedFile, ...] = ()
+    replaces: dict[str, str] = field(default_factory=dict)
+    complete: bool = False
+
+    def of(self, problem_id: str, which: Field) -> LockedFile | None:
+        """The file that has come for a problem."""
+        return next(
+            (each for each in self.files if (each.problem_id, each.field) == (problem_id, which)), None
+        )
+
+    def to_json(self) -> bytes:
+        """Its text, indented for people."""
+        return json.dumps(asdict(self), indent=2).encode() + b"\n"
+
+
+def read_lock(folder: Path) -> Lock | None:
+    """The lock in a folder, None where there is none. Raises UsageError for one that cannot be used."""
+    from pydantic import TypeAdapter, ValidationError
+
+    path = folder / LOCK_NAME
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        return TypeAdapter(Lock).validate_json(data)
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UsageError(
+            f"{path}: no lock that this version can read (at {place or 'its beginning'});"
+            " fetch the set into a new folder"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

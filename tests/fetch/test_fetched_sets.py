@@ -17,7 +17,7 @@ import pytest
 from hub_server import NAME, Elsewhere, HubServer
 
 from astra_async.cli import main
-from astra_async.problems.lock import read_lock
+from astra_async.problems.fetched_folder import read_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

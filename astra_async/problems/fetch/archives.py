@@ -17,8 +17,7 @@ import zlib
 from typing import IO, TYPE_CHECKING, Self
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.bounds import MAX_ENTRIES, MAX_TOTAL_BYTES, Allowance
-from astra_async.problems.fetch.tree import Entry, is_left_out
+from astra_async.problems.fetch.tree import MAX_ENTRIES, MAX_TOTAL_BYTES, Allowance, Entry, is_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
 from astra_async.errors import ArchiveError, SourceError
-from astra_async.problems.fetch.bounds import MAX_ARCHIVE_BYTES
 from astra_async.problems.fetch.retrying import TrickleWatch
+from astra_async.problems.fetch.tree import MAX_ARCHIVE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable

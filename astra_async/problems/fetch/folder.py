@@ -7,8 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.bounds import Allowance
-from astra_async.problems.fetch.tree import Entry, is_left_out
+from astra_async.problems.fetch.tree import Allowance, Entry, is_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.bounds import MAX_FILE_BYTES
-from astra_async.problems.fetch.tree import is_left_out, safe_path
+from astra_async.problems.fetch.tree import MAX_FILE_BYTES, is_left_out, safe_path
 from astra_async.problems.manifest import MANIFEST_NAMES
 from astra_async.types import Solution
 
