@@ -41,17 +41,15 @@ class PathPatterns:
 
         With `anchored`, a pattern without a slash counts at the project's root alone (result files).
         """
-        readable, globs, regexes, ignored = [], [], [], []
-        for pattern in patterns:
-            glob, regex = _compiled(pattern, anchored=anchored)
-            if (glob is None and regex is None) or _matches_everything(glob, regex):
-                ignored.append(pattern)
-                continue
-            readable.append(pattern)
-            globs += [glob] if glob is not None else []
-            regexes += [regex] if regex is not None else []
-        exact = frozenset(_cleaned(pattern) for pattern in readable)
-        return cls(tuple(readable), tuple(ignored), exact, _globs(tuple(globs)), tuple(regexes))
+        found = [(pattern, _compiled(pattern, anchored=anchored)) for pattern in patterns]
+        readable = tuple(pattern for pattern, rule in found if rule is not None)
+        return cls(
+            readable,
+            tuple(pattern for pattern, rule in found if rule is None),
+            frozenset(_cleaned(pattern) for pattern in readable),
+            _globs(tuple(rule for _, rule in found if isinstance(rule, str))),
+            tuple(rule for _, rule in found if isinstance(rule, re.Pattern)),
+        )
 
     def matches(self, path: str) -> bool:
         """Whether a relative path, or a directory above it, is covered."""
@@ -71,22 +69,25 @@ def _cleaned(pattern: str) -> str:
     return pattern.strip().replace("\\", "/").removeprefix("./").strip("/")
 
 
-def _compiled(pattern: str, *, anchored: bool) -> tuple[str | None, re.Pattern[str] | None]:
-    """The pattern as a .gitignore line, as a regular expression, or neither when it is unusable."""
+def _compiled(pattern: str, *, anchored: bool) -> str | re.Pattern[str] | None:
+    """The pattern as a .gitignore line or a regular expression; None when it is unusable or matches all."""
     pattern = pattern.strip()
     if not pattern or len(pattern) > _MAX_PATTERN or "\n" in pattern:
-        return None, None
-    if _looks_like_regex(pattern):
-        return None, _regex(pattern)
+        return None
+    rule = _regex(pattern) if _looks_like_regex(pattern) else _glob(pattern, anchored=anchored)
+    return None if rule is None or _matches_everything(rule) else rule
+
+
+def _glob(pattern: str, *, anchored: bool) -> str | None:
     glob = pattern.removeprefix("./").removeprefix("/")
     wildcards = [len(re.findall(r"\*+", segment)) for segment in glob.split("/")]
     if not glob.strip("/") or max(wildcards) > _MAX_REPETITIONS or glob.count("**") > _MAX_REPETITIONS:
-        return None, None
+        return None
     has_wildcard = any(mark in glob for mark in "*?[")
     anchored = anchored or not has_wildcard or "/" in glob.rstrip("/")
     # A directory named `src/` and the bare name `src` both stand for the directory and all below it.
     line = glob.rstrip("/") if not has_wildcard else glob
-    return ("/" if anchored and not line.startswith("**") else "") + _escaped(line, anchored=anchored), None
+    return ("/" if anchored and not line.startswith("**") else "") + _escaped(line, anchored=anchored)
 
 
 def _escaped(line: str, *, anchored: bool) -> str:
@@ -109,8 +110,6 @@ def _regex(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def _matches_everything(glob: str | None, regex: re.Pattern[str] | None) -> bool:
-    if regex is not None:
-        return all(regex.search(probe) for probe in _PROBES)
-    spec = _globs((glob,) if glob else ())
-    return all(spec.match_file(probe) for probe in _PROBES)
+def _matches_everything(rule: str | re.Pattern[str]) -> bool:
+    matches = _globs((rule,)).match_file if isinstance(rule, str) else rule.search
+    return all(matches(probe) for probe in _PROBES)

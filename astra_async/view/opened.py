@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from astra_async.types import SampleKey
     from astra_async.view.board import Board
     from astra_async.view.following import Logs
     from astra_async.view.tails import Place
@@ -51,11 +52,12 @@ class Samples:
         run = self._board.run_of(model)
         if flat is None or run.logs is None:
             return None
-        logs, lines = run.logs, lines_of_sample(run.logs, flat, turn)
+        lines = lines_of_sample(run.logs, flat, turn)
         texts = await asyncio.to_thread(read_texts, run.directory, lines, turn)
         which = run.directory, run.plan, *(each.get(turn) for each in (lines.answers, lines.results))
         found = await self._replayed(which, texts)
-        return as_response(texts, None if texts.result else why_missing(logs, flat, texts)) | {
+        key = self._board.key(model, problem, sample)
+        return as_response(texts, None if texts.result else why_missing(run.logs, key, texts)) | {
             "diff": [asdict(each) for each in found.files],
             "diff_note": found.note,
             "diff_exact": not found.note,
@@ -171,15 +173,11 @@ def as_response(texts: Texts, missing_why: str | None) -> Record:
     }
 
 
-def why_missing(logs: Logs, flat: int, texts: Texts) -> str:
+def why_missing(logs: Logs, key: SampleKey, texts: Texts) -> str:
     """Why a sample, or a turn of it, has no final line, in words."""
     if texts.answer is not None:
         return "answered, and not graded yet"
-    columns = logs.columns
-    rest, sample = divmod(flat, columns.samples)
-    pair, problem = divmod(rest, len(columns.problems))
-    model, fmt = list(columns.pairs)[pair]
-    found = logs.events_seen.reason(model, fmt, list(columns.problems)[problem], sample)
+    found = logs.events_seen.reason(*key)
     return mask(f"{found[0].replace('_', ' ')}: {found[1]}") if found else "not asked yet, or under way"
 
 
