@@ -155,6 +155,21 @@ def test_the_folder_may_be_moved_and_a_damaged_archive_is_told_and_mended(
     assert (moved / "projects/two.zip").read_bytes() == zipped("two")
 
 
+def test_an_archive_that_has_gone_from_its_folder_is_told_and_brought_back(
+    tmp_path: Path, hub: HubServer, astra: Any
+) -> None:
+    three(hub)
+    assert astra("fetch", f"hf:{NAME}").code == 0
+    (tmp_path / "questions/projects/two.zip").unlink()
+    said = astra("problems", "--problems", "questions")
+    assert said.code == 1
+    assert "problem two" in said.out
+    assert "it is gone, or its content is not the one that was pinned" in said.out
+    assert "unexpected" not in said.out
+    assert astra("fetch", f"hf:{NAME}", "--out", "questions").code == 0
+    assert (tmp_path / "questions/projects/two.zip").read_bytes() == zipped("two")
+
+
 def test_a_csv_that_was_edited_in_its_folder_is_told(tmp_path: Path, hub: HubServer, astra: Any) -> None:
     three(hub)
     assert astra("fetch", f"hf:{NAME}").code == 0

@@ -140,8 +140,8 @@ class Store:
         path, warnings = await self._unpinned(location)
         if pinned and not await asyncio.to_thread(has_sha256, path, pinned):
             raise ArchiveError(
-                f"its content is not the one that was pinned (sha256 {pinned[:12]}...): `astra fetch` again"
-                " tells whether it was damaged here or changed there",
+                f"it is gone, or its content is not the one that was pinned (sha256 {pinned[:12]}...):"
+                " `astra fetch` again tells whether it was damaged here or changed there",
                 where=shown(location),
             )
         return path, warnings
