@@ -182,7 +182,7 @@ class Expectations:
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
-        record = {"key": key, **asdict(expected)}
+        record = orjson.loads(orjson.dumps({"key": key, **asdict(expected)}))  # as it is read again
         async with self._writing:
             self._cache.mkdir(parents=True, exist_ok=True)
             cached = self._cache / f"{key}.json"

@@ -62,6 +62,13 @@ def test_names_come_from_one_run_of_the_untouched_project(tmp_path: Path) -> Non
     assert stored["p1"]["untouched_tests"] == list(found.untouched_tests) == NAMES[:1]
 
 
+def test_what_is_known_already_is_not_written_again(tmp_path: Path) -> None:
+    learn(tmp_path, CountingSandbox())
+    written = (tmp_path / "expected.json").stat()
+    learn(tmp_path, CountingSandbox())
+    assert (tmp_path / "expected.json").stat().st_ino == written.st_ino
+
+
 def test_a_reference_is_asked_before_the_untouched_project(tmp_path: Path) -> None:
     sandbox = CountingSandbox()
     found = learn(tmp_path, sandbox, answer="crash", reference="4")
