@@ -66,9 +66,16 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
                 Path(folder) / "expected.json", cache, sandbox, config.limits, installed=installed
             )
             trials = Trials(sandbox, learned, config.limits, Docket(os.urandom(32)))
-            validator = Validator(sandbox, learned, config.limits, repeat=repeat, trials=trials)
+            validator = Validator(
+                sandbox=sandbox,
+                expectations=learned,
+                limits=config.limits,
+                repeat=repeat,
+                trials=trials,
+                on_trial=_say_trial,
+            )
             checks = [
-                validator.check(prepared[problem_id], image, _faulty(config, problem_id), on_trial=_say_trial)
+                validator.check(prepared[problem_id], image, _faulty(config, problem_id))
                 for problem_id, image in images.items()
             ]
             found = await together(checks)

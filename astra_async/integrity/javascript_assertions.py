@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.integrity.syntax import source, walk
+from astra_async.integrity.syntax import part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,8 @@ def _called(node: Node, agent: str) -> Kind | None:
     if library is None:
         return None
     expected = given[1:2] if library == "assert" else given[:1]
-    return Kind(library, chain[-1], *_constant(expected[0] if expected else None))
+    plain = next(((source(each), each.type) for each in expected if is_plain(each)), ("", ""))
+    return Kind(library, chain[-1], *plain)
 
 
 def _library(chain: list[str], agent: str) -> Library | None:
@@ -101,7 +102,7 @@ def _chain(node: Node) -> list[str]:
     called = ""
     while at is not None:
         if at.type == "member_expression":
-            names.append(source(at.child_by_field_name("property")) + called)
+            names.append(part(at, "property") + called)
             at, called = at.child_by_field_name("object"), ""
         elif at.type == "call_expression":
             at, called = at.child_by_field_name("function"), "()"
@@ -117,9 +118,9 @@ def agent_of(root: Node) -> str:
     """What the file calls supertest."""
     for node in walk(root):
         if node.type in {"import_statement", "variable_declarator"} and "supertest" in source(node)[-40:]:
-            names = [part for part in walk(node) if part.type == "identifier" and source(part) != "require"]
-            if names:
-                return source(names[0])
+            names = (source(each) for each in walk(node) if each.type == "identifier")
+            if agent := next((name for name in names if name != "require"), ""):
+                return agent
     return ""
 
 
@@ -142,12 +143,6 @@ def hides_libraries(root: Node) -> bool:
     return False
 
 
-def _constant(node: Node | None) -> tuple[str, str]:
-    if node is None or not is_plain(node):
-        return "", ""
-    return source(node), node.type
-
-
 def is_plain(node: Node) -> bool:
     """Whether the expression is a constant without a name, call or escape in it."""
     text = source(node)
@@ -155,4 +150,4 @@ def is_plain(node: Node) -> bool:
         return False
     if node.type in {"array", "object"} and not node.named_children:
         return False
-    return node.type in _PLAIN and all(part.type in _PLAIN for part in walk(node))
+    return all(each.type in _PLAIN for each in walk(node))

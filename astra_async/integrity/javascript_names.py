@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from astra_async.integrity.syntax import above, source, walk
+from astra_async.integrity.syntax import above, inside, part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,9 +69,9 @@ class Names:
             elif node.type == "variable_declarator":
                 self._declare(node)
             elif node.type in {"function_declaration", "class_declaration"} and _is_outermost(node):
-                self._known[source(node.child_by_field_name("name"))] = None
+                self._known[part(node, "name")] = None
             elif node.type == "member_expression":
-                self._used.add(source(node.child_by_field_name("object")))
+                self._used.add(part(node, "object"))
 
     @property
     def runner(self) -> str:
@@ -96,7 +96,7 @@ class Names:
         return None
 
     def _member(self, node: Node) -> Role | None:
-        name = source(node.child_by_field_name("property"))
+        name = part(node, "property")
         role = self.role(node.child_by_field_name("object"))
         if role is None:
             return None
@@ -108,13 +108,13 @@ class Names:
         return Role(inner.kind, inner.said | role.said) if inner is not None else None
 
     def _import(self, node: Node) -> None:
-        module = _unquoted(node.child_by_field_name("source"))
-        for part in walk(node):
-            if part.type == "import_specifier":
-                name = source(part.child_by_field_name("name"))
-                self._bind(source(part.child_by_field_name("alias")) or name, module, name)
-            elif part.parent is not None and part.parent.type == "import_clause":
-                named = part.named_children[0] if part.type == "namespace_import" else part
+        module = part(node, "source")[1:-1]
+        for each in walk(node):
+            if each.type == "import_specifier":
+                name = part(each, "name")
+                self._bind(part(each, "alias") or name, module, name)
+            elif each.parent is not None and each.parent.type == "import_clause":
+                named = each.named_children[0] if each.type == "namespace_import" else each
                 if named.type == "identifier":
                     self._bind(source(named), module, "")
 
@@ -155,8 +155,8 @@ def _is_parameter(node: Node, name: str) -> bool:
         if scope.type in SCOPES:
             given = scope.child_by_field_name("parameters") or scope.child_by_field_name("parameter")
             if given is not None and any(
-                part.type in {"identifier", "shorthand_property_identifier_pattern"} and source(part) == name
-                for part in walk(given)
+                each.type in {"identifier", "shorthand_property_identifier_pattern"} and source(each) == name
+                for each in walk(given)
             ):
                 return True
     return False
@@ -170,22 +170,18 @@ def _required(value: Node | None) -> str | None:
     """The module that `require('...')` or `await import('...')` names."""
     if value is not None and value.type == "await_expression":
         value = next(iter(value.named_children), None)
-    if value is None or value.type != "call_expression":
+    if (
+        value is None
+        or value.type != "call_expression"
+        or part(value, "function") not in {"require", "import"}
+    ):
         return None
-    if source(value.child_by_field_name("function")) not in {"require", "import"}:
-        return None
-    given = value.child_by_field_name("arguments")
-    first = given.named_children[0] if given is not None and given.named_children else None
-    return _unquoted(first) if first is not None and first.type == "string" else None
+    return next((source(each)[1:-1] for each in inside(value)[:1] if each.type == "string"), None)
 
 
 def _destructured(pattern: Node) -> Iterator[tuple[str, str]]:
-    for part in pattern.named_children:
-        if part.type == "shorthand_property_identifier_pattern":
-            yield source(part), source(part)
-        elif part.type == "pair_pattern":
-            yield source(part.child_by_field_name("key")), source(part.child_by_field_name("value"))
-
-
-def _unquoted(node: Node | None) -> str:
-    return source(node)[1:-1]
+    for each in pattern.named_children:
+        if each.type == "shorthand_property_identifier_pattern":
+            yield source(each), source(each)
+        elif each.type == "pair_pattern":
+            yield part(each, "key"), part(each, "value")

@@ -6,16 +6,16 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tree_sitter import Language, Parser
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
 
 @cache
 def _parser(module: str, function: str) -> Parser:
+    from tree_sitter import Language, Parser
+
     return Parser(Language(getattr(import_module(module), function)()))
 
 

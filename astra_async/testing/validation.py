@@ -103,35 +103,21 @@ async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Validator:
     """Tries candidates on problems in a sandbox."""
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        expectations: Expectations,
-        limits: Limits,
-        *,
-        repeat: int,
-        trials: Trials | None = None,
-    ) -> None:
-        self._sandbox = sandbox
-        self._trials = trials
-        self._expectations = expectations
-        self._limits = limits
-        self._repeat = repeat
+    sandbox: Sandbox
+    expectations: Expectations
+    limits: Limits
+    repeat: int
+    trials: Trials | None = None
+    on_trial: Callable[[str, Repetitions], None] = lambda *_: None
 
-    async def check(
-        self,
-        prepared: Prepared,
-        image: str,
-        faulty: Sequence[Candidate] = (),
-        *,
-        on_trial: Callable[[str, Repetitions], None] | None = None,
-    ) -> Validation:
+    async def check(self, prepared: Prepared, image: str, faulty: Sequence[Candidate] = ()) -> Validation:
         """Everything about one problem; what breaks is its own trouble. Raises EngineUnavailable."""
         try:
-            return await self._check(prepared, image, faulty, on_trial)
+            return await self._check(prepared, image, faulty)
         except EngineUnavailable:
             raise
         except (ProjectError, SandboxError) as error:
@@ -140,16 +126,10 @@ class Validator:
             reason = f"unexpected {type(error).__name__}: {error}; please report this"
         return Validation(problem_id=prepared.problem.id, image=image, reasons=(reason,))
 
-    async def _check(
-        self,
-        prepared: Prepared,
-        image: str,
-        faulty: Sequence[Candidate],
-        on_trial: Callable[[str, Repetitions], None] | None,
-    ) -> Validation:
+    async def _check(self, prepared: Prepared, image: str, faulty: Sequence[Candidate]) -> Validation:
         problem_id = prepared.problem.id
-        expected = await self._expectations.of(prepared, image)
-        prepared = await self._expectations.fitted(prepared, image)
+        expected = await self.expectations.of(prepared, image)
+        prepared = await self.expectations.fitted(prepared, image)
         candidates = [Candidate(name=UNTOUCHED, solution=None)]
         if prepared.reference is not None:
             candidates.append(Candidate(name=REFERENCE, solution=prepared.reference))
@@ -157,20 +137,19 @@ class Validator:
         for candidate in (*candidates, *faulty):
             trial = await self._try(prepared, image, expected, candidate)
             trials.append(trial)
-            if on_trial:
-                on_trial(problem_id, trial)
+            self.on_trial(problem_id, trial)
         return Validation(
             problem_id=problem_id,
             image=image,
             total=len(expected.tests),
-            twin_tests=await self._trials.accusing(prepared, image) if self._trials else None,
+            twin_tests=await self.trials.accusing(prepared, image) if self.trials else None,
             learned_from=expected.source,
             trials=tuple(trials),
             reasons=(
                 *(reason for trial in trials for reason in _reasons(trial)),
                 *_count(trials[0] if prepared.reference is None else trials[1]),
             ),
-            remarks=_near_the_limit(trials, limits_for(prepared, self._limits).timeout_s),
+            remarks=_near_the_limit(trials, limits_for(prepared, self.limits).timeout_s),
         )
 
     async def _try(
@@ -185,7 +164,7 @@ class Validator:
             else:
                 changed = integrated.files
                 dropped = tuple(f"{item.path} ({item.reason})" for item in integrated.dropped)
-        runs = await together(self._run(prepared, image, changed, expected) for _ in range(self._repeat))
+        runs = await together(self._run(prepared, image, changed, expected) for _ in range(self.repeat))
         verdicts = [verdict for verdict, _, _ in runs]
         return Repetitions(
             name=candidate.name,
@@ -204,7 +183,7 @@ class Validator:
     async def _run(
         self, prepared: Prepared, image: str, changed: Mapping[str, bytes], expected: Expected
     ) -> tuple[Verdict, Failure | None, float]:
-        tested = await run_tests(self._sandbox, prepared, image, changed, self._limits)
+        tested = await run_tests(self.sandbox, prepared, image, changed, self.limits)
         verdict, failure, _ = judge(tested, expected.tests)
         return verdict, failure, tested.execution.duration_s
 

@@ -53,7 +53,8 @@ def check(
         problem = a_problem(reference="ref" if reference else "", **fields)
         prepared = await prepare(problem, source, ("xml",))
         learned = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
-        return await Validator(sandbox, learned, Limits(), repeat=repeat).check(prepared, "any", faulty)
+        validator = Validator(sandbox=sandbox, expectations=learned, limits=Limits(), repeat=repeat)
+        return await validator.check(prepared, "any", faulty)
 
     return asyncio.run(ask())
 

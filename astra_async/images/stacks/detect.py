@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from astra_async.images.stacks.commands import manifest_of, read_commands
 from astra_async.images.stacks.dotnet import find_dotnet
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from astra_async.images.stacks.commands import Commands
     from astra_async.types import Problem, Project
 
+T = TypeVar("T")
 _FINDERS = (find_node, find_python, find_ruby, find_java, find_dotnet)
 _NEVER = frozenset({"node_modules", "vendor", ".git", "target", "build", "dist", "bin", "obj", "__pycache__"})
 _MAX_FOLDERS = 12
@@ -59,24 +60,22 @@ def _folders(files: Mapping[str, bytes], commands: Commands) -> list[str]:
 
 
 def _stack(parts: Sequence[Part], commands: Commands) -> Stack:
-    toolchain = _together([part.toolchain for part in parts])
     steps = [part.install for part in parts if part.install]
     languages = {part.language for part in parts}
     steps += [_tolerant(line) for language, line in commands.installs if language in languages]
-    files: dict[str, bytes] = {}
-    environment: dict[str, str] = {}
-    for part in parts:
-        files |= part.files
-        environment |= part.environment
     return Stack(
         name="-".join(dict.fromkeys(part.label for part in parts)),
-        toolchain=toolchain,
-        files=files,
+        toolchain=_together([part.toolchain for part in parts]),
+        files=_united(part.files for part in parts),
         install=script("attempts.sh") + "".join(f"(\n{step}) || exit 1\n" for step in steps),
-        environment=environment,
+        environment=_united(part.environment for part in parts),
         warms=any(part.warms for part in parts),
         notes=tuple(_printable(note) for part in parts for note in part.notes),
     )
+
+
+def _united(tables: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    return {name: value for table in tables for name, value in table.items()}
 
 
 def _printable(text: str) -> str:
@@ -92,14 +91,11 @@ def _tolerant(line: str) -> str:
 def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
     """One toolchain that can do what each can; of several versions of Node.js the newest."""
     different = list(dict.fromkeys(toolchain.label for toolchain in toolchains))
-    environment: dict[str, str] = {}
-    for toolchain in toolchains:
-        environment |= toolchain.environment
     return Toolchain(
         label="-".join(different) if len(different) <= 3 else _short(different),  # noqa: PLR2004 - a name to read
         packages=frozenset().union(*(toolchain.packages for toolchain in toolchains)),
         node=_newest([toolchain for toolchain in toolchains if "nodejs" in toolchain.packages]),
-        environment=environment,
+        environment=_united(toolchain.environment for toolchain in toolchains),
         setup="".join(dict.fromkeys(toolchain.setup for toolchain in toolchains)),
         image=next((toolchain.image for toolchain in toolchains if toolchain.image), ""),
     )
