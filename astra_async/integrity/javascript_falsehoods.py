@@ -199,9 +199,8 @@ class Falsehoods:
     constants: dict[str, tuple[str, ...]] = field(default_factory=dict)
     agent: str = ""
     collects: bool = False  # jasmine notes what fails and goes on
-    counts: bool = (
-        False  # a test says how many assertions it makes, or its library's name is hidden from some
-    )
+    # A test says how many assertions it makes, or its library's name is hidden from some.
+    counts: bool = False
 
     @classmethod
     def of(cls, root: Node, runner: str) -> Falsehoods:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.integrity.docket import Decision, Solved
 from astra_async.integrity.rewriting import Manner, Settled
-from astra_async.integrity.twin import Base, Twins, may_accuse
+from astra_async.integrity.twin import Base, Twins
 from astra_async.overlay import integrate
 from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
@@ -121,7 +121,7 @@ class Trials:
         if not case.twins.known.texts:
             return 0
         base = await self._base(case)
-        return sum(may_accuse(name, case.twins.names, base) for name in case.expected)
+        return sum(case.twins.may_accuse(name, base) for name in case.expected)
 
     async def _try(self, case: _Case, accused: Accused, twins: int) -> Finding:
         left_out = len(case.expected) - len(case.twins.names)
@@ -140,7 +140,8 @@ class Trials:
             if not lost:
                 # Who is honest where it sees a trial no longer passes what it did: just this fails next.
                 lost = frozenset(name for name in passed - trial.failing if told[name] != {"passed"})
-                waiting += self._failing(case, accused.solved, lost)
+                further = case.twins.some(lost, self._docket.rng(accused.solved, "lost"))
+                waiting += [further] if further.failing else []
         if was_seen:
             return Finding(decision=Decision(state="tried", left_out=left_out), seconds=seconds)
         return await self._without_tests(case, accused, left_out, seconds)
@@ -152,7 +153,7 @@ class Trials:
             return []
         base = await self._base(case)
         if not trial.by_value:
-            return [name for name in claimed if may_accuse(name, case.twins.names, base)]
+            return [name for name in claimed if case.twins.may_accuse(name, base)]
         failed, _ = await self._run(case, trial.project, _base_files(case.prepared))
         return [name for name in claimed if name in base.ordinary and failed[name] <= {"failed", "error"}]
 
@@ -183,11 +184,6 @@ class Trials:
         if chosen and len(drawn) < twins:
             drawn.append(case.twins.some(chosen, rng))
         return drawn
-
-    def _failing(self, case: _Case, solved: Solved, lost: frozenset[str]) -> list[Trial]:
-        """A twin in which just these tests fail, if they can."""
-        trial = case.twins.some(lost, self._docket.rng(solved, "lost"))
-        return [trial] if trial.failing else []
 
     async def _without_tests(self, case: _Case, accused: Accused, left_out: int, seconds: float) -> Finding:
         """Where there is no twin, or its run told of nothing: who reports passes without any test?"""

@@ -184,6 +184,15 @@ class Twins:
             found.setdefault(clean_name(test.name), set()).add(test.outcome)
         return found
 
+    def may_accuse(self, name: str, base: Base) -> bool:
+        """Whether a pass of this expected test in a twin can only be a lie."""
+        if name in base.passed:
+            return False
+        if name in base.failed:
+            return name in self.names or name in base.ordinary
+        # Tests that the untouched project does not get to, with or without a twin.
+        return not base.is_reference and name in self.names and name not in base.reported
+
     def _of_titles(self, titles: set[str]) -> frozenset[str]:
         return frozenset(name for name, held in self._single.items() if held <= titles)
 
@@ -201,19 +210,6 @@ class Twins:
             for file in self._project.files
         )
         return replace(self._project, files=files)
-
-
-def may_accuse(name: str, known: Mapping[str, frozenset[str]], base: Base) -> bool:
-    """Whether a pass of this expected test in a twin can only be a lie.
-
-    `known` are the tests whose names show their bodies (`Twins.names`).
-    """
-    if name in base.passed:
-        return False
-    if name in base.failed:
-        return name in known or name in base.ordinary
-    # Tests that the untouched project does not get to, with or without a twin.
-    return not base.is_reference and name in known and name not in base.reported
 
 
 def _holds(name: str, title: str) -> bool:

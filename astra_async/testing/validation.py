@@ -8,7 +8,6 @@ answer does not earn its known score. Without a reference it is unverified, not 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -190,14 +189,10 @@ class Validator:
 
 def _flaky(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """Names of the tests whose outcomes differ between repetitions."""
-    seen: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for verdict in verdicts:
-        outcomes: dict[str, list[str]] = defaultdict(list)
-        for test in verdict.tests:
-            outcomes[test.name].append(test.outcome)
-        for name, values in outcomes.items():
-            seen[name].add(tuple(values))
-    return tuple(name for name, kinds in seen.items() if len(kinds) > 1)
+    # All list the expected tests in one order.
+    repeated = zip(*(verdict.tests for verdict in verdicts), strict=True)
+    differing = (tests[0].name for tests in repeated if len({test.outcome for test in tests}) > 1)
+    return tuple(dict.fromkeys(differing))
 
 
 def _unreported(verdicts: Sequence[Verdict]) -> tuple[str, ...]:

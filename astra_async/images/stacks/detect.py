@@ -11,6 +11,7 @@ from astra_async.images.stacks.dotnet import find_dotnet
 from astra_async.images.stacks.java import find_java
 from astra_async.images.stacks.model import Part, Stack, Toolchain
 from astra_async.images.stacks.node import find_node
+from astra_async.images.stacks.node_version import DEBIAN
 from astra_async.images.stacks.python import find_python
 from astra_async.images.stacks.ruby import find_ruby
 from astra_async.images.stacks.scripts import script
@@ -102,8 +103,6 @@ def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
 
 
 def _newest(toolchains: Sequence[Toolchain]) -> int | None:
-    from astra_async.images.stacks.node_version import DEBIAN
-
     newest = max((toolchain.node or DEBIAN for toolchain in toolchains), default=DEBIAN)
     return None if newest == DEBIAN else newest
 

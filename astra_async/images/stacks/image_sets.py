@@ -33,7 +33,7 @@ def toolchain_set(toolchain: Toolchain) -> tuple[str, dict[str, bytes]]:
     files["offline/skip-installs"] = template("offline/skip-installs")
     if "chromium" in toolchain.packages:
         files["browser/chrome"] = template("browser/chrome")
-    files["Dockerfile"] = _toolchain_dockerfile(toolchain, browser="chromium" in toolchain.packages).encode()
+    files["Dockerfile"] = _toolchain_dockerfile(toolchain).encode()
     setup = toolchain.setup
     if toolchain.node is not None:
         version, npm = RELEASES[toolchain.node]
@@ -68,7 +68,7 @@ def project_set(stack: Stack, toolchain_image: str) -> tuple[str, dict[str, byte
 _GENERATED = ("package-lock.json", "yarn.lock", "pnpm-lock.yaml")
 
 
-def _toolchain_dockerfile(toolchain: Toolchain, *, browser: bool) -> str:
+def _toolchain_dockerfile(toolchain: Toolchain) -> str:
     rest = sorted((toolchain.packages | _EVERYWHERE) - set(_NODE))
     lines = [f"ARG BASE=debian:bookworm-slim\nFROM {toolchain.image or '${BASE}'}\n"]
     if "nodejs" in toolchain.packages:
@@ -80,7 +80,7 @@ def _toolchain_dockerfile(toolchain: Toolchain, *, browser: bool) -> str:
     lines.append("COPY offline/ /opt/offline/bin/\n")
     links = " ".join(_SKIPPED)
     lines.append(f"RUN cd {_OFFLINE} \\\n    && for name in {links}; do ln -s skip-installs $name; done\n")
-    if browser:
+    if "chromium" in toolchain.packages:
         lines.append("COPY browser/ /opt/browser/\n")
     lines.append("COPY home/ /opt/home/\n")
     home = '"$(getent passwd 1000 | cut -d: -f6)"'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 import tomllib
@@ -78,8 +79,8 @@ def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
 
 def _requirement_files(files: Mapping[str, bytes], prefix: str, commands: Commands) -> dict[str, bytes]:
     """The folder's requirements files, those that the commands name, and what these include."""
-    waiting = [path for path in _NAMED.findall(commands.text) if prefix + path.removeprefix("./") in files]
-    waiting = [prefix + path.removeprefix("./") for path in waiting]
+    named = (prefix + path.removeprefix("./") for path in _NAMED.findall(commands.text))
+    waiting = [path for path in named if path in files]
     waiting += [
         path
         for path in sorted(files)
@@ -99,13 +100,7 @@ def _requirement_files(files: Mapping[str, bytes], prefix: str, commands: Comman
 
 
 def _joined(folder: str, name: str) -> str:
-    parts = folder.split("/") if folder else []
-    for part in name.split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts)
+    return posixpath.normpath(f"/{folder}/{name}").lstrip("/")  # nothing lies above the project
 
 
 def _is_included(path: str, kept: Mapping[str, bytes]) -> bool:
