@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SandboxError
-from astra_async.testing.sandbox.hardened import tmpfs, volume
-from astra_async.testing.sandbox.keeper import HELD, Keeper
+from astra_async.testing.sandbox.hardened import confined, tmpfs, volume
+from astra_async.testing.sandbox.keeper import Keeper
+from astra_async.types import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 
 _HELD = "/.astra-layer"
 _WAITS = ["bash", "-c", "read -r"]  # until its input ends, and that is when our connection does
-_HOLDER_BYTES = 64 * 1024**2
-_HOLDER_PROCESSES = 16
+_HOLDER_LIMITS = Limits(memory_bytes=64 * 1024**2, processes=16)
 _HOLDER_FILES = "size=4096,nr_inodes=2"
 _log = logging.getLogger(__name__)
 
@@ -151,29 +151,13 @@ def _holder(
 ) -> dict[str, Any]:
     """The body of the create request; `copied` are folders that the engine copies into volumes of its own."""
     folders = [f"{_HELD}/{name}{at}" for at in range(len(kind.places)) for name in ("upper", "work")]
-    return {
-        "Image": kind.image_id,
-        "Entrypoint": _WAITS,
-        "Cmd": [],
-        "User": fitness.keeper,
-        "Labels": dict(labels),
-        "NetworkDisabled": True,
-        **HELD,
-        "StopSignal": "SIGKILL",
-        "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": {
-            "NetworkMode": "none",
-            "IpcMode": "none",
-            "LogConfig": {"Type": "none", "Config": {}},
-            "Memory": _HOLDER_BYTES,
-            "MemorySwap": _HOLDER_BYTES,
-            "PidsLimit": _HOLDER_PROCESSES,
-            "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges:true"],
-            "Tmpfs": dict.fromkeys(folders, _HOLDER_FILES),
-            "Mounts": [
-                volume(_HELD, "tmpfs", tmpfs(kind.size_bytes)),
-                *({"Type": "volume", "Target": place} for place in copied),
-            ],
-        },
+    body = confined(kind.image_id, _WAITS, _HOLDER_LIMITS, keeper=fitness.keeper, labels=labels)
+    body["HostConfig"] |= {
+        "IpcMode": "none",
+        "Tmpfs": dict.fromkeys(folders, _HOLDER_FILES),
+        "Mounts": [
+            volume(_HELD, "tmpfs", tmpfs(kind.size_bytes)),
+            *({"Type": "volume", "Target": place} for place in copied),
+        ],
     }
+    return body

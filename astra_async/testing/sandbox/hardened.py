@@ -52,37 +52,18 @@ def hardened(
     the disk.
     """
     home_variable = [f"HOME={fitness.home}"] if fitness.home else []
-    return {
-        "Image": image_id,
-        "Entrypoint": entry_point(limits.timeout_s),
-        "Cmd": [],
+    body = confined(image_id, entry_point(limits.timeout_s), limits, keeper=fitness.keeper, labels=labels)
+    body |= {
         "Hostname": HOST_NAME,
-        "User": fitness.keeper,
         "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()] + home_variable,
         "WorkingDir": PROJECT,
-        "Labels": dict(labels),
-        "NetworkDisabled": True,
-        **HELD,
         "Tty": False,
-        # Process 1 ignores SIGTERM: whoever stops the container, or the engine, must not wait 10 s in vain.
-        "StopSignal": "SIGKILL",
-        "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(limits, fitness, seccomp=seccomp),
     }
-
-
-def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str, Any]:
     small, large = tmpfs(limits.tmp_bytes, fitness), tmpfs(limits.disk_bytes, fitness)
-    return {
-        "NetworkMode": "none",
+    body["HostConfig"]["SecurityOpt"] += [f"seccomp={profile()}"] if seccomp else []
+    body["HostConfig"] |= {
         "IpcMode": "private",
         "ShmSize": _SHARED_MEMORY_BYTES,
-        "LogConfig": {"Type": "none", "Config": {}},
-        "Memory": limits.memory_bytes,
-        "MemorySwap": limits.memory_bytes,
-        "PidsLimit": limits.processes,
-        "CapDrop": ["ALL"],
-        "SecurityOpt": ["no-new-privileges:true", *([f"seccomp={profile()}"] if seccomp else [])],
         "Tmpfs": {
             "/tmp": f"exec,{tmpfs(limits.tmp_bytes)},mode=1777",  # noqa: S108 - a private tmpfs of the container
             **dict.fromkeys(fitness.empty, f"exec,{small}"),
@@ -92,6 +73,34 @@ def _host_config(limits: Limits, fitness: Fitness, *, seccomp: bool) -> dict[str
             {"Name": "core", "Soft": 0, "Hard": 0},
             {"Name": "fsize", "Soft": limits.file_bytes, "Hard": limits.file_bytes},
         ],
+    }
+    return body
+
+
+def confined(
+    image_id: str, first_process: list[str], limits: Limits, *, keeper: str, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """A create request's body for a container without network and rights, whose first process we hold."""
+    return {
+        "Image": image_id,
+        "Entrypoint": first_process,
+        "Cmd": [],
+        "User": keeper,
+        "Labels": dict(labels),
+        "NetworkDisabled": True,
+        **HELD,
+        # Process 1 ignores SIGTERM: whoever stops the container, or the engine, must not wait 10 s in vain.
+        "StopSignal": "SIGKILL",
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "LogConfig": {"Type": "none", "Config": {}},
+            "Memory": limits.memory_bytes,
+            "MemorySwap": limits.memory_bytes,
+            "PidsLimit": limits.processes,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+        },
     }
 
 
