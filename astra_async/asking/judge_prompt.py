@@ -24,7 +24,7 @@ _MOST_WHY = 500
 _OPENING = "You say why a solution of a programming task failed its tests."
 
 # The paper's section 4.6, in our words.
-_CLASSES: Mapping[str, str] = {
+ERROR_CLASSES: Mapping[str, str] = {
     "user_interface": "what the user sees or clicks is wrong: layout, elements, texts, events",
     "logic": "the code runs, and its logic or algorithm misses conditions, edge cases or constraints",
     "data_handling": "data, files or structures are changed, passed or used wrongly or without need",
@@ -69,7 +69,7 @@ def judge_prompt(evidence: Evidence) -> str:
     """The text that a judge is sent."""
     parts = evidence.shown()
     mark = _mark(parts)
-    classes = "\n".join(f"- {name}: {told}" for name, told in _CLASSES.items())
+    classes = "\n".join(f"- {name}: {told}" for name, told in ERROR_CLASSES.items())
     blocks = "\n\n".join(
         f"[[{mark} begin {name}: {PART_NAMES[name]}]]\n{text}\n[[{mark} end {name}]]"
         for name, text in parts.items()
@@ -110,16 +110,16 @@ def read_judgement(text: str, evidence: Evidence) -> Judgement:
         return Judgement(label=None, rejected="unreadable")
     why = str(value.get("why") or "")[:_MOST_WHY]
     label = str(value.get("class") or "").strip().casefold()
-    if label not in _CLASSES:
+    if label not in ERROR_CLASSES:
         return Judgement(label=None, rejected="no_class", why=why)
     given = value.get("quotes")
     quotes = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
-    long_enough = [each for each in quotes if len(_squeezed(each)) >= LEAST_QUOTED]
+    long_enough = [each for each in quotes if len(squeezed(each)) >= LEAST_QUOTED]
     if not long_enough:
         return Judgement(label=None, rejected="no_quote", why=why)
     parts = evidence.shown()
-    known = [_squeezed(parts[name]) for name in ("answer", "tests", "output")]
-    if not all(any(_squeezed(each) in text for text in known) for each in long_enough):
+    known = [squeezed(parts[name]) for name in ("answer", "tests", "output")]
+    if not all(any(squeezed(each) in text for text in known) for each in long_enough):
         return Judgement(label=None, rejected="quote_not_found", why=why)
     return Judgement(label=label, quotes=tuple(each[:_MOST_WHY] for each in long_enough[:3]), why=why)
 
@@ -136,7 +136,7 @@ def _object_in(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """Without spaces: judges wrap and indent what they quote."""
     return "".join(text.split())
 

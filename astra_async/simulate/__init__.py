@@ -6,9 +6,9 @@ sample depends on names and the seed alone; see `draws.py`.
 
     server.py         life-cycle and routes          service.py    one call from request to last byte
     model_answers.py  what a model says              formatting.py files as XML or JSON, with flaws
-    timing.py         when each piece is due         faults.py     which attempt fails, and how
-    limits.py         rate limits, the prompt cache  numbering.py  which problem, sample and attempt
-    profiles.py       the models                     wires/        one file for each wire format
+    delivery.py       when pieces are due, faults    numbering.py  which problem, sample and attempt
+    limits.py         rate limits, the prompt cache  profiles.py   the models
+    draws.py          random numbers by names        wires/        one file for each wire format
 """
 
 from astra_async.simulate.limits import Clocks

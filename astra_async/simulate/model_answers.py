@@ -7,11 +7,13 @@ wrong result: a simulation knows nothing about a problem that is not bundled.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.simulate.draws import SampleName, seeded
+from astra_async.asking.judge_prompt import ERROR_CLASSES, LEAST_QUOTED, parts_of, squeezed
+from astra_async.simulate.draws import SampleName, digest, seeded
 from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, introduced, well_formed
 from astra_async.simulate.profiles import Profile, try_rate
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from astra_async.types import Format
 
 CHARACTERS_PER_TOKEN = 3.6
+ERROR_RATE = 0.15
+INVENTED_RATE = 0.04
 Finish = Literal["stop", "length", "refusal", "content_filter"]
 
 # The other refusals have no text: a content filter stopped them.
@@ -101,6 +105,25 @@ def draw_answer(
     )
 
 
+def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | None) -> Answer:
+    """What a model says as a judge of failed samples (`asking.judge_prompt`): a rule whose errors are known.
+
+    The truth is the class that the bundled faulty solution carries whose files stand in the judged answer;
+    an answer that is none of them is `logic`. A judge errs in ERROR_RATE of all samples, evenly among the
+    other classes, and in INVENTED_RATE quotes what nobody wrote. Both are drawn from the prompt alone.
+    """
+    parts = parts_of(prompt)
+    generator = seeded("judge", profile.name, digest(prompt))
+    error, invented, which = (generator.random() for _ in range(3))
+    label = _true_class(parts["answer"], solutions)
+    if error < ERROR_RATE:
+        others = [name for name in ERROR_CLASSES if name != label]
+        label = others[int(which * len(others))]
+    quote = "nobody has ever written this line" if invented < INVENTED_RATE else _quote(parts)
+    text = json.dumps({"class": label, "quotes": [quote], "why": "A simulated judge goes by a rule."})
+    return Answer(text=text, finish="stop")
+
+
 def limited(answer: Answer, max_tokens: int | None) -> Answer:
     """The answer as far as max_tokens lets it get; hidden reasoning counts, as it does in reality."""
     if max_tokens is None or answer.reasoning_tokens + answer.text_tokens <= max_tokens:
@@ -172,3 +195,19 @@ def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random
     if readable < profile.unreadable[fmt] + profile.malformed[fmt]:
         return generator.choice(tuple(MENDABLE[fmt]))
     return None
+
+
+def _true_class(answer: str, solutions: BundledAnswers | None) -> str:
+    """The class of the faulty solution that an answer gives."""
+    given = squeezed(answer)
+    for faulty in solutions.faulty if solutions else ():
+        contents = [squeezed(content) for content in faulty.files.values()]
+        if all(each in given or squeezed(json.dumps(each))[1:-1] in given for each in contents):
+            return faulty.error_class
+    return "logic"
+
+
+def _quote(parts: dict[str, str]) -> str:
+    """The first line of tests or answer that is long enough to be a quotation."""
+    lines = (line for name in ("tests", "output", "answer") for line in parts[name].splitlines()[1:])
+    return next((line.strip() for line in lines if len(squeezed(line)) >= LEAST_QUOTED), "")

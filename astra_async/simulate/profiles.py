@@ -6,9 +6,8 @@ is the problem's own difficulty, the same for all models, so that hard problems 
 A wide spread makes a model that nearly always or nearly never solves a problem (consistent); a narrow
 one makes a model that solves every problem now and then (inconsistent), at the same mean score.
 
-What feedback does to a model is its `Turns`: the true gain over blind sampling follows from that
-(`chance_at`), and three of the models have no other character: `mender` gains by it, `guesser` does not, and
-`muddler` loses.
+What feedback does to a model is its `Turns`: the true gain over blind sampling follows from that, and three
+of the models have no other character: `mender` gains by it, `guesser` does not, and `muddler` loses.
 """
 
 from __future__ import annotations
@@ -205,16 +204,6 @@ def try_rate(profile: Profile, problem_id: str, turn: int) -> float:
     if turn == 0:
         return blind
     return blind + mends * (1 - blind if mends > 0 else blind)
-
-
-def chance_at(profile: Profile, problem_id: str, fmt: Format, turn: int) -> float:
-    """The chance that a sample whose answers so far were all wrong is solved in this turn (0: at once).
-
-    Solved by turn r is then 1 - prod over t <= r of (1 - chance_at(t)), and by one of r + 1 blind samples
-    1 - (1 - chance_at(0))^(r + 1).
-    """
-    whole = (1 - profile.refusal) * (1 - profile.unreadable[fmt]) * (1 - profile.truncation)
-    return whole * try_rate(profile, problem_id, turn) * (profile.turns.tries if turn else 1.0)
 
 
 def _logit(chance: float) -> float:

@@ -14,14 +14,12 @@ import orjson
 from aiohttp import web
 
 from astra_async.asking.judge_prompt import is_judge_prompt
+from astra_async.simulate.delivery import broken_at, due_times, fault_of, grouped
 from astra_async.simulate.draws import SAMPLE_HEADER, SampleName, digest
-from astra_async.simulate.faults import broken_at, fault_of
 from astra_async.simulate.limits import SMALLEST_TOKENS, PromptCache, RateLimiter
-from astra_async.simulate.model_answers import draw_answer, limited, tokens_in
+from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
 from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
-from astra_async.simulate.simulated_judge import draw_judgement
-from astra_async.simulate.timing import due_times, grouped
 from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Reply, Tokens, Wire
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,7 +38,7 @@ def played(
 
 
 def read(recorded: Recorded, chunks: list[bytes]) -> Answer | None:
-    reception = Reception(settings(recorded.spec), Watch(), recorded.reader(), time.monotonic)
+    reception = Reception(settings(recorded.spec), Watch(), recorded.reader())
     splitter = SseSplitter()
     for chunk in chunks:
         reception.take(splitter.feed(chunk))

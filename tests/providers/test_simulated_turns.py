@@ -15,17 +15,27 @@ from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.draws import SampleName
 from astra_async.simulate.formatting import xml
 from astra_async.simulate.model_answers import draw_answer
-from astra_async.simulate.profiles import PROFILES, Profile, Turns, chance_at
+from astra_async.simulate.profiles import PROFILES, Profile, Turns, try_rate
 from astra_async.types import Exchange, Solution
 
 if TYPE_CHECKING:
     from astra_async.simulate.model_answers import Answer
-    from astra_async.types import Completion
+    from astra_async.types import Completion, Format
 
 QUIET = SimulationSettings(speed=0, faults=False)
 SHOP = load_answers("product-api")
 assert SHOP is not None
 WRONG = xml(SHOP.faulty[1].files)
+
+
+def chance_at(profile: Profile, problem_id: str, fmt: Format, turn: int) -> float:
+    """The chance that a sample whose answers so far were all wrong is solved in this turn (0: at once).
+
+    Solved by turn r is then 1 - prod over t <= r of (1 - chance_at(t)), and by one of r + 1 blind samples
+    1 - (1 - chance_at(0))^(r + 1).
+    """
+    whole = (1 - profile.refusal) * (1 - profile.unreadable[fmt]) * (1 - profile.truncation)
+    return whole * try_rate(profile, problem_id, turn) * (profile.turns.tries if turn else 1.0)
 
 
 def turned(profile: Profile, sample: int, turn: int = 1, earlier: tuple[str, ...] = (WRONG,)) -> Answer:

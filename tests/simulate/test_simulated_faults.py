@@ -10,7 +10,7 @@ from simulated_client import Heard, chat, running
 
 from astra_async.errors import ConfigError
 from astra_async.simulate import SimulatedServer, SimulationSettings
-from astra_async.simulate.faults import IN_STREAM, MOST_FAULTS, fault_of
+from astra_async.simulate.delivery import IN_STREAM, MOST_FAULTS, fault_of
 from astra_async.types import checked_table
 from astra_async.types.simulation import FAULT_KINDS, FaultKind
 

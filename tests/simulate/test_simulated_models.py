@@ -12,11 +12,11 @@ import pytest
 from lxml import etree
 from simulated_client import SHOP, shop_files
 
+from astra_async.simulate.delivery import due_times, grouped
 from astra_async.simulate.draws import SampleName, seeded
 from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, json, well_formed, xml
 from astra_async.simulate.model_answers import Answer, draw_answer, limited, tokens_in
 from astra_async.simulate.profiles import PROFILES, Profile, solve_rate
-from astra_async.simulate.timing import due_times, grouped
 
 if TYPE_CHECKING:
     from astra_async.types import Format

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, cast
 
 from limited_provider import request
 
-from astra_async.asking.throttle.attempt import Attempt
 from astra_async.asking.throttle.concurrency import Ceiling
+from astra_async.asking.throttle.waiting import Attempt
 
 if TYPE_CHECKING:
     from astra_async.asking.throttle import Pool

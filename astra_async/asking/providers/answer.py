@@ -178,11 +178,7 @@ def count(value: object) -> int | None:
 
 def first_choice(choices: Any) -> Json | None:
     """The choice or candidate that was asked for: others have an `index` above 0."""
-    for choice in choices or ():
-        if not choice.get("index"):
-            found: Json = choice
-            return found
-    return None
+    return next((choice for choice in choices or () if not choice.get("index")), None)
 
 
 def label(value: object) -> str:

@@ -9,7 +9,6 @@ gives no hint how long to wait.
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
@@ -35,7 +34,7 @@ from astra_async.errors import PoolUnusable, ProviderError
 from astra_async.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from astra_async.asking.providers.answer import Json
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
@@ -51,7 +50,6 @@ class BedrockProvider:
         settings: of one model; `endpoint` or `base_url` replaces the region's address.
         environ: AWS_REGION or AWS_DEFAULT_REGION, and AWS_ACCESS_KEY_ID with its companions; what is not
             there is found by the AWS library's own chain (profile, role, instance).
-        clock: monotonic seconds.
 
     Raises:
         ConfigError: the address cannot be used, or `reasoning_effort` has no meaning for the model.
@@ -60,16 +58,9 @@ class BedrockProvider:
     charges_max_tokens = True
     cached_input_is_exempt = True
 
-    def __init__(
-        self,
-        settings: ModelSettings,
-        *,
-        environ: Mapping[str, str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: ModelSettings, *, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
-        self._clock = clock
         endpoint = settings.endpoint or settings.base_url
         self._endpoint = address(endpoint, where=f"endpoint of {settings.name}") if endpoint else None
         self._model_fields = _model_fields(settings)
@@ -89,7 +80,7 @@ class BedrockProvider:
         Raises:
             ProviderError: as HttpProvider.complete.
         """
-        reception = Reception(self._settings, watch, ConverseReader(), self._clock)
+        reception = Reception(self._settings, watch, ConverseReader())
         _sample_header.set(request.sample_header)
         try:
             with _library():

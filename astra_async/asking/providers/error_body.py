@@ -63,6 +63,7 @@ _STATUS_OF_CODE = {
     "AccessDeniedException": 403,
 }
 
+_NO_CODE = re.compile(r"\d*|error")  # a number repeats the status, and `error` says that there is one
 _ERROR_STATUS = range(300, 600)
 
 _OVERFLOW_CODES = frozenset(
@@ -134,7 +135,7 @@ class ErrorBody:
         error = error if isinstance(error, dict) else {}
         names = [error.get("code"), error.get("type"), error.get("status"), *_inner_codes(error)]
         names += [body.get("error_type"), body.get("type")] if isinstance(body, dict) else []
-        codes = [label(name) for name in names if isinstance(name, str) and _is_code(name)]
+        codes = [label(name) for name in names if isinstance(name, str) and not _NO_CODE.fullmatch(name)]
         message = error.get("message") or error.get("detail") or error.get("Message") or ""
         return cls(
             message=message if isinstance(message, str) else str(message)[:1000],
@@ -169,11 +170,6 @@ def overflow(
     if codes & _OVERFLOW_CODES or any(sentence in lower for sentence in _PROMPT_ALONE):
         return "prompt"
     return "max_tokens" if "max_tokens" in lower and "exceed context limit" in lower else None
-
-
-def _is_code(name: str) -> bool:
-    """A number repeats the status, and `error` says that there is one."""
-    return name not in {"", "error"} and not name.isdigit()
 
 
 def _inner_codes(error: Mapping[str, Any]) -> list[Any]:

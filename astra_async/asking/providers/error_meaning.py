@@ -150,7 +150,7 @@ def classify(
     if said.codes & _FILTER_CODES or said.flagged:
         return "content_filter"
     status = failure.status or said.status
-    over = overflow(said.codes, said.message or _text(failure), max_tokens=settings.max_tokens)
+    over = overflow(said.codes, said.message, max_tokens=settings.max_tokens)
     over = over if status in _STATUS_OF_OVERFLOW else None
     if over == "prompt":
         return "context_exceeded"
@@ -160,7 +160,7 @@ def classify(
     error = _ERRORS[kind](line, status=status, code=said.code)
     if isinstance(error, RateLimited | Overloaded):
         error.hint_s = _hint_s(failure, said, now or datetime.now(UTC))
-    error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message or _text(failure))
+    error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message)
     error.meets_all = kind == "pool" or (
         kind == "request" and not over and not _is_of_the_prompt(said, status)
     )
@@ -310,9 +310,5 @@ def _pool_remedy(said: ErrorBody, status: int) -> str:
 def _line(settings: ModelSettings, said: ErrorBody, status: int, remedy: str, failure: Failure) -> str:
     name = f" {said.code}" if said.code else ""
     where = f"HTTP {status}{name}" if failure.status else f"error in mid-stream{name or f' {status}'}"
-    text = one_line(said.message or _text(failure)).removeprefix(f"{settings.name}: ")
+    text = one_line(said.message).removeprefix(f"{settings.name}: ")
     return ": ".join(part for part in (settings.name, one_line(where), remedy, text) if part)
-
-
-def _text(failure: Failure) -> str:
-    return failure.body if isinstance(failure.body, str) else ""

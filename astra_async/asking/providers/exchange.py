@@ -8,7 +8,6 @@ bytes; a whole attempt may last six times that, so that a stream that trickles f
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
@@ -40,7 +39,6 @@ class HttpProvider:
 
     Args:
         owns_session: close the session with the provider (nobody else uses it).
-        clock: monotonic seconds.
 
     Raises:
         ConfigError: `extra_headers` or `extra_body` cannot be sent.
@@ -54,7 +52,6 @@ class HttpProvider:
         *,
         environ: Mapping[str, str],
         owns_session: bool = False,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.charges_max_tokens = wire.charges_max_tokens
         self.cached_input_is_exempt = wire.cached_input_is_exempt
@@ -62,7 +59,6 @@ class HttpProvider:
         self._wire = wire
         self._session = session
         self._owns_session = owns_session
-        self._clock = clock
         self._proxy = proxy_for(wire.url, environ)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=None)
         self._headers = CIMultiDict({"Content-Type": "application/json", **wire.headers})
@@ -75,7 +71,7 @@ class HttpProvider:
         Raises:
             ProviderError: the branch says what the pool should do; the message is masked and one line.
         """
-        reception = Reception(self._settings, watch, self._wire.reader(), self._clock)
+        reception = Reception(self._settings, watch, self._wire.reader())
         return await reception.attempt(
             self._exchange(request, reception), lambda error: _meaning(error, streaming=reception.streaming)
         )

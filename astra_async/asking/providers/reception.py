@@ -12,6 +12,7 @@ timer that comes late concludes nothing; it looks again a little later.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Self
 
@@ -65,17 +66,14 @@ BROKEN = (Cut, Refused, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
 
 
 class Reception:
-    """The reader, the watch and the times of one attempt; `clock` gives monotonic seconds."""
+    """The reader, the watch and the times of one attempt."""
 
-    def __init__(
-        self, settings: ModelSettings, watch: CallWatch, reader: Reader, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, settings: ModelSettings, watch: CallWatch, reader: Reader) -> None:
         self.watch = watch
         self.reader = reader
         self.patience = Patience(silence_s=settings.timeout_s)
         self._settings = settings
-        self._clock = clock
-        self._started_s = clock()
+        self._started_s = time.monotonic()
         self._first_s: float | None = None
         self._told = 0
         self._repairs: dict[str, None] = {}
@@ -146,7 +144,7 @@ class Reception:
         """Tell the watch what the reader has got since the last time."""
         transcript = self.reader.transcript
         if transcript.begun and self._first_s is None:
-            self._first_s = self._clock()
+            self._first_s = time.monotonic()
             self.watch.first_token()
         if transcript.characters > self._told:
             told, self._told = self._told, transcript.characters
@@ -256,7 +254,7 @@ class Reception:
             usage=answer.usage,
             returned_model=mask(answer.returned_model),
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
-            latency_s=self._clock() - self._started_s,
+            latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
         )
 

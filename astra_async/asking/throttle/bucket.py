@@ -34,37 +34,32 @@ class Spacing:
     negative, and lowers it by itself; an amount of any size passes in the end and is paid for after.
     """
 
-    __slots__ = ("_at", "_credit_s", "_level", "_per_second")
+    __slots__ = ("_at", "_credit_s", "_level", "per_second")
 
     def __init__(self, per_second: float, now: float, *, credit_s: float = LATENESS_S) -> None:
-        self._per_second = per_second
+        self.per_second = per_second
         self._credit_s = credit_s
         self._level = 0.0
         self._at = now
 
-    @property
-    def per_second(self) -> float:
-        """The rate, in units per second."""
-        return self._per_second
-
     def set_rate(self, per_second: float, now: float) -> None:
         """Go on at another rate from now."""
         self.level(now)
-        self._per_second = per_second
+        self.per_second = per_second
 
     def level(self, now: float) -> float:
         """Units in hand; negative is what was sent ahead of the rate."""
         if now > self._at:
-            full = self._credit_s * self._per_second
+            full = self._credit_s * self.per_second
             if self._level < full:
-                self._level = min(full, self._level + (now - self._at) * self._per_second)
+                self._level = min(full, self._level + (now - self._at) * self.per_second)
             self._at = now
         return self._level
 
     def ready_at(self, now: float) -> float:
         """When the next amount may pass; `now` if at once."""
         level = self.level(now)
-        return now if level >= 0 else now - level / self._per_second
+        return now if level >= 0 else now - level / self.per_second
 
     def take(self, amount: float, now: float) -> None:
         """Let an amount pass."""
@@ -73,7 +68,7 @@ class Spacing:
     def give_back(self, amount: float, now: float) -> None:
         """Return what was taken and not used (negative: more was used); keeps `CAPACITY_S` worth."""
         level = self.level(now)
-        most = max(level, CAPACITY_S * self._per_second)
+        most = max(level, CAPACITY_S * self.per_second)
         self._level = min(most, level + amount)
 
 

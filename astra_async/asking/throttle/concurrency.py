@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from astra_async.asking.throttle.bucket import Spacing
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle.attempt import Attempt
+    from astra_async.asking.throttle.waiting import Attempt
 
 START = 8
 RATE_CUT = 0.7

@@ -11,12 +11,12 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Protocol, get_args
 
-from astra_async.asking.throttle.attempt import Attempt
 from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
 from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
 from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Pause
+from astra_async.asking.throttle.waiting import Attempt
 from astra_async.errors import ConfigError, RateLimited
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.asking.throttle.attempt import Attempt
     from astra_async.asking.throttle.estimate import Estimator
+    from astra_async.asking.throttle.waiting import Attempt
     from astra_async.types import ModelRequest, ModelSettings
 
 _ROUNDING_USD = 1e-9

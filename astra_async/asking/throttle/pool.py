@@ -29,8 +29,8 @@ from astra_async.errors import PoolUnusable, ProviderError, TransientError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from astra_async.asking.throttle.attempt import Attempt
     from astra_async.asking.throttle.state import EventKind
+    from astra_async.asking.throttle.waiting import Attempt
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
 
 _SHORTEST_TIMER_S = 0.001

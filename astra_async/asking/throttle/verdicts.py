@@ -13,9 +13,9 @@ from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientE
 if TYPE_CHECKING:
     import random
 
-    from astra_async.asking.throttle.attempt import Attempt
     from astra_async.asking.throttle.gate import Emit, Gate
     from astra_async.asking.throttle.ledger import Tally
+    from astra_async.asking.throttle.waiting import Attempt
     from astra_async.errors import ProviderError
 
 ATTEMPTS = 6
