@@ -152,10 +152,13 @@ class Secrets:
         hidden = {path: text for path, text in texts.items() if policy.hidden.matches(path)}
         tests = {path: texts[path] for path in {*policy.tests, *hidden} if path in texts}
         seen = "\n".join(text for path, text in texts.items() if path not in hidden)
-        kept = _kept_from(list(expected), seen, "\n".join(hidden.values()), policy) if hidden else frozenset()
+        kept: set[str] = set()
+        if hidden:  # tests that stand in hidden files; also those of which that cannot be told
+            told = "\n".join(hidden.values())
+            kept = {clean_name(test.name) for test in expected if not _is_seen(test, seen, told, policy)}
         return cls(
             has_hidden=bool(hidden),
-            tests=kept,
+            tests=frozenset(kept),
             names=tuple(sorted({*_titles(kept), *_paths(hidden), *_quotes(hidden.values(), seen)})),
             texts=tuple(sorted(line for line in _lines(*hidden.values()) if line not in seen)),
             lines=frozenset(_lines(*tests.values(), *run.values(), least=1)),
@@ -266,11 +269,6 @@ def _not_applied(result: Mapping[str, Any]) -> str:
     dropped = [each["path"] for each in result.get("dropped", ()) if each.get("reason") != "hidden"]
     paths = [clean_name(path)[:_NOTED_PATH] for path in dict.fromkeys(dropped)][:_MAX_DROPPED]
     return _NOT_APPLIED.format(paths=", ".join(paths)) if paths else ""
-
-
-def _kept_from(expected: list[ExpectedTest], seen: str, hidden: str, policy: PathPolicy) -> frozenset[str]:
-    """Expected tests that stand in hidden files; also those of which that cannot be told."""
-    return frozenset(clean_name(test.name) for test in expected if not _is_seen(test, seen, hidden, policy))
 
 
 def _is_seen(test: ExpectedTest, seen: str, hidden: str, policy: PathPolicy) -> bool:

@@ -79,7 +79,8 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 def stable(text: str) -> str:
     """The text without what differs between runs, terminal codes and blanks at line ends; idempotent."""
     text = without_controls(_TITLES.sub("", text.replace("\r\n", "\n")))
-    lines = (_last_written(line)[:_LONGEST_LINE] for line in text.split("\n"))
+    # A terminal shows of a line that was written over, as progress is, what was written last.
+    lines = (line.rstrip("\r").rpartition("\r")[2][:_LONGEST_LINE] for line in text.split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(_stable_line(line) for line in lines)).strip("\n")
 
 
@@ -94,11 +95,6 @@ def shortened(text: str, length: int) -> str:
 
 
 _GAP = "\n[... left out ...]\n"
-
-
-def _last_written(line: str) -> str:
-    """What a terminal shows of a line that was written over, as progress is."""
-    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _stable_line(line: str) -> str:

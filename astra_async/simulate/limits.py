@@ -99,7 +99,8 @@ class RateLimiter:
     def admit(self, model: str, tokens: float) -> Rejected | None:
         """Take one request and so many tokens, or say why not and when it would fit."""
         now = self._clocks.monotonic()
-        wanted = [(bucket, self._amount(bucket, tokens)) for bucket in self._refilled(model, now)]
+        amounts = {"requests": 1.0, "tokens": tokens}
+        wanted = [(bucket, amounts[bucket.dimension]) for bucket in self._refilled(model, now)]
         for bucket, amount in wanted:
             if amount > bucket.per_minute and bucket.dimension == "tokens":
                 return _rejected(bucket, amount, 0.0, never=True)
@@ -135,10 +136,6 @@ class RateLimiter:
         )
         burst_s = self._settings.burst_s
         return tuple(_Bucket(name, limit, burst_s, now) for name, limit in limits if limit is not None)
-
-    @staticmethod
-    def _amount(bucket: _Bucket, tokens: float) -> float:
-        return 1.0 if bucket.dimension == "requests" else tokens
 
     def _was_told(self, model: str, now: float, wait_s: float) -> bool:
         begin, end = self._pauses.get(model, (math.inf, -math.inf))

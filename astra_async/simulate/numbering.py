@@ -7,6 +7,7 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from astra_async.bundled import problem_ids, read_statement
 from astra_async.simulate.draws import SampleName, digest
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Samples:
 
     def _name(self, ask: Ask, prompt: str) -> SampleName:
         problem_id = self._problem(ask.prompt, prompt)
-        fmt = _format_asked(ask.prompt)
+        fmt: Format = "json" if "JSON" in ask.prompt and "<solution" not in ask.prompt else "xml"
         if ask.seed is not None:
             return SampleName(str(ask.seed), fmt, problem_id, 0, len(ask.answers))
         numbers = self._numbers.setdefault(f"{ask.model}/{prompt}", _Numbers())
@@ -77,10 +78,6 @@ class Samples:
         if prompt not in self._problems:
             self._problems[prompt] = self._find_problem(text) or UNKNOWN_PROBLEM
         return self._problems[prompt]
-
-
-def _format_asked(prompt: str) -> Format:
-    return "json" if "JSON" in prompt and "<solution" not in prompt else "xml"
 
 
 class _Numbers:
@@ -109,8 +106,6 @@ def find_bundled_problem(prompt: str) -> str | None:
 
 @functools.cache
 def _statements() -> tuple[tuple[str, str], ...]:
-    from astra_async.bundled import problem_ids, read_statement
-
     return tuple((problem_id, _squeezed(read_statement(problem_id))) for problem_id in problem_ids())
 
 

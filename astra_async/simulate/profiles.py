@@ -194,7 +194,7 @@ def solve_rate(profile: Profile, problem_id: str) -> float:
     difficulty = seeded("difficulty", problem_id).gauss(0, 1)
     affinity = seeded("affinity", profile.name, problem_id).gauss(0, 1)
     # The mean of sigmoid(m + s Z) is close to sigmoid(m / sqrt(1 + pi s^2 / 8)); solved for m.
-    centre = _logit(profile.skill) * math.sqrt(1 + math.pi * profile.spread**2 / 8)
+    centre = math.log(profile.skill / (1 - profile.skill)) * math.sqrt(1 + math.pi * profile.spread**2 / 8)
     return 1 / (1 + math.exp(-(centre + profile.spread * (affinity - difficulty) / math.sqrt(2))))
 
 
@@ -204,7 +204,3 @@ def try_rate(profile: Profile, problem_id: str, turn: int) -> float:
     if turn == 0:
         return blind
     return blind + mends * (1 - blind if mends > 0 else blind)
-
-
-def _logit(chance: float) -> float:
-    return math.log(chance / (1 - chance))

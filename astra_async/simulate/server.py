@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from astra_async.bundled import load_answers
 from astra_async.errors import ConfigError
 from astra_async.simulate.limits import Clocks
 from astra_async.simulate.numbering import find_bundled_problem
@@ -50,7 +51,7 @@ class SimulatedServer:
         *,
         port: int = 0,
         settings: SimulationSettings | None = None,
-        answers: Callable[[str], BundledAnswers | None] | None = None,
+        answers: Callable[[str], BundledAnswers | None] = load_answers,
         find_problem: Callable[[str], str | None] = find_bundled_problem,
         clocks: Clocks | None = None,
     ) -> SimulatedServer:
@@ -69,7 +70,7 @@ class SimulatedServer:
         """
         service = Service(
             settings or SimulationSettings(),
-            answers=answers or bundled_answers,
+            answers=answers,
             find_problem=find_problem,
             clocks=clocks or Clocks(),
         )
@@ -99,13 +100,6 @@ class SimulatedServer:
     def root_url(self) -> str:
         """The server itself, without a path; the same formats answer here."""
         return f"http://{HOST}:{self.port}"
-
-
-def bundled_answers(problem_id: str) -> BundledAnswers | None:
-    """The solutions of a bundled problem, None for any other id."""
-    from astra_async.bundled import load_answers
-
-    return load_answers(problem_id)
 
 
 def _application(service: Service) -> web.Application:

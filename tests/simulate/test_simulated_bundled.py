@@ -8,13 +8,12 @@ import pytest
 from simulated_client import SHOP
 
 from astra_async.answers import parse_solution
-from astra_async.bundled import problem_ids, read_statement
+from astra_async.bundled import load_answers, problem_ids, read_statement
 from astra_async.simulate.draws import SampleName, seeded
 from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, well_formed
 from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
-from astra_async.simulate.server import bundled_answers
 from astra_async.types import Solution, Unusable
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def test_a_prompt_is_recognised_by_the_statement_in_it(problem_id: str) -> None:
 
 @pytest.mark.parametrize("problem_id", problem_ids())
 def test_models_give_the_solutions_of_a_bundled_problem(problem_id: str) -> None:
-    solutions = bundled_answers(problem_id)
+    solutions = load_answers(problem_id)
     assert solutions is not None
     known = {"reference", *(faulty.name for faulty in solutions.faulty)}
     names = [SampleName("0", "xml", problem_id, number) for number in range(60)]
@@ -41,7 +40,7 @@ def test_models_give_the_solutions_of_a_bundled_problem(problem_id: str) -> None
 
 
 def test_an_unknown_problem_has_no_solutions() -> None:
-    assert bundled_answers("no-such-problem") is None
+    assert load_answers("no-such-problem") is None
 
 
 @pytest.mark.parametrize("fmt", ["xml", "json"])

@@ -130,7 +130,7 @@ def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFor
 
             return Gemini(settings, key)
         case "azure":
-            from astra_async.asking.providers.azure import Azure
+            from astra_async.asking.providers.openai_chat import Azure
 
             return Azure(settings, key, environ=environ)
         case _:

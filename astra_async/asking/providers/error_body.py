@@ -136,6 +136,7 @@ class ErrorBody:
         names = [error.get("code"), error.get("type"), error.get("status"), *_inner_codes(error)]
         names += [body.get("error_type"), body.get("type")] if isinstance(body, dict) else []
         codes = [label(name) for name in names if isinstance(name, str) and not _NO_CODE.fullmatch(name)]
+        metadata = error["metadata"] if isinstance(error.get("metadata"), dict) else {}
         message = error.get("message") or error.get("detail") or error.get("Message") or ""
         return cls(
             message=message if isinstance(message, str) else str(message)[:1000],
@@ -145,7 +146,8 @@ class ErrorBody:
             param=label(error.get("param")),
             details=error.get("details"),
             daily=_daily_quota(error.get("details")),
-            flagged=_moderated(error.get("metadata")),
+            # OpenRouter: 403 with the reasons for which the input was flagged.
+            flagged="flagged_input" in metadata or bool(metadata.get("reasons")),
         )
 
 
@@ -202,11 +204,6 @@ def _daily_quota(details: Any) -> bool:
             ):
                 return True
     return False
-
-
-def _moderated(metadata: Any) -> bool:
-    """OpenRouter: 403 with the reasons for which the input was flagged."""
-    return isinstance(metadata, dict) and ("flagged_input" in metadata or bool(metadata.get("reasons")))
 
 
 @cache

@@ -80,7 +80,9 @@ def resolve(settings: ModelSettings) -> ModelSettings:
     context = listed[1].context_window if listed else settings.context_length
     most = settings.max_tokens
     if most is None:
-        most = min(_longest_output(settings.model) or DEFAULT_MAX_TOKENS, DEFAULT_MAX_TOKENS)
+        name = settings.model.lower()
+        longest = (tokens for pattern, tokens in _LONGEST_OUTPUT if re.search(pattern, name))
+        most = min(next(longest, DEFAULT_MAX_TOKENS), DEFAULT_MAX_TOKENS)
         most = min(most, context // 2) if context else most
     return replace(settings, context_length=context, max_tokens=most)
 
@@ -156,8 +158,3 @@ def _lookup(model: str, provider: str | None, base_url: str | None) -> tuple[Any
 
 def _base(settings: ModelSettings) -> URL:
     return address(settings.base_url or "", where=f"base_url of {settings.name}")
-
-
-def _longest_output(model: str) -> int | None:
-    name = model.lower()
-    return next((tokens for pattern, tokens in _LONGEST_OUTPUT if re.search(pattern, name)), None)

@@ -1,4 +1,4 @@
-"""OpenAI chat completions, and every server that speaks them (`POST {base}/chat/completions`).
+"""OpenAI chat completions, Azure's, and every server that speaks them (`POST {base}/chat/completions`).
 
 The reader is tolerant, for vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DeepSeek, Groq, Mistral, xAI and
 Together differ in small things: usage in a chunk that also has choices, no `[DONE]`, flat errors, content
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 from astra_async.asking.providers.answer import (
     NO_FINISH_REASON,
@@ -26,6 +27,7 @@ from astra_async.asking.providers.answer import (
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.rate_limits import openai_limits
 from astra_async.asking.providers.request_fields import WireFormat, refuse
+from astra_async.errors import ConfigError
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from astra_async.types import FinishReason, MaxTokensField, ModelRequest, ModelSettings, RateLimits
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+AZURE_API_VERSION = "2024-10-21"  # the last stable version of the deployments interface
 # Behind these addresses `max_tokens` is refused by newer models, or out of date.
 _NEWER_HOSTS = (
     *("api.openai.com", ".openai.azure.com", ".services.ai.azure.com"),
@@ -191,6 +194,51 @@ class OpenAIChat(WireFormat):
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
         return openai_limits(headers, daily_requests=self._daily_requests)
+
+
+class Azure(WireFormat):
+    """The wire format of `azure/DEPLOYMENT`: Azure's address, key header and filters.
+
+    A prompt that Azure filters comes back as HTTP 400 `content_filter`: a result. Reset headers are whole
+    seconds, negative limits mean none (`rate_limits`). Its newer `/openai/v1` interface is that of
+    `openai-compatible` with `api_key_env = "AZURE_OPENAI_API_KEY"`.
+
+    The address is `endpoint`, else `base_url`, else AZURE_OPENAI_ENDPOINT; the version `api_version`, else
+    OPENAI_API_VERSION, else AZURE_API_VERSION.
+
+    Raises:
+        ConfigError: as WireFormat, also where no address is given.
+    """
+
+    charges_max_tokens = True
+    reader = ChatReader
+    meaningless: ClassVar[Mapping[str, str]] = {
+        "top_k": "OpenAI has no such parameter: unset it",
+        "organization": "Azure knows resources and deployments: unset it",
+        "project": "Azure knows resources and deployments: unset it",
+    }
+
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        endpoint = settings.endpoint or settings.base_url or environ.get("AZURE_OPENAI_ENDPOINT")
+        if not endpoint:
+            raise ConfigError(f"{settings.name} needs endpoint in [[models]], or AZURE_OPENAI_ENDPOINT")
+        super().__init__(settings, endpoint, named="endpoint")
+        refuse_thinking(settings)
+        version = settings.api_version or environ.get("OPENAI_API_VERSION") or AZURE_API_VERSION
+        path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
+        self.url = below(self.base, path, **{"api-version": version})
+        self.headers = {"api-key": key} if key else {}
+
+    def body(self, request: ModelRequest) -> Json:
+        """The request for one streamed answer; the deployment names the model."""
+        fields = chat_fields(self.settings, request, {"include_usage": True})
+        fields[self.settings.max_tokens_field or "max_completion_tokens"] = self.settings.max_tokens
+        fields["seed"] = request.seed
+        return fields
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        """Azure's rate-limit headers."""
+        return openai_limits(headers)
 
 
 def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[str, str]) -> dict[str, str]:

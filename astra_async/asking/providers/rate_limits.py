@@ -29,12 +29,10 @@ _UNITS_S = {
     "s": 1.0,
     "ms": 1e-3,
     "us": 1e-6,
-    "µs": 1e-6,
-    "μs": 1e-6,
     "ns": 1e-9,
     "d": 86400.0,
 }
-_PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?)(ms|us|µs|μs|ns|d|h|m|s)")
+_PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?)(ms|us|ns|d|h|m|s)")
 _LONGEST_DURATION = 64
 _SENTENCE = re.compile(
     r"(?:try again|retry)[ a-z]{0,30}? (?:in |after |for )?"

@@ -95,7 +95,9 @@ class Pool:
             ProviderError: given up after 6 attempts, 2 cut streams, or 30 minutes of rejections.
         """
         ticket = Ticket(request=request)
-        self._line.new_place(ticket, ahead=self._is_begun(request, self._clock()))
+        # Ahead, if it goes on with a conversation that the provider's cache holds.
+        is_warm = self._warmth.is_warm(request.begun_sha256, self._clock())
+        self._line.new_place(ticket, ahead=bool(request.earlier) and request.cache and is_warm)
         retry = Retry()
         while True:
             attempt = await self._turn(ticket, retry)
@@ -336,10 +338,6 @@ class Pool:
         if not request.cache or request.earlier:
             return "go"
         return self._warmth.role(request.prompt_sha256, now)
-
-    def _is_begun(self, request: ModelRequest, now: float) -> bool:
-        """Whether a request goes on with a conversation that the provider's cache holds."""
-        return bool(request.earlier) and request.cache and self._warmth.is_warm(request.begun_sha256, now)
 
     def _warm(self, attempt: Attempt) -> None:
         if attempt.request.cache:

@@ -1,4 +1,4 @@
-"""The line of calls that wait for their turn, first come, first served, across retries; and those on their way.
+"""Calls in line: first come, first served, across retries; and the requests that have had their turn.
 
 A call that goes on with a conversation whose beginning is still in the provider's prompt cache stands `AHEAD`
 places further to the front than it came: in front of all that usually wait. Nobody starves of that: whoever
