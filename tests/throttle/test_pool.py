@@ -357,6 +357,24 @@ def test_an_outage_of_two_minutes_loses_no_call_and_costs_few_requests() -> None
     assert sum(1010 < at < 1123 for at, _ in provider.sent) <= 12
 
 
+@pytest.mark.parametrize(
+    "heard", [RateLimited("429", hint_s=0.5), RequestRejected("400: too long", status=400)]
+)
+def test_a_provider_that_says_anything_between_failures_is_no_outage(heard: ProviderError) -> None:
+    provider = Script(*([TransientError("reset")] * 4 + [heard]) * 30, latency_s=0.01)
+    outcomes, events, _ = ask_all(provider, 200, 5)
+    assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+    assert not any(e.kind == "pool_failed" for e in events)
+
+
+def test_where_every_stream_breaks_the_pool_ends_before_every_call_has_paid_twice() -> None:
+    provider = Script(*(TransientError("cut") for _ in range(2000)), latency_s=1.0)
+    provider.streams_first = True
+    outcomes, _, _ = ask_all(provider, 1000, 5)
+    assert isinstance(outcomes[-1], PoolUnusable)
+    assert len(provider.sent) < 400  # of two thousand
+
+
 def test_one_prompt_that_breaks_a_server_does_not_end_the_pool_and_is_soon_tried_once_only() -> None:
     provider = Script(*(TransientError("500") for _ in range(64 * 6)), latency_s=0.01)
     outcomes, events, _ = ask_all(provider, 64, 1)

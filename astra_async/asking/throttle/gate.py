@@ -15,7 +15,7 @@ from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_buck
 from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
-from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Pause
+from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Outage, Pause
 from astra_async.asking.throttle.waiting import Attempt
 from astra_async.errors import ConfigError, RateLimited
 
@@ -78,7 +78,7 @@ class Gate:
         self._epoch = 0
         self._sends = 0
         self._paused = False
-        self._outage = False
+        self._outage = Outage()
 
     # --- admission ----------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class Gate:
         if self.pause.until > now:
             return self.pause.until, "pause"
         self._believe_silence(now)
-        if self._outage and self.in_flight:
+        if self._outage.one_by_one and self.in_flight:
             return math.inf, "outage"
         if self._concurrency.full(self.in_flight):
             return self._silent_at(), "concurrency"
@@ -171,7 +171,7 @@ class Gate:
         if attempt.accepted:
             return
         attempt.accepted = True
-        self._outage = False
+        self._outage.begun()
         self._ceiling.let_in(attempt, now)
         self._opening.alive()
         self.pause.answered(self._epoch - attempt.epoch)
@@ -182,16 +182,17 @@ class Gate:
 
     def answered(self) -> None:
         """The provider has refused a request for what it is: it is there."""
-        self._outage = False
+        self._outage.over()
         self._opening.alive()
 
     def succeeded(self) -> None:
         """A request has ended with an answer."""
+        self._outage.over()
         self._concurrency.ended(well=True)
 
     def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
         """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
-        self._outage = False
+        self._outage.over()
         self._opening.alive()
         self.pace.rejected(attempt.number)
         fresh = attempt.epoch == self._epoch
@@ -215,18 +216,14 @@ class Gate:
         if burst or error.hint_s:
             self._stop_for(self.pause.length_s(error.hint_s), str(error), now)
 
-    def outage(self, probes: int, reason: str, now: float) -> None:
-        """Nobody is answered: from now on one request goes at a time, after pauses that double (rule 10).
-
-        Invariant: it ends with the first sign that the provider takes requests, whatever it says to them.
-        """
-        self._outage = True
-        self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
-
-    def failed(self) -> None:
-        """Transport or a 5xx (rule 7)."""
+    def failed(self, attempt: Attempt, reason: str, now: float) -> int:
+        """Transport or a 5xx (rules 7, 10); how many tries one by one have failed, 0 without an outage."""
         if self._concurrency.ended(well=False):
             self._report_cut()
+        probes = self._outage.interrupted(attempt.request.prompt_sha256, attempt.sent_at, now)
+        if probes:
+            self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
+        return probes
 
     # --- slots and reservations ---------------------------------------------------------------------
 

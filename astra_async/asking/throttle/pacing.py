@@ -1,4 +1,4 @@
-"""Rules 8 and 9: when a whole pool pauses, and how it opens again."""
+"""Rules 8, 9 and 10: when a whole pool pauses, how it opens again, and how an outage is recognised."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ PARKED_S = 600.0
 LONGEST_BACKOFF_S = 60.0
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _EPISODES_BEFORE_DOUBT = 2
+
+ERRORS_ALIKE, PROMPTS = 10, 3
+PROBES = 8  # one by one, with pauses that double from 2 s to a minute: four minutes in all
 
 _FIRST_SENDS = 4
 _OPEN_AFTER_S = 10
@@ -103,3 +106,45 @@ class Opening:
     def sent(self) -> None:
         """A request goes out."""
         self._left -= 1
+
+
+class Outage:
+    """Rule 10: a provider that answers nobody. One prompt may break a server by itself: it takes three.
+
+    Invariant: it is known here and nowhere else, and whatever shows that the provider answers (an answer, a
+    rejection for its rate, a refusal) begins the count anew. A first token ends the tries one by one and no
+    more: where every stream breaks each call would pay for two. An overload ends nothing, for gateways send
+    it in front of a dead server.
+
+    Attributes:
+        one_by_one: one request at a time, until the provider is heard of.
+    """
+
+    def __init__(self) -> None:
+        self.over()
+
+    def over(self) -> None:
+        """The provider has answered, whatever it said."""
+        self.one_by_one = False
+        self._failures = self._probes = 0
+        self._began_at = math.inf
+        self._prompts: set[str] = set()
+
+    def begun(self) -> None:
+        """An answer has begun."""
+        self.one_by_one = False
+
+    def interrupted(self, prompt_sha256: str, sent_at: float, now: float) -> int:
+        """An attempt failed, sent at `sent_at`; how many tries one by one have failed since the outage began.
+
+        0: no outage. Of requests that were in flight when it began nothing more is learned.
+        """
+        self._failures += 1
+        self._prompts.add(prompt_sha256)
+        if self._failures < ERRORS_ALIKE or len(self._prompts) < PROMPTS:
+            return 0
+        self.one_by_one = True
+        if self._probes == 0 or sent_at >= self._began_at:
+            self._probes += 1
+            self._began_at = now
+        return self._probes

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.pacing import backoff_s
+from astra_async.asking.throttle.pacing import ERRORS_ALIKE, PROBES, PROMPTS, backoff_s
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientError
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ ATTEMPTS = 6
 CUT_STREAMS = 2
 GIVE_UP_S = 1800.0
 _FREE_RETRIES, _RETRIES_PER_SUCCESS = 10, 0.1
-_ERRORS_ALIKE, _PROMPTS = 10, 3
-PROBES = 8  # one by one, with pauses that double from 2 s to a minute: four minutes in all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +49,12 @@ class Judge:
         self._emit = emit
         self._rng = rng
         self._retries = RetryBudget()
-        self._outage = Outage()
+        self._hopeless = Hopeless()
 
     def answered(self) -> None:
         """A call has its answer."""
         self._retries.earn()
-        self._outage.answered()
+        self._hopeless.answered()
 
     def failed(self, effort: Effort, attempt: Attempt, error: ProviderError, now: float) -> Verdict:
         """One attempt has ended with this error."""
@@ -72,7 +69,6 @@ class Judge:
                 self._gate.overloaded(attempt, error, now)
                 return self._rejected(effort, attempt, error, now)
             case TransientError():
-                self._gate.failed()
                 return self._interrupted(effort, attempt, error, now)
             case PoolUnusable():
                 return Verdict(dead=error)
@@ -92,19 +88,16 @@ class Judge:
         return self._again(retry) if retry else self._give_up(attempt, error)
 
     def _interrupted(self, effort: Effort, attempt: Attempt, error: TransientError, now: float) -> Verdict:
-        prompt = attempt.request.prompt_sha256
-        probes = self._outage.interrupted(prompt, attempt.sent_at, now)
-        if probes > PROBES:
+        hopeless = self._hopeless.interrupted(attempt.request.prompt_sha256)
+        if self._gate.failed(attempt, str(error), now) > PROBES:
             dead = self._dead(
                 f"nobody is answered any more, the latest error: {error};"
                 " check base_url and the network, then run the same command again",
                 error,
             )
             return self._give_up(attempt, error, dead)
-        if probes:
-            self._gate.outage(probes, str(error), now)
         retry = effort.failed(self._retries, billed=_billed(attempt, error), rng=self._rng)
-        if retry is None or self._outage.hopeless(prompt):
+        if retry is None or hopeless:
             return self._give_up(attempt, error)
         self._emit("retry", attempt, str(error), retry.delay_s)
         return self._again(retry)
@@ -112,7 +105,7 @@ class Judge:
     def _refused(self, attempt: Attempt, error: ProviderError) -> Verdict:
         """The provider is there, and has judged the request itself."""
         self._gate.answered()
-        if not self._outage.refused(attempt.request.prompt_sha256, error):
+        if not self._hopeless.refused(attempt.request.prompt_sha256, error):
             return self._give_up(attempt, error)
         remedy = "change the model's settings, then run the same command again"
         dead = self._dead(f"every request is refused alike: {error}; {remedy}", error)
@@ -203,11 +196,11 @@ class RetryBudget:
         return True
 
 
-class Outage:
-    """Notices a provider that answers nobody, and errors that meet every request.
+class Hopeless:
+    """Requests that need no further try: errors that meet every request, and prompts that break a server.
 
-    One prompt may break a server, or be refused, by itself: it takes three, or an error that says of itself
-    that it meets every request. Invariant: an answer begins every count anew.
+    One prompt may be refused by itself: it takes three, or an error that says of itself that it meets every
+    request. Invariant: a call's answer begins every count anew; a rejection for its rate disproves nothing.
     """
 
     def __init__(self) -> None:
@@ -215,26 +208,10 @@ class Outage:
 
     def answered(self) -> None:
         """A call has its answer."""
-        self._failures = self._probes = 0
-        self._began_at = math.inf
         self._likeness = ""
         self._alike = 0
         self._refused_prompts: set[str] = set()
         self._failures_with: Counter[str] = Counter()
-
-    def interrupted(self, prompt_sha256: str, sent_at: float, now: float) -> int:
-        """An attempt failed, sent at `sent_at`; how many tries one by one have failed since the outage began.
-
-        0: no outage. Of requests that were in flight when it began nothing more is learned.
-        """
-        self._failures += 1
-        self._failures_with[prompt_sha256] += 1
-        if self._failures < _ERRORS_ALIKE or len(self._failures_with) < _PROMPTS:
-            return 0
-        if self._probes == 0 or sent_at >= self._began_at:
-            self._probes += 1
-            self._began_at = now
-        return self._probes
 
     def refused(self, prompt_sha256: str, error: ProviderError) -> bool:
         """A request was refused for good; whether every other one would be, too."""
@@ -244,12 +221,13 @@ class Outage:
             self._refused_prompts.clear()
         self._alike += 1
         self._refused_prompts.add(prompt_sha256)
-        everybody = error.meets_all or len(self._refused_prompts) >= _PROMPTS
-        return everybody and self._alike >= _ERRORS_ALIKE
+        everybody = error.meets_all or len(self._refused_prompts) >= PROMPTS
+        return everybody and self._alike >= ERRORS_ALIKE
 
-    def hopeless(self, prompt_sha256: str) -> bool:
-        """Whether attempts with this prompt have failed so often that one is enough for each further call."""
-        return self._failures_with[prompt_sha256] >= _ERRORS_ALIKE * ATTEMPTS
+    def interrupted(self, prompt_sha256: str) -> bool:
+        """An attempt failed; whether so many did with its prompt that one is enough for each further call."""
+        self._failures_with[prompt_sha256] += 1
+        return self._failures_with[prompt_sha256] >= ERRORS_ALIKE * ATTEMPTS
 
 
 def _billed(attempt: Attempt, error: ProviderError) -> bool:
