@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,7 @@ from astra_async.errors import ConfigError
 from astra_async.types.declarations import is_cluster
 
 if TYPE_CHECKING:
-    from astra_async.cluster.membership import WorkerSettings
+    from collections.abc import Mapping
 
 
 @click.command()
@@ -35,11 +35,10 @@ def worker(
     *,
     scheduler: str,
     sandboxes: int | None,
-    name: str | None,
-    host: str | None,
-    port: int,
-    contact_address: str | None,
-    **tls: str | None,
+    tls_ca_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    **own: Any,
 ) -> int:
     """Join the Dask cluster of SCHEDULER (tcp://HOST:PORT) and run tests on this machine's Docker Engine.
 
@@ -53,27 +52,12 @@ def worker(
     import uvloop
     from distributed.security import Security
 
-    from astra_async.cluster.membership import WorkerSettings
-
-    given = {
-        "tls_ca_file": tls["tls_ca_file"],
-        "tls_worker_cert": tls["tls_cert"],
-        "tls_worker_key": tls["tls_key"],
-    }
-    security = Security(**{key: value for key, value in given.items() if value})
-    settings = WorkerSettings(
-        scheduler=scheduler,
-        sandboxes=sandboxes,
-        name=name,
-        host=host,
-        port=port,
-        contact=contact_address,
-        security=security,
-    )
-    return uvloop.run(_serve(settings))
+    tls = {"tls_ca_file": tls_ca_file, "tls_worker_cert": tls_cert, "tls_worker_key": tls_key}
+    security = Security(**{key: value for key, value in tls.items() if value})
+    return uvloop.run(_serve(scheduler, sandboxes, {**own, "security": security}))
 
 
-async def _serve(settings: WorkerSettings) -> int:
+async def _serve(scheduler: str, sandboxes: int | None, own: Mapping[str, Any]) -> int:
     from astra_async.cluster.membership import serve
     from astra_async.testing.sandbox.engine import Engine
 
@@ -82,5 +66,5 @@ async def _serve(settings: WorkerSettings) -> int:
     stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     stopper = Stopper(on_first=lambda: stopped.set_result(None))
     with stopper.installed():
-        await serve(settings, until=stopped, say=tell)
+        await serve(scheduler, sandboxes, own, until=stopped, say=tell)
     return 128 + (stopper.received or 0)

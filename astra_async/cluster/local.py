@@ -138,10 +138,10 @@ async def _scheduler() -> None:
 
 
 async def _worker(address: str, sandboxes: int, name: str) -> None:
-    from astra_async.cluster.membership import WorkerSettings, serve
+    from astra_async.cluster.membership import serve
 
     ended = asyncio.create_task(_input_ends())
-    await serve(WorkerSettings(scheduler=address, sandboxes=sandboxes, name=name), until=ended)
+    await serve(address, sandboxes, {"name": name, "port": 0}, until=ended)
 
 
 async def _input_ends() -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 from collections import defaultdict
 from functools import partial
 from importlib.metadata import version
@@ -33,6 +32,7 @@ from astra_async.errors import ConflictError, StorageError
 from astra_async.redaction import mask
 from astra_async.running.fingerprint import merge_parts
 from astra_async.running.held import HeldLines
+from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
 from astra_async.running.log import (
     AppendLog,
     encode,
@@ -41,7 +41,6 @@ from astra_async.running.log import (
     is_shared,
     now_utc,
     remove_drafts,
-    scan,
     sync_entries,
     write_atomically,
 )
@@ -54,30 +53,21 @@ from astra_async.running.recorded import (
     count_events,
     count_spent,
     key_fields,
-    key_reader,
-    readable,
     result_fields,
 )
 from astra_async.surrogates import without_surrogates
-from astra_async.types import Completion, SampleKey
 from astra_async.types.records import (
     SCHEMA,
-    Disbelieved,
-    Flaw,
     check_answer,
     check_result,
-    check_schema,
     check_turn,
     is_output_of,
     newer_version,
-    read_key,
-    read_record,
     read_run,
-    read_turn_key,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -85,14 +75,16 @@ if TYPE_CHECKING:
     from astra_async.running.evidence import Evidence
     from astra_async.running.fingerprint import PartKind, Parts
     from astra_async.running.trouble import RecordedKind
-    from astra_async.types import AnswerKey, Prompt, Result
+    from astra_async.types import AnswerKey, Completion, Prompt, Result
 
 # What a regrade takes over from its parent.
 PARENT_FILES = ("completions.jsonl", "turns.jsonl", "prompts", "labels.csv")
 # Enough for the answers of some hundred calls in flight.
 RESERVE_BYTES = 16 * 2**20
 # In the order in which they are synced: whose final line is on disk, their output is.
-_LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", "events.jsonl")
+_LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", *TURN_LOG_NAMES, "events.jsonl")
+# Those whose lines cost money: what an earlier call held of them is taken over.
+_PAID_FOR = ("completions.jsonl", "turns.jsonl", "events.jsonl")
 # Files that are replaced as a whole while their directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json")
 
@@ -133,25 +125,23 @@ class RunDirectory:
             self.run = opened_run(path / "run.json")
             self._held = HeldLines(self.run_id, spare)
             self.warnings += newer_version(self.run, version("astra_async"))
-            self._completions, self._outputs, self._results, self._events = (
-                self._open_log(name, opened) for name in _LOG_NAMES
-            )
-            self._turns = tuple(
-                self._open_log(name, opened)
-                for name in TURN_LOG_NAMES
-                if turns or any((path / each).exists() for each in TURN_LOG_NAMES)
-            )
+            has_turns = turns or any((path / name).exists() for name in TURN_LOG_NAMES)
+            self._logs = {
+                name: self._open_log(name, opened)
+                for name in _LOG_NAMES
+                if has_turns or name not in TURN_LOG_NAMES
+            }
             self._open = opened.pop_all()
 
     @classmethod
     def open(
         cls,
         path: Path,
-        on_result: Callable[[Mapping[str, Any]], None] | None = None,
+        on_result: OnRecord = ignore,
         *,
         spare: Path | None = None,
         turns: bool = False,
-        on_turn: Callable[[Mapping[str, Any]], None] | None = None,
+        on_turn: OnRecord = ignore,
     ) -> Self:
         """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
 
@@ -166,15 +156,18 @@ class RunDirectory:
         try:
             remove_drafts(path, _REPLACED)
             directory._set_reserve_aside()
-            logs = (directory._completions, *directory._turns[:1], directory._events)
-            directory.warnings += directory._held.found(logs)
+            paid_for = [log for name, log in directory._logs.items() if name in _PAID_FOR]
+            directory.warnings += directory._held.found(paid_for)
             count = partial(count_spent, directory.earlier)
-            directory._index("completions.jsonl", directory.answered, check_answer, count)
-            directory._index("results.jsonl", directory.graded, check_result, on_result)
-            if directory._turns:
-                directory._index("turns.jsonl", directory.answered, check_turn, count)
-                directory._index("turn_results.jsonl", directory.graded, check_result, on_turn)
-            directory._index_outputs()
+            for name, index, check, on_record in (
+                ("completions.jsonl", directory.answered, check_answer, count),
+                ("results.jsonl", directory.graded, check_result, on_result),
+                ("turns.jsonl", directory.answered, check_turn, count),
+                ("turn_results.jsonl", directory.graded, check_result, on_turn),
+            ):
+                directory.warnings += index_log(path / name, index, check, on_record)
+            if directory._outputs_at is not None:
+                directory._outputs_at |= outputs_at(path / "outputs.jsonl")
             count_events(directory.earlier, path)
         except BaseException:
             directory.close()
@@ -189,7 +182,7 @@ class RunDirectory:
     @property
     def logs(self) -> tuple[AppendLog, ...]:
         """The open logs, for the syncing task."""
-        return self._completions, self._outputs, self._results, *self._turns, self._events
+        return tuple(self._logs.values())
 
     def record_completion(
         self,
@@ -257,7 +250,7 @@ class RunDirectory:
         record |= {"finished_at": result.finished_at}
         record |= {"stderr_lines": evidence.stderr_lines} if evidence.stderr_lines else {}
         try:
-            place = self._outputs.append_line(encode(record))
+            place = self._logs["outputs.jsonl"].append_line(encode(record))
             if self._outputs_at is not None:
                 self._outputs_at[result.key] = place
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is, it is worth no verdict
@@ -275,16 +268,16 @@ class RunDirectory:
         Only the end, without these, where no output was kept of them.
         """
         place = (self._outputs_at or {}).get(key)
-        record = self._outputs.read_at(*place) if place else {}
+        record = self._logs["outputs.jsonl"].read_at(*place) if place else {}
         if is_output_of(record, result):
             return record["output"], record.get("stderr_lines") or ()
         return str(result.get("output_tail", "")), ()
 
     def _answers_of(self, key: AnswerKey) -> AppendLog:
-        return self._turns[0] if key.turn else self._completions
+        return self._logs["turns.jsonl" if key.turn else "completions.jsonl"]
 
     def _results_of(self, key: AnswerKey) -> AppendLog:
-        return self._turns[1] if key.turn else self._results
+        return self._logs["turn_results.jsonl" if key.turn else "results.jsonl"]
 
     def record_event(self, kind: RecordedKind, key: AnswerKey | None = None, **details: Any) -> None:
         """Append why something waited, was repeated or is missing; a full disk sets `exhausted`."""
@@ -296,11 +289,11 @@ class RunDirectory:
         if key:
             self.recorded_usd[key.model] += details.get("cost_usd") or 0.0
         try:
-            self._events.append_line(line)
+            self._logs["events.jsonl"].append_line(line)
         except StorageError as error:
             self.exhausted = self.exhausted or error  # an event is not worth an answer under way
             if details.get("cost_usd"):
-                self._held.add(self._events, line)  # but money is
+                self._held.add(self._logs["events.jsonl"], line)  # but money is
 
     def extend(self, parts: Parts, description: Mapping[str, Any], samples: int, *, turns: int = 0) -> None:
         """Add parts to run.json, or refuse a part that differs and already has lines (ConflictError).
@@ -352,7 +345,7 @@ class RunDirectory:
         """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
         if self._is_used or self.answered or self.graded or self._was_there:
             return
-        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES, *TURN_LOG_NAMES):
+        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES):
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.path / "prompts", ignore_errors=True)
@@ -386,63 +379,6 @@ class RunDirectory:
         if log.cut_bytes:
             self.warnings.append(f"{name}: a torn last line of {log.cut_bytes} bytes was cut off")
         return log
-
-    def _index(
-        self,
-        name: str,
-        index: dict[AnswerKey, Place],
-        check: Callable[[Mapping[str, Any]], None],
-        on_record: Callable[[Mapping[str, Any]], None] | None = None,
-    ) -> None:
-        lines: dict[AnswerKey, int] = {}
-        read = key_reader(name)
-        disbelieved = Disbelieved(name, read)
-        for number, offset, line in scan(self.path / name):
-            record: dict[str, Any] = {}
-            try:
-                record = read_record(line)
-                key = _interned(read(record))
-                check_schema(record, f"{self.path}/{name} line {number}")
-                check(record)
-            except Flaw as flaw:
-                disbelieved.add(number, flaw, record)
-                continue
-            if key in index:
-                self._check_twin(name, lines[key], number, (index[key], (offset, len(line))))
-                continue
-            index[key] = (offset, len(line))
-            lines[key] = number
-            if on_record:
-                on_record(record)
-        self.warnings += disbelieved.warnings(index.__contains__)
-
-    def _index_outputs(self) -> None:
-        """Where outputs stand, for those who are told of them; the last one of a key counts."""
-        if self._outputs_at is None:
-            return
-        for place, record in readable(self.path / "outputs.jsonl"):
-            with contextlib.suppress(Flaw):
-                key = read_turn_key(record) if record.get("turn") else read_key(record)
-                self._outputs_at[key] = place
-
-    def _check_twin(self, name: str, first: int, second: int, places: tuple[Place, Place]) -> None:
-        descriptor = os.open(self.path / name, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            one, other = (os.pread(descriptor, length, offset) for offset, length in places)
-        finally:
-            os.close(descriptor)
-        if one != other:
-            raise ConflictError(
-                f"{self.path}/{name}: lines {first} and {second} contradict each other for the same sample;"
-                " remove the wrong one"
-            )
-        self.warnings.append(f"{name} line {second}: the same as line {first}, counted once")
-
-
-def _interned(key: AnswerKey) -> AnswerKey:
-    """The same key; a million of them share their names."""
-    names = SampleKey(sys.intern(key.model), key.format, sys.intern(key.problem_id), key.sample)
-    return names.at(key.turn)
 
 
 def opened_run(path: Path) -> dict[str, Any]:
