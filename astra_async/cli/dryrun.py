@@ -12,13 +12,7 @@ from astra_async.asking.providers.models import bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError
-from astra_async.running.forecast import (
-    ANSWER_CHARACTERS,
-    Forecast,
-    estimate,
-    estimate_turns,
-    prompt_tokens,
-)
+from astra_async.running.forecast import ANSWER_CHARACTERS, Forecast, estimate, estimate_turns, prompt_tokens
 from astra_async.running.plan import TYPICAL_LATENCY_S
 from astra_async.running.progress import answered_keys
 from astra_async.running.wiring import check_models, chosen_problems, ready_problems, resolved_models
@@ -29,7 +23,6 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.errors import AstraError
     from astra_async.problems.prepare import Prepared
-    from astra_async.types import ModelSettings
 
 
 def dry_run(config: RunConfig) -> int:
@@ -52,10 +45,11 @@ def dry_run(config: RunConfig) -> int:
     for each in further:
         table.add_row(f"{each.model}, turns at most", *_cells(each)[1:])
     console.print(table)
+    rates = sorted(set(map(bytes_per_token, config.models)), reverse=True)
     console.print(
         f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
-        f" Tokens are estimates: {_shown_rates(config.models)}; answers as long as the reference, else"
-        f" {ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
+        f" Tokens are estimates: {' or '.join(map(str, rates))} bytes each; answers as long as the reference,"
+        f" else {ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
         f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
     )
     if config.turns:
@@ -73,11 +67,6 @@ def dry_run(config: RunConfig) -> int:
 
 async def _ready(config: RunConfig) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
     return await ready_problems(config, await chosen_problems(config, tell), tell)
-
-
-def _shown_rates(models: Sequence[ModelSettings]) -> str:
-    rates = sorted(set(map(bytes_per_token, models)), reverse=True)
-    return f"{' or '.join(map(str, rates))} bytes each"
 
 
 def _sizes(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:

@@ -14,14 +14,7 @@ from astra_async.errors import UsageError
 from astra_async.running.log import scan
 from astra_async.running.recorded import key_fields, stored_prompt
 from astra_async.types import SampleKey, Solution
-from astra_async.types.records import (
-    Flaw,
-    check_answer,
-    check_result,
-    is_output_of,
-    read_key,
-    read_record,
-)
+from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_key, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from distributed.comm import CommClosedError, connect
 
-from astra_async.cluster.messages import (
-    TESTS,
-    VERSION,
-    Message,
-    Stream,
-    pack,
-    to_error,
-    unpack,
-)
+from astra_async.cluster.messages import TESTS, VERSION, Message, Stream, pack, to_error, unpack
 from astra_async.testing.sandbox.engine_errors import both_ends
 from astra_async.types import Execution
 

@@ -22,15 +22,8 @@ from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageE
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
 from astra_async.running import wiring
 from astra_async.running.held import HeldLines
-from astra_async.running.log import (
-    AppendLog,
-    encode,
-    file_mode,
-    keep_synced,
-    now_utc,
-    write_atomically,
-)
-from astra_async.running.opening import open_pools
+from astra_async.running.log import AppendLog, encode, file_mode, keep_synced, now_utc, write_atomically
+from astra_async.running.opening import open_pools, unrecorded_usd
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record, read_run, require_run
@@ -45,7 +38,6 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 _MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
-_ROUNDING_USD = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +212,8 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
         try:
             async with AsyncExitStack() as stack:
                 config = await stack.enter_async_context(wiring.simulated_models(config))
-                config = wiring.resolved_models(_short_answers(config))
+                models = (replace(each, max_tokens=each.max_tokens or _MAX_TOKENS) for each in config.models)
+                config = wiring.resolved_models(replace(config, models=tuple(models)))
                 name = config.models[0].name
                 is_simulated = name in wiring.simulated_names(config)
                 judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
@@ -244,19 +237,11 @@ def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
     return log, held
 
 
-def _short_answers(config: RunConfig) -> RunConfig:
-    models = tuple(replace(each, max_tokens=each.max_tokens or _MAX_TOKENS) for each in config.models)
-    return replace(config, models=models)
-
-
 def _settle(judging: Judging, pool: Pool) -> None:
     """Cancelled calls may have cost something: what the pool has paid and no line holds is noted."""
-    spent_usd = pool.state.cost_usd
-    judging.tally.cost_usd = spent_usd
-    if spent_usd is not None:
-        more = spent_usd - judging.recorded_usd
-        if more > _ROUNDING_USD:
-            judging.note_spent(more)
+    judging.tally.cost_usd = pool.state.cost_usd
+    if more_usd := unrecorded_usd(pool, judging.recorded_usd):
+        judging.note_spent(more_usd)
 
 
 def _spent_usd(directory: Path) -> float:

@@ -182,11 +182,7 @@ async def _open_rooms(
         await asyncio.to_thread(_describe, config, directory, prepared, grading)
         if sandbox:
             _say_who_has_no_twin(config, prepared, say)
-        pools: dict[str, Pool] = {}
-        if not config.answers_only_from_record:
-            earlier_usd = sum(each.cost_usd for each in directory.earlier.values())
-            on_event = _event_recorder(directory)
-            pools = await open_pools(config, stack, say, spent_usd=earlier_usd, on_event=on_event)
+        pools = await _pools(config, directory, stack, say)
         plan = plan_of(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
@@ -214,7 +210,10 @@ async def _open_rooms(
         if sandbox:
             # One at least: whoever waits for a turn is told through it when no node comes back.
             sandbox.on_slots = lambda slots: runner.turns.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
-        runner.dead.update(_without_pools(config))
+        no_answer = "has no answer in the parent run"
+        runner.dead |= {
+            name: PoolUnusable(f"{name}: {no_answer}") for name in plan.models if name not in pools
+        }
         yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
 
 
@@ -236,12 +235,16 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
     So the budget is right after a resume, however the calls of this one ended.
     """
     for model, pool in run.pools.items():
-        spent_usd = pool.state.cost_usd
-        if spent_usd is None:
-            continue
-        more = spent_usd - run.directory.recorded_usd[model]
-        if more > _ROUNDING_USD:
-            run.runner.note("spent", model=model, cost_usd=more, detail="calls that ended without a record")
+        if more_usd := unrecorded_usd(pool, run.directory.recorded_usd[model]):
+            run.runner.note(
+                "spent", model=model, cost_usd=more_usd, detail="calls that ended without a record"
+            )
+
+
+def unrecorded_usd(pool: Pool, recorded_usd: float) -> float:
+    """What a pool has paid and no record holds; 0 where it has no price."""
+    more_usd = (pool.state.cost_usd or 0.0) - recorded_usd
+    return more_usd if more_usd > _ROUNDING_USD else 0.0
 
 
 def _say_who_has_no_twin(
@@ -290,6 +293,15 @@ async def _open_tests(
     return sandbox, *await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
 
 
+async def _pools(
+    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
+) -> dict[str, Pool]:
+    if config.answers_only_from_record:
+        return {}
+    spent_usd = sum(each.cost_usd for each in directory.earlier.values())
+    return await open_pools(config, stack, say, spent_usd=spent_usd, on_event=_event_recorder(directory))
+
+
 async def open_pools(
     config: RunConfig,
     stack: AsyncExitStack,
@@ -318,14 +330,6 @@ async def open_pools(
         )
         _close_later(stack, say, settings.name, pools[settings.name].close)
     return pools
-
-
-def _without_pools(config: RunConfig) -> dict[str, PoolUnusable]:
-    if not config.answers_only_from_record:
-        return {}
-    return {
-        model.name: PoolUnusable(f"{model.name}: has no answer in the parent run") for model in config.models
-    }
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:

@@ -119,14 +119,12 @@ class EarlierVerdicts:
         solved = (key.problem_id, solution_sha256)
         async with self._locks.setdefault(solved, asyncio.Lock()):
             first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
-            record = self._usable(first)
+            record = self._directory.result(first) if first else None
+            if record is not None and record["failure"] == "timeout":
+                record = None
             yield record
             if record is None:
                 (self._first_turn if key.turn else self._first)[solved] = key
-
-    def _usable(self, first: AnswerKey | None) -> Mapping[str, Any] | None:
-        record = self._directory.result(first) if first else None
-        return None if record is None or record["failure"] == "timeout" else record
 
 
 def note_of_reuse(key: AnswerKey, first: SampleKey) -> str:

@@ -26,14 +26,7 @@ from astra_async.running.log import now_utc
 from astra_async.running.turns import TurnPlan, conversation, said_before, standing_files
 from astra_async.surrogates import without_surrogates
 from astra_async.testing.examination import Examiner
-from astra_async.types import (
-    Completion,
-    ModelRequest,
-    Result,
-    Solution,
-    TurnKey,
-    Unusable,
-)
+from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,13 +42,7 @@ if TYPE_CHECKING:
     from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
     from astra_async.testing.timeouts import Timeouts
-    from astra_async.types import (
-        AnswerKey,
-        Exchange,
-        Integrated,
-        Limits,
-        Sandbox,
-    )
+    from astra_async.types import AnswerKey, Exchange, Integrated, Limits, Sandbox
 
 # A restarted or overloaded engine is back within a minute or so.
 SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
