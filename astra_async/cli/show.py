@@ -11,10 +11,9 @@ import click
 
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
-from astra_async.running.log import scan
-from astra_async.running.recorded import key_fields, stored_prompt
+from astra_async.running.recorded import key_fields, readable, stored_prompt
 from astra_async.types import SampleKey, Solution
-from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_key, read_record
+from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -157,15 +156,6 @@ def _before(directory: Path, found: Record | None, turn: int) -> list[Record]:
     return earlier
 
 
-def _records(path: Path, about: str = "") -> Iterator[Record]:
-    """The lines that can be read; only those that hold a text, if one is given."""
-    for _, _, line in scan(path):
-        if about.encode() not in line:
-            continue
-        with suppress(Flaw):  # of no sample that could be shown; named when the run is resumed or reported
-            yield read_record(line)
-
-
 def _beside(directory: Path, shown: _Shown) -> Record:
     """What other files of the run hold of a sample: output, label, turns after the first."""
     from astra_async.report.labels import read_labels
@@ -184,7 +174,7 @@ def _beside(directory: Path, shown: _Shown) -> Record:
 
 def _of(path: Path, keys: list[SampleKey]) -> Iterator[Record]:
     """The lines of these samples."""
-    for record in _records(path):
+    for _, record in readable(path):
         with suppress(Flaw):
             if read_key(record) in keys:
                 yield record
@@ -193,8 +183,8 @@ def _of(path: Path, keys: list[SampleKey]) -> Iterator[Record]:
 def _kept_output(directory: Path, result: Record | None) -> Record | None:
     if result is None:
         return None
-    outputs = _records(directory / "outputs.jsonl", about=result["finished_at"])
-    return next((each for each in outputs if is_output_of(each, result)), None)
+    outputs = readable(directory / "outputs.jsonl", result["finished_at"].encode())
+    return next((each for _, each in outputs if is_output_of(each, result)), None)
 
 
 def _result(record: Record | None) -> Iterator[tuple[str, str]]:

@@ -37,6 +37,16 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Completion, ModelSettings
 
 Say = Callable[[str], None]
+# What a judgement repeats of the completion, beside its text.
+_TOOK = (
+    "finish_reason",
+    "usage",
+    "cost_usd",
+    "cost_estimated",
+    "attempts",
+    "latency_s",
+    "returned_model",
+)
 _MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
 
 
@@ -164,13 +174,7 @@ class Judging:
                 "prompt_version": JUDGE_PROMPT_VERSION,
                 **asdict(judgement),
                 "text": completion.text,
-                "finish_reason": completion.finish_reason,
-                "usage": asdict(completion.usage),
-                "cost_usd": completion.cost_usd,
-                "cost_estimated": completion.cost_estimated,
-                "attempts": completion.attempts,
-                "latency_s": completion.latency_s,
-                "returned_model": completion.returned_model,
+                **{name: getattr(completion, name) for name in _TOOK},
                 "prompt_sha256": request.prompt_sha256,
                 "at": now_utc(),
             }
