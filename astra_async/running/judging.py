@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -39,13 +40,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 # What a judgement repeats of the completion, beside its text.
 _TOOK = (
-    "finish_reason",
-    "usage",
-    "cost_usd",
-    "cost_estimated",
-    "attempts",
-    "latency_s",
-    "returned_model",
+    *("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "latency_s", "returned_model"),
 )
 _MAX_TOKENS = 8_192  # a class, a few lines and a sentence; the rest is for models that think first
 
@@ -67,7 +62,7 @@ class Judged:
     planned: int
     judged: int
     labelled: int
-    troubles: dict[str, int] = field(default_factory=dict)
+    troubles: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = None
 
 
@@ -145,11 +140,10 @@ class Judging:
             request = self._request(sample.key, judge_prompt(evidence))
             try:
                 completion = await pool.call(request)
-            except PoolUnusable as error:
-                self._count(str(error))
-                return
             except ProviderError as error:
-                self._count(str(error))
+                self.tally.troubles[str(error)] += 1
+                if isinstance(error, PoolUnusable):
+                    return
                 if error.cost_usd:
                     self.note_spent(error.cost_usd)
                 continue
@@ -181,9 +175,6 @@ class Judging:
         )
         self.tally.judged += 1
         self.tally.labelled += judgement.label is not None
-
-    def _count(self, trouble: str) -> None:
-        self.tally.troubles[trouble] = self.tally.troubles.get(trouble, 0) + 1
 
     def note_spent(self, cost_usd: float) -> None:
         """What calls cost that ended without a judgement: the budget of the next call knows it."""
@@ -221,8 +212,8 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
                 name = config.models[0].name
                 is_simulated = name in wiring.simulated_names(config)
                 judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
-                before_usd = _spent_usd(config.out)
-                pools = await open_pools(config, stack, say, spent_usd=before_usd, on_event=_teller(say))
+                spent_usd = _spent_usd(config.out)
+                pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=_teller(say))
                 try:
                     yield judging, pools[name]
                 finally:

@@ -21,7 +21,7 @@ from astra_async.redaction import mask
 from astra_async.running.log import encode, file_mode, now_utc, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from astra_async.asking.throttle import Pool
@@ -106,7 +106,8 @@ def _model(runner: Runner, model: str, pool: Pool | None) -> dict[str, Any]:
     earlier = runner.directory.earlier.get(model)
     spent_usd = earlier.cost_usd if earlier else 0.0
     if pool is None:
-        return {**_IDLE, "spent_usd": spent_usd or None}
+        idle = {"in_flight": 0, "waiting": 0, "per_minute": None, "paused_s": 0.0, "paused_why": ""}
+        return idle | {"waits_for": None, "spent_usd": spent_usd or None, "failed": None}
     state, dead = pool.state, runner.dead.get(model)
     return {
         "in_flight": state.in_flight,
@@ -118,18 +119,6 @@ def _model(runner: Runner, model: str, pool: Pool | None) -> dict[str, Any]:
         "spent_usd": (spent_usd + (state.cost_usd or 0.0)) or None,
         "failed": None if dead is None else str(dead),
     }
-
-
-_IDLE: Mapping[str, Any] = {
-    "in_flight": 0,
-    "waiting": 0,
-    "per_minute": None,
-    "paused_s": 0.0,
-    "paused_why": "",
-    "waits_for": None,
-    "spent_usd": None,
-    "failed": None,
-}
 
 
 def _containers(sandbox: RunSandbox | None) -> dict[str, int]:
