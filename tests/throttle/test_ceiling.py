@@ -1,11 +1,14 @@
 """A limit of requests in flight that the provider enforces, told from a limit of the rate."""
 
+import random
 from typing import TYPE_CHECKING, cast
 
-from limited_provider import request
+from limited_provider import LimitedProvider, request, settings
 
 from astra_async.asking.throttle.concurrency import Ceiling
+from astra_async.asking.throttle.gate import Gate
 from astra_async.asking.throttle.waiting import Attempt
+from astra_async.errors import Overloaded, RateLimited
 
 if TYPE_CHECKING:
     from astra_async.asking.throttle import Pool
@@ -147,3 +150,49 @@ def test_rejections_with_as_few_again_and_again_are_no_ceiling() -> None:
     each.end()
     each.reject()
     assert each.ceiling.limit is None
+
+
+class Sent:
+    """A gate that is asked as fast as it lets requests go, under limits that never hold them."""
+
+    def __init__(self) -> None:
+        provider = LimitedProvider(lambda: self.now)
+        self.now = 0.0
+        self.gate = Gate(
+            settings(requests_per_minute=6000), provider, random.Random(0), lambda *_: None, self.now
+        )
+
+    def burst(self, most: int) -> list[Attempt]:
+        """What goes within a fifth of a second, `most` at the most."""
+        attempts: list[Attempt] = []
+        until = self.now + 0.2
+        while len(attempts) < most:
+            at, _ = self.gate.hold(request(), self.now, warm=False)
+            if at > until:
+                break
+            self.now = max(self.now, at)
+            if at <= self.now:
+                attempts.append(self.gate.admit(NOBODY, request(), self.now, warm=False))
+        return attempts
+
+    def end(self, attempts: list[Attempt], pause_s: float) -> None:
+        for attempt in attempts:
+            self.gate.release(attempt)
+        self.now += pause_s
+        self.gate.resume(self.now)
+
+
+def test_what_a_ceiling_explained_does_not_explain_a_later_overload() -> None:
+    each = Sent()
+    for _ in range(2):  # five at once and no more, twice: a ceiling
+        attempts = each.burst(8)
+        for attempt in attempts[:5]:
+            each.gate.accepted(attempt, each.now)
+        for attempt in attempts[5:]:
+            each.gate.rate_limited(attempt, RateLimited("429", hint_s=2.0), each.now)
+        each.end(attempts, 3)
+    attempts = each.burst(4)
+    for attempt in attempts:
+        each.gate.overloaded(attempt, Overloaded("529", hint_s=5.0), each.now)
+    each.end(attempts, 7)
+    assert len(each.burst(100)) == 4  # as after any pause without a known pace, though five may be in flight

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
 from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from astra_async.errors import Overloaded
     from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
 
+
+# What a pause is for: a rejection that teaches a pace, one that the ceiling explains, or anything else.
+Cause = Literal["rate", "ceiling", "trouble"]
 
 SILENCE_S = 2.5
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
@@ -66,7 +69,6 @@ class Gate:
         self.buckets = _configured(settings, now)
         self._concurrency = Concurrency(settings.max_in_flight)
         self._ceiling = Ceiling()
-        self._excused = False
         self._smoothing = Smoothing()
         self._opening = Opening(now)
         if self.buckets:
@@ -77,7 +79,7 @@ class Gate:
         self._silent: deque[Attempt] = deque()
         self._epoch = 0
         self._sends = 0
-        self._paused = False
+        self._paused_by: Cause | None = None
         self._outage = Outage()
 
     # --- admission ----------------------------------------------------------------------------------
@@ -134,15 +136,16 @@ class Gate:
         in spite of them says that they are not the whole truth, and a cut costs several times as long
         where answers take long (5 at once and 20 s each are 0.25 a second, whatever the limit is).
         """
-        if not self._paused or self.pause.until > now:
+        if self._paused_by is None or self.pause.until > now:
             return
-        self._paused = False  # once for a pause: what its signal taught is acted on here and nowhere else
+        # Once for a pause: what its signal taught is acted on here and nowhere else.
+        cause, self._paused_by = self._paused_by, None
         self._emit("resumed", None, self.pause.reason)
-        if self._excused:
+        if cause == "ceiling":
             # Nothing is cut and no pace learned: the ceiling has been lowered where the signal came.
             self.pace.excused(self.pause.told_until)
             return
-        if self.pace.measuring:
+        if cause == "rate":
             lesson = self.pace.reopened(self.pause.told_until, announced=bool(self.buckets))
             if lesson == "noise":
                 return
@@ -198,7 +201,7 @@ class Gate:
         fresh = attempt.epoch == self._epoch
         explained = self._ceiling.rejected(attempt, now, begins_burst=fresh, of_a_try=self.pace.trying)
         if fresh:
-            self._excused = explained
+            self._paused_by = "ceiling" if explained else "rate"  # whatever else the pause is for
             self._epoch += 1
             self.pause.begin_episode()
             self.pace.signal(error.hint_s, attempt.sent_at)
@@ -308,7 +311,7 @@ class Gate:
 
     def _stop_for(self, seconds: float, reason: str, now: float) -> None:
         begins = self.pause.extend(seconds, reason, now)
-        self._paused = True
+        self._paused_by = self._paused_by or "trouble"
         if begins:
             self._emit("parked" if seconds > PARKED_S else "paused", None, reason, seconds)
 

@@ -40,12 +40,10 @@ class Pace:
 
     Attributes:
         per_second: requests per second that the provider is held to accept, None while unknown.
-        measuring: whether a rate signal began the pause.
     """
 
     def __init__(self) -> None:
         self.per_second: float | None = None
-        self.measuring = False
         # No credit for timers that came late: after a pause it would shorten the first distance.
         self._spacing = Spacing(1.0, 0.0, credit_s=0.0)
         self._let_in: dict[int, float] = {}  # when requests were sent, rejected ones taken out
@@ -108,12 +106,10 @@ class Pace:
 
     def signal(self, hint_s: float | None, sent_at: float) -> None:
         """The first rejection of a burst, of a request that was sent at `sent_at`."""
-        self.measuring = True
         self._signal_at, self._hint_s = sent_at, hint_s
 
     def excused(self, now: float) -> None:
         """The pause is over, and something else than the pace explains the signal that began it."""
-        self.measuring = False
         self._opened_at = now
 
     def reopened(self, now: float, *, announced: bool) -> Lesson:
@@ -121,7 +117,6 @@ class Pace:
 
         Where limits are `announced` and kept, it takes two signals within twenty sends to doubt them.
         """
-        self.measuring = False
         closed_still = self._count_signal()
         # A cycle reaches from one opening that let something in to the next: however often we knocked in
         # vain at its end, what it let in and how long it took are what the server can do.
