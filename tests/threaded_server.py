@@ -39,7 +39,7 @@ class ThreadedServer(ABC):
 
     async def _end(self) -> None:
         self._listening.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:  # one that ends may begin another
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)

@@ -4,6 +4,7 @@ import asyncio
 import random
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, sweep
 from astra_async.types import Job, Limits
+from slow_engine import SlowEngine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -378,6 +380,27 @@ def test_only_an_owner_known_to_be_dead_loses_its_containers(
                 await sweep(engine, "mine")
                 listed = await engine.containers(f"{RUN_LABEL}={labels[RUN_LABEL]}")
                 assert (container not in {each["Id"] for each in listed}) == swept
+            finally:
+                await engine.remove(container)
+
+    asyncio.run(check())
+
+
+def test_a_dead_runs_container_that_cannot_be_removed_holds_up_no_other_run(image: str) -> None:
+    async def check() -> None:
+        labels = {RUN_LABEL: "stuck", OWNER_LABEL: f"{owner()}1"}
+        async with await Engine.open() as engine:
+            config = {"Image": image, "Cmd": ["true"], "Labels": labels}
+            container = await engine.create(config, f"astra-test-{random.getrandbits(48):x}")
+            try:
+                with SlowEngine(0.0) as between:
+                    between.unanswered = b"DELETE"
+                    began_at = time.monotonic()
+                    sandbox = await DockerSandbox.open(run_id="next", slots=1, docker_host=between.host)
+                    assert time.monotonic() - began_at < 30  # a removal may take a minute
+                    between.unanswered = None
+                    async with sandbox:
+                        assert (await sandbox.run(job(image, "echo on"))).stdout == "on\n"
             finally:
                 await engine.remove(container)
 

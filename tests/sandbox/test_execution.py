@@ -39,6 +39,14 @@ def test_bash_runs_the_command_in_the_project(run: Run) -> None:
     assert done.stdout == "/projects/challenge\na\nit's bash\n"
 
 
+def test_a_command_that_the_engine_still_starts_is_neither_late_nor_frozen(run: Run) -> None:
+    # The engine takes a tenth of a second to make a process; one that is frozen meanwhile could not be ended.
+    for _ in range(5):
+        done = run("echo begun > unit.xml; sleep 300", "unit.xml", limits=Limits(timeout_s=0.01))
+        assert done.timed_out
+        assert done.duration_s > 0.02
+
+
 def test_the_command_is_data_and_no_part_of_the_script(run: Run) -> None:
     assert (
         run("""echo "$(echo '"; exit 9; "')" '$status' `echo 1`; # \\""").stdout == '"; exit 9; " $status 1\n'

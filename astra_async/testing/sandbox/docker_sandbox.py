@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _IDLE_S = 60.0  # a container made ahead that nobody took for so long gives way to another image's
 _LOOK_S = 60.0
+_SWEEP_S = 5.0
 _PING_S = 1.0
 _PATIENCE_S = 120.0
 _log = logging.getLogger(__name__)
@@ -101,14 +102,17 @@ class DockerSandbox:
     async def open(
         cls, *, run_id: str, slots: int, docker_host: str | None = None, patience_s: float = _PATIENCE_S
     ) -> Self:
-        """Connect to the engine, and remove what dead runs left there.
+        """Connect to the engine, and remove what dead runs left there, as far as that takes seconds.
 
         Raises:
             EngineUnavailable: no Docker Engine answers.
         """
         engine = await Engine.open(docker_host)
         try:
-            await sweep(engine, run_id)
+            async with asyncio.timeout(_SWEEP_S):
+                await sweep(engine, run_id)
+        except TimeoutError:
+            _log.warning("what dead runs left behind is still being removed; this run does not wait for it")
         except BaseException:
             await engine.close()
             raise

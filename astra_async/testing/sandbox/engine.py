@@ -154,8 +154,19 @@ class Engine:
             state = await Exec(self.docker, process).inspect()
         return None if state["Running"] else int(state["ExitCode"])
 
+    async def has_begun(self, process: str) -> bool:
+        """Whether a started process exists: an engine that is busy takes its time to make it."""
+        from aiodocker.execs import Exec
+
+        async with engine_call("ask for the command's beginning", timeout_s=_CALL_S, running=True):
+            return bool((await Exec(self.docker, process).inspect()).get("Pid"))
+
     async def pause(self, container: str) -> None:
-        """Freeze every process of a running container."""
+        """Freeze every process of a running container.
+
+        Never while one of them is being made: neither it nor the container could ever be ended again, and
+        the engine's calls about the container would wait for ever (Docker 20.10, runc 1.0).
+        """
         async with engine_call("pause the container", timeout_s=_CALL_S, running=True):
             await self.docker.containers.container(container).pause()
 

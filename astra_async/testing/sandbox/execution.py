@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from astra_async.types import Job
 
 _LAST_OUTPUT_S = 10.0
+_BEGINNING_S = 60.0
 _OVERLOOKED_END_S = 2.0
 _DISK_CHECK_S = 1.0
 _UNKNOWN_SIZES = 3
@@ -183,15 +184,30 @@ async def _see_to_its_end(
     full = asyncio.create_task(_disk_full(engine, container, limits.disk_bytes)) if watched else None
     try:
         waited = {end, full} if full else {end}
-        await asyncio.wait(waited, timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        if end.done():
-            return end.result(), None
-        if full and full.done():
-            full.result()
-            return None, "disk"
-        return None, "time"
+        asked = time.monotonic()
+        while True:
+            await asyncio.wait(waited, timeout=limits.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                return end.result(), None
+            if full and full.done():
+                full.result()
+                return None, "disk"
+            # A command that the engine is still starting has not used up its time, and must not be frozen.
+            if await _has_begun(engine, process):
+                return None, "time"
+            if time.monotonic() > asked + _BEGINNING_S:
+                raise SandboxError(f"Docker Engine did not begin the command within {_BEGINNING_S:.0f} s")
     finally:
         await _cancelled(end, *([full] if full else []))
+
+
+async def _has_begun(engine: Engine, process: str) -> bool:
+    try:
+        return await engine.has_begun(process)
+    except SandboxError as error:
+        if isinstance(error.__cause__, TimeoutError):
+            raise
+        return True  # the engine forgets the processes of a dead container, of which the last look tells
 
 
 async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task[None]) -> int | None:
@@ -252,6 +268,8 @@ async def _stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitn
             raise
         except SandboxError as error:  # no freezer (rootless engines), or very busy processes
             _log.info("container %s is not frozen: %s", container[:12], error)
+            if isinstance(error.__cause__, TimeoutError):
+                return False  # it may yet be frozen: nothing more can be started there
         else:
             return True
     # The command's shell, once more: all that it does after a command that does nothing is to kill.
