@@ -157,13 +157,26 @@ class Metrics:
 
     def problem_rows(self, model: str, answer_format: Format) -> Iterator[ProblemRow]:
         """One row for each planned problem of a pair, in the order of the plan."""
-        sums = self._pairs[model, answer_format].problems
+        found = self._pairs[model, answer_format].problems
         for problem_id, planned in self.planned[model, answer_format].items():
-            yield _problem_row(
-                (model, answer_format, problem_id),
-                planned,
-                sums.get(problem_id) or _Sums(),
-                self._totals.get(problem_id),
+            sums, total = found.get(problem_id) or _Sums(), self._totals.get(problem_id)
+            n = sums.valid
+            scale = n * (total or 1)
+            # n * sum(p^2) - (sum p)^2 is an exact integer, never negative: n^2 T^2 times the variance.
+            spread = n * sums.passed_squared - sums.passed * sums.passed
+            yield ProblemRow(
+                model=model,
+                format=answer_format,
+                problem_id=problem_id,
+                planned=planned,
+                valid=n,
+                perfect=sums.perfect,
+                total=total,
+                tests_passed=sums.passed if n else None,
+                mean_tests_passed=sums.passed / n if n else None,
+                mean_score=sums.passed / scale if n else None,
+                pass_at_1=sums.perfect / n if n else None,
+                sd=math.sqrt(spread) / scale if n > 1 else None,
             )
 
     def _check_total(self, problem_id: str, passed: int, total: int, where: str) -> None:
@@ -177,17 +190,15 @@ class Metrics:
             )
 
 
-def problems_table(metrics: Metrics) -> list[ProblemRow]:
-    """The rows of problems.csv (paper, section 3.2): every planned problem of every planned pair."""
-    return [row for pair in metrics.planned for row in metrics.problem_rows(*pair)]
-
-
 def problems_csv(metrics: Metrics) -> str:
-    """The text of problems.csv; numbers with all their digits, an empty field where there is none."""
+    """The text of problems.csv (paper, section 3.2): every planned problem of every planned pair.
+
+    Numbers with all their digits, an empty field where there is none.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in fields(ProblemRow)])
-    writer.writerows(astuple(row) for row in problems_table(metrics))
+    writer.writerows(astuple(row) for pair in metrics.planned for row in metrics.problem_rows(*pair))
     return text.getvalue()
 
 
@@ -214,34 +225,6 @@ class _Pair:
     problems: dict[str, _Sums] = field(default_factory=dict)
     statuses: Counter[Status] = field(default_factory=Counter)
     failures: Counter[Failure] = field(default_factory=Counter)
-
-
-def _problem_row(
-    key: tuple[str, Format, str],
-    planned: int,
-    sums: _Sums,
-    total: int | None,
-) -> ProblemRow:
-    model, answer_format, problem_id = key
-    n = sums.valid
-    known = n > 0 and total is not None
-    scale = n * (total or 1)
-    # n * sum(p^2) - (sum p)^2 is an exact integer, never negative: n^2 T^2 times the variance.
-    spread = n * sums.passed_squared - sums.passed * sums.passed
-    return ProblemRow(
-        model=model,
-        format=answer_format,
-        problem_id=problem_id,
-        planned=planned,
-        valid=n,
-        perfect=sums.perfect,
-        total=total,
-        tests_passed=sums.passed if known else None,
-        mean_tests_passed=sums.passed / n if known else None,
-        mean_score=sums.passed / scale if known else None,
-        pass_at_1=sums.perfect / n if known else None,
-        sd=math.sqrt(spread) / scale if known and n > 1 else None,
-    )
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astra_async.errors import ConflictError
-from astra_async.metrics import Metrics, problems_csv, problems_table
+from astra_async.metrics import Metrics, problems_csv
 
 TOY = {"a": ([4, 4, 2, 4], 4), "b": ([0, 1, 0, 1], 5), "c": ([3, 3, 3, 3], 3)}
 
@@ -115,7 +115,6 @@ def test_problems_csv_has_a_row_for_every_planned_problem() -> None:
     assert float(rows[0]["mean_score"]) == 1 / 3
     assert rows[0]["valid"] == "1"
     assert rows[1]["mean_score"] == ""
-    assert len(problems_table(metrics)) == 2
 
 
 @st.composite

@@ -93,6 +93,7 @@ class Loaded:
         self.warnings = tuple(warning for run in runs for warning in run.warnings)
         self._runs = runs
         self._provisional = provisional
+        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}
 
     @cached_property
     def report(self) -> Report:
@@ -213,10 +214,6 @@ class Loaded:
         if len(self.directories) > 1:
             raise UsageError("several runs are loaded: say which with directory=")
         return self.directories[0]
-
-    @cached_property
-    def _indexes(self) -> dict[Path, dict[AnswerKey, tuple[int, int]]]:
-        return {}
 
     def _answers(self, log: Path) -> dict[AnswerKey, tuple[int, int]]:
         """Where each answer stands in a log: (offset, length)."""

@@ -148,9 +148,9 @@ def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
             (
                 contest.skill.name,
                 len(contest.skill.problems),
-                contest.best.entry.format,
-                ", ".join(contest.winners),
-                contest.best.mean,
+                contest.winners[0].entry.format,
+                ", ".join(score.entry.label for score in contest.winners),
+                contest.winners[0].mean,
                 ", ".join(close) if contest.rivals else "",
             )
         )
@@ -173,9 +173,8 @@ def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contest:
     skill: Skill
-    best: SkillScore
-    winners: tuple[str, ...]
-    rivals: tuple[SkillScore, ...]
+    winners: Sequence[SkillScore]
+    rivals: Sequence[SkillScore]
 
 
 def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
@@ -184,27 +183,16 @@ def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
             continue
         for answer_format in dict.fromkeys(score.entry.format for score in skill.scores):
             scores = [score for score in skill.scores if score.entry.format == answer_format]
+            tied = [score for score in scores if scores[0].mean - score.mean < _TIE]
             if len(scores) > 1:
-                yield _contest(skill, scores)
-
-
-def _contest(skill: Skill, scores: Sequence[SkillScore]) -> _Contest:
-    best = scores[0]
-    tied = [score for score in scores if best.mean - score.mean < _TIE]
-    rivals = [score for score in scores if best.mean - score.mean >= _TIE]
-    return _Contest(
-        skill=skill,
-        best=best,
-        winners=tuple(score.entry.label for score in tied),
-        rivals=tuple(rivals),
-    )
+                yield _Contest(skill=skill, winners=tied, rivals=scores[len(tied) :])
 
 
 def _p_values(contests: Sequence[_Contest]) -> list[float]:
     """For each rival of each best the larger p of t-test and sign flips, which take six problems for 5 %."""
     pairs = [
         (
-            contest.best.entry.means[_places(contest.best.entry, contest.skill.problems)],
+            contest.winners[0].entry.means[_places(contest.winners[0].entry, contest.skill.problems)],
             rival.entry.means[_places(rival.entry, contest.skill.problems)],
         )
         for contest in contests

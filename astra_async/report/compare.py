@@ -15,11 +15,8 @@ from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import paired_table, seen_from_b
-from astra_async.report.pairwise import (
-    Pair,
-    judged_pairs,
-)
-from astra_async.report.table import Column, Findings, Table
+from astra_async.report.pairwise import Pair, judged_pairs
+from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.paired import ALPHA
 from astra_async.stats.several import benjamini_hochberg
 from astra_async.stats.unpaired import permutation_p
@@ -146,8 +143,7 @@ def _problems(pairs: Sequence[Pair]) -> Table:
         name="compare_problems",
         title="Problem by problem",
         columns=(
-            Column("model", "Model"),
-            Column("format", "Format"),
+            *WHO,
             Column("problem_id", "Problem"),
             Column("a_value", "A's score %", "percent"),
             Column("b_value", "B's score %", "percent"),
@@ -196,8 +192,7 @@ def _changed(pairs: Sequence[Pair]) -> Table:
         name="changed_verdicts",
         title="Equal solutions, other verdict",
         columns=(
-            Column("model", "Model"),
-            Column("format", "Format"),
+            *WHO,
             Column("problem_id", "Problem"),
             Column("sample", "Sample", "count"),
             Column("a_passed", "A passed", "count"),

@@ -41,17 +41,14 @@ def paired_table(name: str, title: str, found: Found) -> Table:
 def seen_from_b(table: Table) -> Table:
     """The same comparisons told as B - A: what was compared first stands under B."""
     other = {"a": "b", "b": "a", "a_value": "b_value", "b_value": "a_value"}
-    names = [column.name for column in table.columns]
-    titles = {column.name: column.title for column in table.columns}
-    turned: list[Column] = []
-    for column in table.columns:
-        if column.name in other:
-            turned.append(replace(column, name=other[column.name], title=titles[other[column.name]]))
-        elif column.name == "difference":
-            turned.append(replace(column, title="B - A", minus=("b_value", "a_value")))
-        else:
-            turned.append(column)
-    return replace(table, columns=tuple(turned)).only(*names)
+    columns = [
+        replace(column, title="B - A", minus=("b_value", "a_value"))
+        if column.name == "difference"
+        else column
+        for column in table.columns
+    ]
+    turned = table.only(*(other.get(column.name, column.name) for column in columns))
+    return replace(turned, columns=tuple(columns))
 
 
 def for_people(wide: Table) -> Iterator[Table]:

@@ -36,36 +36,13 @@ if TYPE_CHECKING:
     Value = str | int | float | None
 
 _KEY = ("model", "format", "problem_id", "sample")
-_COUNTS = ("passed", "total")
-_NUMBERS = (
-    "input_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cost_usd",
-    "cost_estimated",
-    "attempts",
-    "ttft_s",
-    "latency_s",
-    "test_s",
-    "input_characters",
-    "output_characters",
-    "files_changed",
-    "lines_written",
-    "extra_tests",
-    "dropped",
-)
 _TEXTS = ("repairs", "suspicions", "returned_model", "image")
 RUN_COLUMNS = (
     *_KEY,
-    "status",
-    "failure",
-    *_COUNTS,
-    "score",
-    "perfect",
-    "finish_reason",
-    "timed_out",
-    *_NUMBERS,
+    *("status", "failure", "passed", "total", "score", "perfect", "finish_reason", "timed_out"),
+    *("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "cost_estimated"),
+    *("attempts", "ttft_s", "latency_s", "test_s", "input_characters", "output_characters"),
+    *("files_changed", "lines_written", "extra_tests", "dropped"),
     *_TEXTS,
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of one
@@ -169,32 +146,24 @@ def _text_file(path: Path) -> TextIO:
 
 
 def _run_rows(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[tuple[object, ...]]:
-    def column(name: str) -> list[object]:
-        values: list[object] = rows[name].tolist()
-        return values
-
-    def named(name: str, names: Sequence[Value]) -> Iterator[Value]:
+    numbered: dict[str, tuple[str, Sequence[Value]]] = {
+        "problem_id": ("problem", run.problems),
+        "status": ("status", STATUSES),
+        "failure": ("failure", FAILURES),
+        "finish_reason": ("finish", FINISHES),
+        **{name: (name, run.texts) for name in _TEXTS},
+    }
+    found: dict[str, Sequence[object]] = {
+        "model": [harmless(entry.label)] * len(rows),
+        "format": [entry.format] * len(rows),
+        "score": (rows["passed"] / rows["total"]).tolist(),
+        "perfect": (rows["passed"] == rows["total"]).astype(int).tolist(),
+    }
+    for name, (field, names) in numbered.items():
         safe = [harmless(text) for text in names]
-        return (safe[number] for number in rows[name].tolist())
-
-    passed, total = rows["passed"], rows["total"]
-    return zip(
-        [harmless(entry.label)] * len(rows),
-        [entry.format] * len(rows),
-        named("problem", run.problems),
-        column("sample"),
-        named("status", STATUSES),
-        named("failure", FAILURES),
-        passed.tolist(),
-        total.tolist(),
-        (passed / total).tolist(),
-        (passed == total).astype(int).tolist(),
-        named("finish", FINISHES),
-        column("timed_out"),
-        *(_empty_where_nan(rows[name]) for name in _NUMBERS),
-        *(named(name, run.texts) for name in _TEXTS),
-        strict=True,
-    )
+        found[name] = [safe[number] for number in rows[field].tolist()]
+    columns = (found[name] if name in found else _empty_where_nan(rows[name]) for name in RUN_COLUMNS)
+    return zip(*columns, strict=True)
 
 
 def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:

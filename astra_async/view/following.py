@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.redaction import mask, one_line
-from astra_async.report.events import Events
+from astra_async.report.harness import Events
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.load import read_settings
 from astra_async.report.packing import Columns

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from astra_async.errors import UsageError
-from astra_async.report.events import read_events
+from astra_async.report.harness import read_events
 from astra_async.report.labels import read_labels
 from astra_async.report.load import ProblemInfo
 from astra_async.report.problem_tables import table_1
