@@ -93,7 +93,7 @@ class Loaded:
         self.warnings = tuple(warning for run in runs for warning in run.warnings)
         self._runs = runs
         self._provisional = provisional
-        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}
+        self._indexes: dict[Path, dict[AnswerKey, tuple[int, int]]] = {}  # where each log's answers stand
 
     @cached_property
     def report(self) -> Report:
@@ -153,8 +153,7 @@ class Loaded:
         A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
         `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
         """
-        frames = [samples_of(run) for run in self._runs]
-        return self._with_directory(frames)
+        return self._with_directory([samples_of(run) for run in self._runs])
 
     @cached_property
     def turns(self) -> pd.DataFrame:
@@ -181,7 +180,9 @@ class Loaded:
         """
         wanted = SampleKey(*key[:4]).at(*[int(each) for each in key[4:]] or [0])
         log = self._directory(directory) / ("turns.jsonl" if wanted.turn else "completions.jsonl")
-        place = self._answers(log).get(wanted)
+        if log not in self._indexes:
+            self._indexes[log] = places(log)
+        place = self._indexes[log].get(wanted)
         if place is None:
             raise UsageError(f"{log.parent}: no answer of {wanted} is recorded")
         return completion_from(decode(read_at(log, *place)))
@@ -214,12 +215,6 @@ class Loaded:
         if len(self.directories) > 1:
             raise UsageError("several runs are loaded: say which with directory=")
         return self.directories[0]
-
-    def _answers(self, log: Path) -> dict[AnswerKey, tuple[int, int]]:
-        """Where each answer stands in a log: (offset, length)."""
-        if log not in self._indexes:
-            self._indexes[log] = places(log)
-        return self._indexes[log]
 
     def _with_directory(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         if len(frames) == 1:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import Column, Table
+from astra_async.stats.differences import ALPHA, benjamini_hochberg, paired_t, sign_flips
 from astra_async.stats.intervals import bounds, total_interval
-from astra_async.stats.paired import ALPHA, paired_t, sign_flips
-from astra_async.stats.several import benjamini_hochberg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,9 +17,7 @@ from astra_async.report.load import load_run
 from astra_async.report.paired_table import paired_table, seen_from_b
 from astra_async.report.pairwise import Pair, judged_pairs
 from astra_async.report.table import WHO, Column, Findings, Table
-from astra_async.stats.paired import ALPHA
-from astra_async.stats.several import benjamini_hochberg
-from astra_async.stats.unpaired import permutation_p
+from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Found
     from astra_async.report.table import Cell
     from astra_async.types import Format
 
@@ -70,10 +67,11 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
             "problem; give two runs of the same problems, or two models of one run"
         )
     judged = judged_pairs(pairs)
+    by_metric = [{each.comparison.metric: each for of, each in judged if of is pair} for pair in pairs]
     problems = _problems(pairs)
     overall = seen_from_b(paired_table("compare", "B against A, paired over problems", judged))
     return Findings(
-        conclusions=(*_sentences(pairs, judged), *problems.notes),
+        conclusions=(*map(paired_sentence, pairs, by_metric), *problems.notes),
         tables=(overall.only(*_FOR_PEOPLE), problems, _changed(pairs)),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
     )
@@ -119,12 +117,6 @@ def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
         names = [f"{name} @ {place}" for name, place in zip(names, where, strict=True)]
     formats = dict.fromkeys((before.format, after.format))
     return Pair(a=after, b=before, a_name=names[1], b_name=names[0], format="/".join(formats))
-
-
-def _sentences(pairs: Sequence[Pair], judged: Found) -> Iterator[str]:
-    for pair in pairs:
-        of_pair = {found.comparison.metric: found for compared, found in judged if compared is pair}
-        yield paired_sentence(pair, of_pair)
 
 
 def _problems(pairs: Sequence[Pair]) -> Table:

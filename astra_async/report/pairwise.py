@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from astra_async.stats.intervals import difference_interval
-from astra_async.stats.paired import (
+from astra_async.stats.differences import (
     ALPHA,
     FEWEST,
     equivalence,
+    holm,
     least_p,
     paired_t,
     sign_flips,
     verdict,
     wilcoxon,
 )
+from astra_async.stats.intervals import difference_interval
 from astra_async.stats.power import minimum_detectable_effect
-from astra_async.stats.several import holm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.stats.paired import PairedVerdict
+    from astra_async.stats.differences import PairedVerdict
 
     Values = tuple["Metric", Floats, Floats]  # of one metric, over the same problems
     Found = Sequence[tuple["Pair", "Judged"]]

@@ -184,32 +184,15 @@ def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
 
 
 def _problem_rows(entry: Entry) -> Iterator[tuple[Cell, ...]]:
-    infos = {problem: run.settings.problems[problem] for run, _ in entry.parts for problem in run.problems}
-    columns = (
-        entry.problem_ids,
-        entry.planned.tolist(),
-        entry.valid.tolist(),
-        entry.perfect.tolist(),
-        entry.totals.tolist(),
-        entry.means.tolist(),
-        entry.passes.tolist(),
-        entry.sds.tolist(),
-    )
-    for problem, planned, valid, perfect, total, mean, passed, sd in zip(*columns, strict=True):
-        yield (
-            *entry.who,
-            problem,
-            infos[problem].name,
-            infos[problem].main_skill,
-            planned,
-            valid,
-            perfect,
-            int(total) if valid else None,
-            mean * total if valid else None,
-            mean if valid else None,
-            passed if valid else None,
-            sd if valid else None,
-        )
+    infos = problem_infos([entry])
+    for place, problem in enumerate(entry.problem_ids):
+        info, valid = infos[problem], int(entry.valid[place])
+        known: tuple[Cell, ...] = (None,) * 5
+        if valid:
+            total, mean = float(entry.totals[place]), float(entry.means[place])
+            known = int(total), mean * total, mean, float(entry.passes[place]), float(entry.sds[place])
+        counts = int(entry.planned[place]), valid, int(entry.perfect[place])
+        yield *entry.who, problem, info.name, info.main_skill, *counts, *known
 
 
 def _average(values: Iterable[float | None]) -> float | None:

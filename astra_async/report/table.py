@@ -37,7 +37,7 @@ class Column:
     """One column; `help` says what it means, with its unit.
 
     `minus` names two columns whose difference this one is: people see the difference of what they see
-    there. All numbers of a `provisional` column get a tilde.
+    there.
     """
 
     name: str
@@ -47,7 +47,6 @@ class Column:
     interval: bool = False
     help: str = ""
     minus: tuple[str, str] | None = None
-    provisional: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -109,13 +108,12 @@ class Table:
         for column in self.columns:
             if column.minus and set(column.minus) <= texts.keys():
                 texts[column.name] = _difference(texts, column)
+        if place not in self.provisional:
+            return list(texts.values())
         return [
-            f"~{text}" if self._unsure(place, column) and text != NOTHING else text
+            text if column.kind in ("text", "count") or text == NOTHING else f"~{text}"
             for text, column in zip(texts.values(), self.columns, strict=True)
         ]
-
-    def _unsure(self, place: int, column: Column) -> bool:
-        return (place in self.provisional or column.provisional) and column.kind not in ("text", "count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

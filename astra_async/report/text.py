@@ -61,7 +61,8 @@ def render_terminal(tables: Sequence[Table], console: Console) -> None:
 
 def markdown(table: Table) -> str:
     """One table in GitHub's Markdown, under a heading, its notes below."""
-    return "\n".join([f"### {escaped(table.title)}", "", *_markdown_rows(table), "", *_markdown_notes(table)])
+    notes = [line for note in table.notes for line in (escaped(note), "")]
+    return "\n".join([f"### {escaped(table.title)}", "", *_markdown_rows(table), "", *notes])
 
 
 def escaped(text: str) -> str:
@@ -143,7 +144,3 @@ def _markdown_rows(table: Table) -> Iterator[str]:
 
 def _markdown_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _markdown_notes(table: Table) -> list[str]:
-    return [line for note in table.notes for line in (escaped(note), "")]

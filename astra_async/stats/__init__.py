@@ -5,9 +5,7 @@ problem i's scores with ddof = 1. The unit of every interval and test is the pro
 are never treated as independent (such intervals cover 31 to 33 % where they say 95 %).
 
     intervals     means over problems, rates
-    paired        two models on the same problems
-    unpaired      two sets of samples of one problem
-    several       many tests at once
+    differences   two models on the same problems, two sets of samples of one, many tests at once
     passes        pass@m, pass^m, G-Pass@m
     spread        variance within and between problems, median SD
     power         what a run of this size can see

@@ -11,6 +11,17 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from astra_async.stats.correlation import correlation
+from astra_async.stats.differences import (
+    benjamini_hochberg,
+    equivalence,
+    holm,
+    least_p,
+    paired_t,
+    permutation_p,
+    sign_flips,
+    verdict,
+    wilcoxon,
+)
 from astra_async.stats.intervals import (
     clustered_interval,
     difference_interval,
@@ -18,12 +29,9 @@ from astra_async.stats.intervals import (
     run_only_interval,
     total_interval,
 )
-from astra_async.stats.paired import equivalence, least_p, paired_t, sign_flips, verdict, wilcoxon
 from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.power import minimum_detectable_effect, power_paired, problems_needed, samples_needed
-from astra_async.stats.several import benjamini_hochberg, holm
 from astra_async.stats.spread import variance_split
-from astra_async.stats.unpaired import permutation_p
 
 
 def test_too_little_data_gives_nothing_instead_of_a_number() -> None:

@@ -10,16 +10,23 @@ from scipy import stats as scipy_stats
 from scipy.integrate import quad
 
 from astra_async.stats.correlation import correlation, rank_interval, t_of
+from astra_async.stats.differences import (
+    benjamini_hochberg,
+    equivalence,
+    holm,
+    paired_t,
+    sign_flips,
+    verdict,
+    wilcoxon,
+)
 from astra_async.stats.intervals import (
     clustered_interval,
     difference_interval,
     run_only_interval,
     total_interval,
 )
-from astra_async.stats.paired import equivalence, paired_t, sign_flips, verdict, wilcoxon
 from astra_async.stats.passes import g_pass_at, mg_pass_at, pass_at, pass_hat
 from astra_async.stats.power import minimum_detectable_effect, power_paired
-from astra_async.stats.several import benjamini_hochberg, holm
 from astra_async.stats.spread import rms_within_sd, variance_split
 
 CLOSE = 1e-9

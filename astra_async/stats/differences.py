@@ -1,8 +1,12 @@
-"""Two models on the same problems: d_i = A_i - B_i, one difference for each problem."""
+"""Is there a difference: two models on the same problems, two sets of samples of one, many tests at once.
+
+d_i = A_i - B_i, one difference for each problem.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +26,8 @@ _EXACT_RANKS = 50  # up to this many untied differences, Wilcoxon's exact distri
 _SAMPLED_FLIPS = 20_000
 _CHUNK = 2_000  # patterns multiplied at a time: a thousand problems would take 160 MB at once
 _DIGITS = 12  # quotients that are equal must also compare equal: differences are rounded to so many
+_MOST_STATES = 4_000_000  # of the exact count; beyond it the permutations are sampled
+_PERMUTATIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +167,50 @@ def verdict(
     return "inconclusive"
 
 
+def permutation_p(a: Sequence[int], b: Sequence[int], seed: int = 0) -> float | None:
+    """Exact two-sided p of the permutation test that two samples of counts have one mean; None if empty.
+
+    All ways to choose which len(a) of the pooled counts are called "a" are counted by their sum
+    (dynamic programming over the pooled counts); p is the share at least as far from the expected sum as
+    the observed one. For counts of 0 and 1 this is a two-sided Fisher exact test (1935).
+    """
+    if not a or not b:
+        return None
+    pooled = [*a, *b]
+    observed = abs(sum(a) * len(pooled) - sum(pooled) * len(a))
+    if observed == 0:
+        return 1.0
+    if len(a) * (sum(pooled) + 1) > _MOST_STATES:
+        return _sampled(pooled, len(a), observed, seed)
+    weights = _ways(Counter(pooled), len(a))
+    sums = np.arange(len(weights))
+    extreme = np.abs(sums * len(pooled) - sum(pooled) * len(a)) >= observed
+    return float(min(1.0, weights[extreme].sum() / weights.sum()))
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Holm's (1979) step-down adjustment: the chance of any false claim stays below alpha.
+
+    Adjusted p_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), in the order given.
+    """
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(1.0, (len(p) - np.arange(len(p))) * p[order])
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(steps)
+    return adjusted
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Benjamini and Hochberg's (1995) adjustment: the expected share of false claims stays below alpha."""
+    p = np.asarray(p_values, dtype=float)
+    if len(p) == 0:
+        return p
+    from scipy.stats import false_discovery_control
+
+    return np.asarray(false_discovery_control(p, method="bh"), dtype=float)
+
+
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
     rounded: NDArray[np.float64] = np.round(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), _DIGITS)
     return rounded
@@ -190,3 +240,22 @@ def _as_extreme(sums: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np
     tolerance = 1e-9 * np.abs(d).sum(axis=0)
     extreme: NDArray[np.bool_] = np.abs(sums) >= np.abs(d.sum(axis=0)) - tolerance
     return extreme
+
+
+def _ways(counts: Counter[int], chosen: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How many ways to choose `chosen` of the counts give each sum, scaled against overflow."""
+    total = sum(value * times for value, times in counts.items())
+    ways = np.zeros((chosen + 1, total + 1))
+    ways[0, 0] = 1.0
+    for value in counts.elements():
+        ways[1:, value:] += ways[:-1, : total + 1 - value]
+        ways /= ways.max()
+    return np.asarray(ways[chosen], dtype=np.float64)
+
+
+def _sampled(pooled: Sequence[int], chosen: int, observed: int, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    values = np.tile(np.asarray(pooled, dtype=np.int64), (_PERMUTATIONS, 1))
+    sums = rng.permuted(values, axis=1)[:, :chosen].sum(axis=1)
+    extreme = np.abs(sums * len(pooled) - sum(pooled) * chosen) >= observed
+    return (1 + int(extreme.sum())) / (1 + _PERMUTATIONS)
