@@ -12,14 +12,14 @@ from astra_async.metrics import Metrics
 from astra_async.report.packing import FAILURES, STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
     from astra_async.metrics import Summary
     from astra_async.report.load import Run
-    from astra_async.types import Format
+    from astra_async.types import Failure, Format
 
     Floats = NDArray[np.float64]
 
@@ -105,6 +105,18 @@ class Entry:
         """The result rows of each part, as views: rows are sorted by pair."""
         for run, pair in self.parts:
             yield run, run.pair_rows(pair)
+
+    def per_problem(self, of: Callable[[NDArray[np.void]], NDArray[Any]]) -> Floats:
+        """The sums over each problem's samples of what is taken `of` their rows."""
+        sums = (
+            np.bincount(rows["problem"], weights=of(rows), minlength=len(run.problems))
+            for run, rows in self.rows_by_run()
+        )
+        return np.concatenate(list(sums))
+
+    def failed(self, failure: Failure) -> Floats:
+        """How many samples of each problem failed in this way."""
+        return self.per_problem(lambda rows: rows["failure"] == FAILURES.index(failure))
 
 
 def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from astra_async.report.labels import CLASSES, JUDGE, read_judged
 from astra_async.report.packing import FAILURES
 from astra_async.report.table import WHO, Column, Table
@@ -84,10 +82,9 @@ def judge_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
 
 def _outcome_row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
     failures = entry.summary.failures
-    partial = sum(
-        int(np.count_nonzero((rows["failure"] == FAILURES.index("tests_failed")) & (rows["passed"] > 0)))
-        for _, rows in entry.rows_by_run()
-    )
+    tests_failed = FAILURES.index("tests_failed")
+    some = entry.per_problem(lambda rows: (rows["failure"] == tests_failed) & (rows["passed"] > 0))
+    partial = int(some.sum())
     return (
         *entry.who,
         entry.summary.valid,

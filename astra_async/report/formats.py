@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from astra_async.report.packing import FAILURES
 from astra_async.report.pairwise import Pair
 from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.stats.intervals import bounds, total_interval
@@ -100,18 +97,7 @@ def _headline(entry: Entry) -> tuple[Cell, Cell]:
 def _rate_row(entry: Entry) -> tuple[Cell, ...]:
     cells: list[Cell] = [*entry.who, entry.summary.valid]
     for name, _ in _RATES:
-        hits, valid = _counts(entry, name)
-        shares = hits[valid > 0] / valid[valid > 0]
+        hits = entry.begun(entry.failed(name))
+        shares = hits / entry.begun(entry.valid)
         cells += [int(hits.sum()), math.fsum(shares) / len(shares), bounds(total_interval(shares))]
     return tuple(cells)
-
-
-def _counts(entry: Entry, failure: Failure) -> tuple[np.ndarray, np.ndarray]:
-    """How many samples of each problem failed in this way, and how many there are."""
-    successes, trials = [], []
-    for run, rows in entry.rows_by_run():
-        problems = len(run.problems)
-        hit = rows["failure"] == FAILURES.index(failure)
-        successes.append(np.bincount(rows["problem"][hit], minlength=problems))
-        trials.append(np.bincount(rows["problem"], minlength=problems))
-    return np.concatenate(successes), np.concatenate(trials)

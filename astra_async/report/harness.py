@@ -323,13 +323,8 @@ def _handling_row(entry: Entry) -> tuple[Cell, ...]:
 
 def _strict_score(entry: Entry) -> float:
     """The mean over the begun problems of p / T, mended answers as 0."""
-    means: list[float] = []
-    for run, rows in entry.rows_by_run():
-        problems = len(run.problems)
-        scores = np.where(rows["repairs"] == 0, rows["passed"] / rows["total"], 0.0)
-        count = np.bincount(rows["problem"], minlength=problems)
-        sums = np.bincount(rows["problem"], weights=scores, minlength=problems)
-        means += (sums[count > 0] / count[count > 0]).tolist()
+    scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["passed"] / rows["total"])
+    means = entry.begun(scores) / entry.begun(entry.valid)
     return math.fsum(means) / len(means)
 
 

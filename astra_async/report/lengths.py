@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.table import Cell
-
-_NAMES = {"output": "Answer", "input": "Prompt"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,32 +64,21 @@ def correlations(lengths: Sequence[Lengths]) -> Table:
 
 
 def _rows(one: Lengths) -> Iterator[tuple[Cell, ...]]:
-    for name, title in _NAMES.items():
-        values = one.output if name == "output" else one.input
+    for title, values in (("Answer", one.output), ("Prompt", one.input)):
         found = correlation(values, one.score)
         mean = float(values.mean()) if len(values) else None
-        head: tuple[Cell, ...] = (one.label, one.format, title, len(values), mean)
-        if found is None:
-            yield (*head, None, None, None, None, None)
-        else:
-            yield (*head, found.r, found.p, found.rho, found.interval, found.rho_p)
+        told = (found.r, found.p, found.rho, found.interval, found.rho_p) if found else (None,) * 5
+        yield one.label, one.format, title, len(values), mean, *told
 
 
 def _of_entry(entry: Entry) -> Lengths:
-    output: list[Floats] = []
-    inputs: list[Floats] = []
-    for run, rows in entry.rows_by_run():
-        count = np.bincount(rows["problem"], minlength=len(run.problems))
-        for sums, name in ((output, "output_characters"), (inputs, "input_characters")):
-            total = np.bincount(rows["problem"], weights=rows[name], minlength=len(run.problems))
-            sums.append(total / np.maximum(count, 1))
-    begun = entry.valid > 0
+    begun, samples = entry.valid > 0, np.maximum(entry.valid, 1)
     return Lengths(
         label=entry.label,
         format=entry.format,
-        problem_ids=tuple(problem for problem, yes in zip(entry.problem_ids, begun, strict=True) if yes),
-        output=np.concatenate(output)[begun],
-        input=np.concatenate(inputs)[begun],
+        problem_ids=tuple(compress(entry.problem_ids, begun)),
+        output=(entry.per_problem(lambda rows: rows["output_characters"]) / samples)[begun],
+        input=(entry.per_problem(lambda rows: rows["input_characters"]) / samples)[begun],
         score=entry.means[begun],
     )
 

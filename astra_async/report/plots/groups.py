@@ -199,10 +199,8 @@ def _outcome_shares(entry: Entry) -> list[float]:
     valid, failures = entry.summary.valid, entry.summary.failures
     perfect = int(entry.perfect.sum())
     failed = failures.get("tests_failed", 0)
-    partial = sum(
-        int(np.count_nonzero((rows["passed"] > 0) & (rows["passed"] < rows["total"])))
-        for _, rows in entry.rows_by_run()
-    )
+    some = entry.per_problem(lambda rows: (rows["passed"] > 0) & (rows["passed"] < rows["total"]))
+    partial = int(some.sum())
     unusable = entry.summary.no_solution
     other = valid - perfect - partial - max(0, failed - partial) - unusable
     return [part / valid for part in (perfect, partial, max(0, failed - partial), unusable, max(0, other))]
