@@ -10,6 +10,7 @@ import numpy as np
 
 from astra_async.metrics import Metrics
 from astra_async.report.packing import FAILURES, STATUSES
+from astra_async.stats.spread import variance_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from astra_async.metrics import Summary
     from astra_async.report.load import Run
+    from astra_async.stats.spread import VarianceSplit
     from astra_async.types import Failure, Format
 
     Floats = NDArray[np.float64]
@@ -83,15 +85,18 @@ class Entry:
     @property
     def score_variances(self) -> Floats:
         """s_i^2 of the scores, ddof = 1; NaN for a problem with fewer than two samples."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.valid > 1, self.sds**2 * self.valid / (self.valid - 1), np.nan)
+        return self._of_samples(self.sds**2)
 
     @property
     def pass_variances(self) -> Floats:
         """s_i^2 of the all-passed indicator, ddof = 1; NaN for a problem with fewer than two samples."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = self.passes * (1 - self.passes)
-            return np.where(self.valid > 1, spread * self.valid / (self.valid - 1), np.nan)
+        return self._of_samples(self.passes * (1 - self.passes))
+
+    @property
+    def split(self) -> VarianceSplit | None:
+        """The variance of scores within and between the problems with at least two samples."""
+        several = self.valid > 1
+        return variance_split(self.means[several], self.score_variances[several], self.valid[several])
 
     def begun(self, values: NDArray[Any]) -> NDArray[Any]:
         """The values of the problems with a valid sample."""
@@ -117,6 +122,10 @@ class Entry:
     def failed(self, failure: Failure) -> Floats:
         """How many samples of each problem failed in this way."""
         return self.per_problem(lambda rows: rows["failure"] == FAILURES.index(failure))
+
+    def _of_samples(self, variances: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.valid > 1, variances * self.valid / (self.valid - 1), np.nan)
 
 
 def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:

@@ -18,7 +18,7 @@ from astra_async.stats.intervals import (
     total_interval,
 )
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
-from astra_async.stats.spread import rms_within_sd, variance_split
+from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -220,10 +220,9 @@ def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str
 
 
 def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
-    summary, valid, several = entry.summary, entry.begun(entry.valid), entry.valid > 1
+    summary, valid, split = entry.summary, entry.begun(entry.valid), entry.split
     means, passes = entry.begun(entry.means), entry.begun(entry.passes)
     score_variances, pass_variances = entry.begun(entry.score_variances), entry.begun(entry.pass_variances)
-    split = variance_split(entry.means[several], entry.score_variances[several], entry.valid[several])
     return cells(
         _COLUMNS,
         asdict(summary)
@@ -234,7 +233,7 @@ def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
             "mean_score_clustered": _clustered(entry),
             "pass_at_1_total": bounds(total_interval(passes)),
             "pass_at_1_run_only": bounds(run_only_interval(passes, pass_variances, valid)),
-            "median_sd_interval": median_interval(entry.sds[several]),
+            "median_sd_interval": median_interval(entry.sds[entry.valid > 1]),
             "rms_within_sd": rms_within_sd(entry.score_variances),
             "between_sd": math.sqrt(split.between) if split else None,
             "icc": split.icc if split else None,

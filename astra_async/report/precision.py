@@ -12,7 +12,6 @@ from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.power import minimum_detectable_effect, problems_needed, samples_needed
-from astra_async.stats.spread import variance_split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,16 +57,10 @@ def plan_run(directory: Path, target_se_points: float) -> Findings:
 
 
 def _pilot(entry: Entry) -> _Pilot | None:
-    usable = entry.valid > 1
-    split = variance_split(entry.means[usable], entry.score_variances[usable], entry.valid[usable])
-    if split is None:
+    if entry.split is None:
         return None
-    return _Pilot(
-        entry=entry,
-        split=split,
-        problems=int(usable.sum()),
-        cost=mean_cost_usd(entry),
-    )
+    problems = int((entry.valid > 1).sum())
+    return _Pilot(entry=entry, split=entry.split, problems=problems, cost=mean_cost_usd(entry))
 
 
 def _sentence(pilot: _Pilot, target: float) -> str:

@@ -31,20 +31,14 @@ def print_report(report: Report, console: Console, *, everything: bool) -> None:
 
     Those for looking things up are on the page and in the files.
     """
-    _print_warnings(report.warnings, console)
-    if report.simulated:
-        console.print(
-            "These models are simulated: the numbers say nothing about any real model.", style="bold"
-        )
-    _print_conclusions(report.conclusions, console)
+    _print_head(report, console, simulated=report.simulated)
     read = [table for table in report.tables() if table.name not in _FOR_LOOKING_UP]
     render_terminal(read if everything else read[:1], console)
 
 
 def print_findings(found: Findings, console: Console) -> None:
     """Print what got better and what of it is real, or what a wanted precision takes."""
-    _print_warnings(found.warnings, console)
-    _print_conclusions(found.conclusions, console)
+    _print_head(found, console)
     render_terminal(found.tables, console)
 
 
@@ -76,16 +70,16 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _print_conclusions(sentences: Sequence[str], console: Console) -> None:
-    for sentence in sentences:
-        console.print(sentence, markup=False, highlight=False)
-    if sentences:
-        console.print()
-
-
-def _print_warnings(warnings: Sequence[str], console: Console) -> None:
-    for warning in warnings:
+def _print_head(found: Report | Findings, console: Console, *, simulated: bool = False) -> None:
+    for warning in found.warnings:
         console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
+    if simulated:
+        told = "These models are simulated: the numbers say nothing about any real model."
+        console.print(told, style="bold")
+    for sentence in found.conclusions:
+        console.print(sentence, markup=False, highlight=False)
+    if found.conclusions:
+        console.print()
 
 
 def _rich_table(table: Table, terminal: int) -> RichTable:
