@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.report.problem_tables import problem_infos
-from astra_async.report.table import Column, Table
+from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, paired_t, sign_flips
 from astra_async.stats.intervals import bounds, total_interval
 
@@ -85,21 +85,15 @@ def long_table(skills: Sequence[Skill]) -> Table:
             Column("kind", "Kind"),
             Column("skill", "Skill"),
             Column("n", "n", "count", help="problems with this skill"),
-            Column("model", "Model"),
-            Column("format", "Format"),
+            *WHO,
             Column("mean_score", "Mean score %", "percent"),
             Column("mean_score_interval", "95 % interval", "percent", interval=True),
             Column("pass_at_1", "Pass@1 %", "percent"),
         ),
         rows=tuple(
             (
-                skill.kind,
-                skill.name,
-                len(skill.problems),
-                *score.entry.who,
-                score.mean,
-                score.interval,
-                score.passed,
+                *(skill.kind, skill.name, len(skill.problems)),
+                *(*score.entry.who, score.mean, score.interval, score.passed),
             )
             for skill in skills
             for score in skill.scores
@@ -136,23 +130,17 @@ def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
     """
     found = list(_contests(skills))
     adjusted = iter(benjamini_hochberg(_p_values(found)).tolist())
-    rows = []
-    for contest in found:
-        close = [
-            rival.entry.label
-            for rival, p in zip(contest.rivals, [next(adjusted) for _ in contest.rivals], strict=True)
-            if p >= ALPHA
-        ]
-        rows.append(
-            (
-                contest.skill.name,
-                len(contest.skill.problems),
-                contest.winners[0].entry.format,
-                ", ".join(score.entry.label for score in contest.winners),
-                contest.winners[0].mean,
-                ", ".join(close) if contest.rivals else "",
-            )
+    rows = [
+        (
+            contest.skill.name,
+            len(contest.skill.problems),
+            contest.winners[0].entry.format,
+            ", ".join(score.entry.label for score in contest.winners),
+            contest.winners[0].mean,
+            ", ".join(rival.entry.label for rival in contest.rivals if next(adjusted) >= ALPHA),
         )
+        for contest in found
+    ]
     return Table(
         name=f"{kind}_skill_winners",
         title=f"Winning models by {KINDS[kind]}",
