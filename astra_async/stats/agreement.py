@@ -15,9 +15,8 @@ _LEAST = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """`share` of `n` pairs that are equal; Cohen's `kappa`, None where chance alone explains all of it."""
+    """`share` of the pairs that are equal; Cohen's `kappa`, None where chance alone explains all of it."""
 
-    n: int
     share: float
     kappa: float | None
 
@@ -48,7 +47,7 @@ def agreement(pairs: Sequence[tuple[str, str | None]]) -> Agreement | None:
     by_hand, by_judge = Counter(hand for hand, _ in pairs), Counter(judge for _, judge in pairs)
     expected = sum(by_hand[name] * by_judge[name] for name in by_hand) / n**2
     kappa = None if math.isclose(expected, 1) else (observed - expected) / (1 - expected)
-    return Agreement(n=n, share=observed, kappa=kappa)
+    return Agreement(share=observed, kappa=kappa)
 
 
 def corrected_share(

@@ -24,9 +24,7 @@ class Correlation:
     `interval` is None for n < 4 or |rho| = 1.
     """
 
-    n: int
     r: float
-    t: float
     p: float
     rho: float
     rho_p: float
@@ -45,11 +43,11 @@ def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Correlation 
     if n < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:  # noqa: PLR2004 - two points always correlate
         return None
     r = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
-    t, p = t_of(r, n)
+    p = t_of(r, n)[1]
     ranks = rankdata(np.round(a, _DIGITS)), rankdata(np.round(b, _DIGITS))
     rho = float(np.clip(np.corrcoef(*ranks)[0, 1], -1, 1))
     rho_p = _exact_p(*ranks) if n <= _EXACT else t_of(rho, n)[1]
-    return Correlation(n=n, r=r, t=t, p=p, rho=rho, rho_p=rho_p, interval=rank_interval(rho, n, level))
+    return Correlation(r=r, p=p, rho=rho, rho_p=rho_p, interval=rank_interval(rho, n, level))
 
 
 def t_of(r: float, n: int) -> tuple[float, float]:

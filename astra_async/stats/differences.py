@@ -37,7 +37,6 @@ class PairedT:
     `t` and `p` are None where all d_i are equal and not 0: without a spread there is no test.
     """
 
-    n: int
     difference: float
     sd: float
     se: float
@@ -62,7 +61,6 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> PairedT | None:
     se = sd / math.sqrt(n)
     t = mean / se if se > 0 else (None if mean else 0.0)
     return PairedT(
-        n=n,
         difference=math.fsum(np.asarray(a)) / n - math.fsum(np.asarray(b)) / n,
         sd=sd,
         se=se,

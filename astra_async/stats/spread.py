@@ -22,7 +22,6 @@ class VarianceSplit:
     """
 
     msb: float
-    msw: float
     k0: float
     between: float
     within: float
@@ -46,7 +45,6 @@ def variance_split(means: ArrayLike, variances: ArrayLike, samples: ArrayLike) -
     spread = msb + (k0 - 1) * msw
     return VarianceSplit(
         msb=msb,
-        msw=msw,
         k0=k0,
         between=max(0.0, (msb - msw) / k0),
         within=msw,

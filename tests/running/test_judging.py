@@ -100,7 +100,7 @@ def test_kappa_of_a_known_table() -> None:
     pairs = [("a", "a")] * 20 + [("a", "b")] * 5 + [("b", "a")] * 10 + [("b", "b")] * 15
     found = agreement(pairs)
     assert found is not None
-    assert (found.n, found.share) == (50, 0.7)
+    assert found.share == 0.7
     assert found.kappa == pytest.approx(0.4)
     same = agreement([("a", "a")] * 3)
     assert same is not None

@@ -134,9 +134,9 @@ def test_the_variance_split_of_shrout_and_fleiss() -> None:
     split = variance_split(table.mean(axis=1), table.var(axis=1, ddof=1), [4] * 6)
     assert split is not None
     assert split.msb == pytest.approx(11.2416666667, abs=CLOSE)
-    assert split.msw == pytest.approx(6.2638888889, abs=CLOSE)
+    assert split.within == pytest.approx(6.2638888889, abs=CLOSE)
     assert split.icc == pytest.approx(0.1657417684, abs=CLOSE)
-    assert split.between == pytest.approx((split.msb - split.msw) / 4)
+    assert split.between == pytest.approx((split.msb - split.within) / 4)
 
 
 def test_the_clustered_standard_error() -> None:
