@@ -119,25 +119,24 @@ def turns_of(run: Run) -> pd.DataFrame:
 def tests_of(run: Run) -> pd.DataFrame:
     """A row for each expected test of each sample; see `Loaded.tests`."""
     pd = pandas()
-    names = ("pair", "problem", "sample", "test", "outcome", "message")
-    kept: dict[str, list[Any]] = {name: [] for name in names}
-    for row in run.rows:
-        tests = run.line(row)["tests"]
-        for name in ("pair", "problem", "sample"):
-            kept[name] += [int(row[name])] * len(tests)
-        kept["test"] += [test["name"] for test in tests]
-        kept["outcome"] += [test["outcome"] for test in tests]
-        kept["message"] += [test.get("message") or None for test in tests]
+    rows = [
+        (*key, test["name"], test["outcome"], test.get("message") or None)
+        for key, record in zip(
+            run.rows[["pair", "problem", "sample"]].tolist(), run.lines(run.rows), strict=True
+        )
+        for test in record["tests"]
+    ]
+    pairs, problems, samples, names, outcomes, messages = zip(*rows, strict=True) if rows else ((),) * 6
     models, formats = zip(*run.pairs, strict=True)
     return pd.DataFrame(
         {
-            "model": _category(np.array(kept["pair"], dtype=np.int64), models),
-            "format": _category(np.array(kept["pair"], dtype=np.int64), formats),
-            "problem_id": _category(np.array(kept["problem"], dtype=np.int64), run.problems),
-            "sample": np.array(kept["sample"], dtype=np.int64),
-            "test": pd.Categorical(kept["test"]),
-            "outcome": pd.Categorical(kept["outcome"], categories=get_args(Outcome)),
-            "message": pd.Series(kept["message"], dtype=object),
+            "model": _category(np.array(pairs, dtype=np.int64), models),
+            "format": _category(np.array(pairs, dtype=np.int64), formats),
+            "problem_id": _category(np.array(problems, dtype=np.int64), run.problems),
+            "sample": np.array(samples, dtype=np.int64),
+            "test": pd.Categorical(names),
+            "outcome": pd.Categorical(outcomes, categories=get_args(Outcome)),
+            "message": pd.Series(messages, dtype=object),
         }
     )
 

@@ -37,7 +37,6 @@ def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[
     """
     log = run.directory / "completions.jsonl"
     answers = places(log) if with_answers else {}
-    for row in run.pair_rows(pair):
-        record = run.line(row)
+    for record in run.lines(run.pair_rows(pair)):
         place = answers.get(read_key(record))
         yield record, str(read_record(read_at(log, *place))["text"]) if place else None

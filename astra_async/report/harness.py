@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
 
+Key = tuple[str | None, str | None, str | None, int | None]
+
 _DETAIL_CHARACTERS = 300
 _MISSING = ("_error", "budget", "pool_failed")  # ends of the kinds that leave samples missing
-
-
-Key = tuple[str | None, str | None, str | None, int | None]
 _MOST_NAMED = 200  # missing samples named one by one; all of them are in runs.csv
 _NOT_TRIED = ("not tried", "the run has not come to it yet")
 

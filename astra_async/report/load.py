@@ -14,7 +14,7 @@ from astra_async.report.packing import Columns, lines_of, read_at
 from astra_async.types.records import newer_version, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -120,6 +120,14 @@ class Run:
         line = read_at(self.directory / "results.jsonl", int(row["offset"]), int(row["length"]))
         record: dict[str, Any] = orjson.loads(line)
         return record
+
+    def lines(self, rows: NDArray[np.void]) -> Iterator[dict[str, Any]]:
+        """The result records of many rows, one in memory at a time."""
+        if len(rows):
+            with (self.directory / "results.jsonl").open("rb") as stream:
+                for offset, length in rows[["offset", "length"]].tolist():
+                    stream.seek(offset)
+                    yield orjson.loads(stream.read(length))
 
 
 def load_run(directory: Path) -> Run:

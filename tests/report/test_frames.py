@@ -15,10 +15,12 @@ import pytest
 
 import astra_async
 from astra_async.errors import IncompleteRun, UsageError
+from astra_async.export.lines import lines
+from astra_async.report.load import load_run
 from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
 from astra_async.types import SampleKey
-from made_runs import Made, agreeing, made_problems, write_run
+from made_runs import Made, agreeing, made_problems, run_json, write_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,3 +217,11 @@ def test_a_large_run_is_loaded_in_bounded_time(tmp_path: Path) -> None:
     assert (
         time.process_time() - begun < 10 * rows / 66_560 + 3
     )  # the tables of the report are worked out, too
+
+
+def test_a_run_without_any_result_yet_has_frames_and_exports(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(orjson.dumps(run_json(MADE)))
+    loaded = astra_async.load(tmp_path)
+    assert len(loaded.tests) == 0
+    assert loaded.samples["status"].isna().all()
+    assert list(lines(load_run(tmp_path), 0, with_answers=True)) == []
