@@ -90,18 +90,9 @@ def _mean_of(each: Sequence[Lengths]) -> Iterator[Lengths]:
         return
     places = [[one.problem_ids.index(problem) for problem in common] for one in each]
 
-    def mean(name: str) -> Floats:
-        values: Floats = np.mean(
-            [getattr(one, name)[place] for one, place in zip(each, places, strict=True)], axis=0
-        )
-        return values
-
+    means = {
+        name: np.mean([getattr(one, name)[place] for one, place in zip(each, places, strict=True)], axis=0)
+        for name in ("output", "input", "score")
+    }
     formats = dict.fromkeys(one.format for one in each)
-    yield Lengths(
-        label="mean of all",
-        format="+".join(formats),
-        problem_ids=tuple(common),
-        output=mean("output"),
-        input=mean("input"),
-        score=mean("score"),
-    )
+    yield Lengths(label="mean of all", format="+".join(formats), problem_ids=tuple(common), **means)

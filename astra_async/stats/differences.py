@@ -88,19 +88,11 @@ def sign_flips(pairs: Sequence[tuple[ArrayLike, ArrayLike]], seed: int = 0) -> l
     return found
 
 
-def wilcoxon(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    zero_method: Literal["wilcox", "pratt"] = "pratt",
-    exact: bool | None = None,
-    correction: bool = False,
-) -> float | None:
+def wilcoxon(a: ArrayLike, b: ArrayLike) -> float | None:
     """Two-sided p of Wilcoxon's (1945) signed-rank test, zeros as Pratt (1959); None for n < 1.
 
     Exact with ties and zeros up to 16 non-zero differences (all sign patterns of the ranks), exact
     without them up to 50 problems, else the normal approximation, without continuity correction.
-    `exact=False` asks for the approximation in any case.
     """
     from scipy import stats
 
@@ -109,14 +101,11 @@ def wilcoxon(
         return None
     if not d.any():
         return 1.0
-    if exact is None and np.count_nonzero(d) <= _EXACT_FLIPS:
-        kept = d if zero_method == "pratt" else d[d != 0]
-        return _all_flips(np.sign(kept) * stats.rankdata(np.abs(kept)))
+    if np.count_nonzero(d) <= _EXACT_FLIPS:
+        return _all_flips(np.sign(d) * stats.rankdata(np.abs(d)))
     without_ties = len(np.unique(np.abs(d))) == len(d) and bool(d.all())
-    small = exact is None and without_ties and len(d) <= _EXACT_RANKS
-    method = "exact" if small else "approx"
-    result = stats.wilcoxon(d, zero_method=zero_method, method=method, correction=correction)
-    return min(1.0, float(result.pvalue))
+    method = "exact" if without_ties and len(d) <= _EXACT_RANKS else "approx"
+    return min(1.0, float(stats.wilcoxon(d, zero_method="pratt", method=method).pvalue))
 
 
 def equivalence(a: ArrayLike, b: ArrayLike, margin: float) -> float | None:

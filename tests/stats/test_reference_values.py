@@ -53,21 +53,6 @@ def test_the_sign_flip_test_of_the_sleep_data_is_exact() -> None:
     assert sign_flips([(SLEEP_1, SLEEP_2)]) == [4 / 1024]
 
 
-def test_wilcoxon_of_the_sleep_data_in_three_variants() -> None:
-    def p(zero_method: str, *, correction: bool) -> float | None:
-        return wilcoxon(
-            SLEEP_1,
-            SLEEP_2,
-            zero_method=zero_method,  # type: ignore[arg-type]
-            exact=False,
-            correction=correction,
-        )
-
-    assert p("wilcox", correction=True) == pytest.approx(0.0090906980, abs=CLOSE)
-    assert p("pratt", correction=False) == pytest.approx(0.0058250242, abs=CLOSE)
-    assert p("pratt", correction=True) == pytest.approx(0.0068016, abs=1e-7)
-
-
 def test_wilcoxon_of_the_depression_data_is_exact() -> None:
     assert wilcoxon(DEPRESSION_X, DEPRESSION_Y) == 0.0390625
 
