@@ -159,7 +159,8 @@ class Engine:
         from aiodocker.execs import Exec
 
         async with engine_call("ask for the command's beginning", timeout_s=_CALL_S, running=True):
-            return bool((await Exec(self.docker, process).inspect()).get("Pid"))
+            state = await Exec(self.docker, process).inspect()
+        return state.get("Pid") != 0  # one without a Pid, of an engine that tells none, has begun
 
     async def pause(self, container: str) -> None:
         """Freeze every process of a running container.
