@@ -170,6 +170,10 @@ class Completion:
     repairs: tuple[str, ...] = ()
 
 
+# A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.
+LONGEST_RESET_S = 90.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateWindow:
     """One dimension of a provider's announced limit; `reset_s` is seconds from the response."""

@@ -150,10 +150,11 @@ def test_the_limit_follows_the_headers_but_never_above_the_settings() -> None:
         RateWindow(limit=float("inf"), remaining=1),
         RateWindow(limit=float("nan"), remaining=1),
         RateWindow(limit=1000, remaining=0, reset_s=86_400),
+        RateWindow(limit=1000, remaining=0, reset_s=3_600),
         RateWindow(remaining=3),
     ],
 )
-def test_negative_and_daily_windows_make_no_bucket_and_change_none(window: RateWindow) -> None:
+def test_negative_hourly_and_daily_windows_make_no_bucket_and_change_none(window: RateWindow) -> None:
     assert announced_bucket("requests", window, 0.0) is None
     bucket = Bucket("requests", 600, 0.0)
     bucket.announce(RateWindow(limit=window.limit, remaining=-5, reset_s=window.reset_s), 0.0, None, 0.0)

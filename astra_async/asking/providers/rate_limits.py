@@ -16,13 +16,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from astra_async.types import RateLimits, RateWindow
+from astra_async.types import LONGEST_RESET_S, RateLimits, RateWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# A per-minute window never needs longer to refill; one that does is per hour or per day.
-_LONGEST_RESET_S = 90.0
 _UNITS_S = {
     "h": 3600.0,
     "m": 60.0,
@@ -154,7 +152,7 @@ def _window(limit: str | None, remaining: str | None, reset_s: float | None) -> 
     most, left = number(limit), number(remaining)
     if most is not None and most <= 0:
         most = None
-    if reset_s is not None and reset_s > _LONGEST_RESET_S:
+    if reset_s is not None and reset_s > LONGEST_RESET_S:
         return None
     return RateWindow(limit=most, remaining=left, reset_s=reset_s) if most or left is not None else None
 

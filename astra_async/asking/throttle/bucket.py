@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from astra_async.types import LONGEST_RESET_S
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,7 +26,6 @@ AIM = 0.975
 LATENESS_S = 0.005
 # Unused reservations may pile up to ten seconds' worth of the limit (rule 2's capacity).
 CAPACITY_S = 10.0
-_LONGEST_WINDOW_S = 3600.0
 
 
 class Spacing:
@@ -257,4 +258,4 @@ def _is_per_minute(window: RateWindow) -> bool:
     """Negative limits (Azure) and windows of an hour or a day (Groq) say nothing about a minute."""
     if window.limit is not None and not (0 < window.limit < math.inf):
         return False
-    return window.reset_s is None or window.reset_s <= _LONGEST_WINDOW_S
+    return window.reset_s is None or window.reset_s <= LONGEST_RESET_S
