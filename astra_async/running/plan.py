@@ -8,6 +8,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from astra_async.asking.providers import PROVIDERS
+from astra_async.asking.throttle.cachewarm import CACHE_LIFETIME_S
 from astra_async.problems import rounds
 from astra_async.types import SampleKey
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from astra_async.running.trouble import Reason
     from astra_async.types import AnswerKey, Format, ModelSettings, Problem, Trouble
 
-_CACHING = ("anthropic", "azure", "bedrock", "gemini", "openai", "openai-responses")
-_CACHE_LIFETIME_S = 300.0  # Anthropic's, the shortest documented
 TYPICAL_LATENCY_S = 20.0
 _WINDOW_S = 60.0
 
@@ -124,7 +124,7 @@ def plan_of(
 ) -> Plan:
     """The plan of a configuration, over the problems that could be made ready and those that could not."""
     blocks = {model.name: _block(model, config, len(problems)) for model in config.models}
-    cached = (model.name for model in config.models if model.provider in _CACHING)
+    cached = (model.name for model in config.models if PROVIDERS[model.provider].caches_prompts)
     return Plan(
         models=tuple(model.name for model in config.models),
         formats=config.formats,
@@ -144,9 +144,9 @@ def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
     One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
     lifetime at the rate we may expect, two at least: a write without a read costs more than none.
     """
-    if model.provider not in _CACHING or config.samples == 1:
+    if not PROVIDERS[model.provider].caches_prompts or config.samples == 1:
         return 1
     per_second = (model.requests_per_minute or math.inf) / 60
     per_second = min(per_second, model.max_in_flight / TYPICAL_LATENCY_S)
-    fits = int(_CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
+    fits = int(CACHE_LIFETIME_S * per_second / max(1, problems * len(config.formats)))
     return min(config.samples, max(2, fits))

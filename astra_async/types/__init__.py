@@ -12,6 +12,7 @@ US dollars); paths inside a project are relative, with `/`, and never begin with
 """
 
 from astra_async.types.calls import (
+    DEFAULT_MAX_TOKENS,
     LONGEST_RESET_S,
     CallWatch,
     Completion,

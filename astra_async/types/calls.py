@@ -17,6 +17,7 @@ FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_e
 Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
+DEFAULT_MAX_TOKENS = 32_768  # where the model allows it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,6 +127,16 @@ def test_the_table_is_made_of_entries() -> None:
     assert [column.name for column in table.columns] == ["model", "format", "valid", "perfect"]
 
 
+def test_the_name_of_a_provider_over_http_stands_in_no_place_that_the_page_leaves_out() -> None:
+    package = Path(__file__).parents[2] / "astra_async"
+    named = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if '"gemini"' in path.read_text()
+    }
+    assert named == {"asking/providers/__init__.py"}
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_every_place_that_the_page_names_exists(place: str) -> None:
     assert (Path(__file__).parents[2] / place).exists()

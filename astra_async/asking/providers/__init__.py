@@ -18,19 +18,23 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """What belongs to a provider's name: the variable of its key, and who it is where prices are listed."""
+    """What belongs to a provider's name: the variable of its key, and who it is where prices are listed.
+
+    `caches_prompts`: it has a prompt cache, whose reads cost less.
+    """
 
     key_variable: str = ""
     prices: str | None = None
+    caches_prompts: bool = False
 
 
 PROVIDERS: Mapping[str, Known] = {
-    "openai": Known("OPENAI_API_KEY", "openai"),
-    "openai-responses": Known("OPENAI_API_KEY", "openai"),
-    "anthropic": Known("ANTHROPIC_API_KEY", "anthropic"),
-    "gemini": Known("GEMINI_API_KEY", "google"),
-    "bedrock": Known(prices="aws"),  # the AWS library finds its credentials
-    "azure": Known("AZURE_OPENAI_API_KEY", "azure"),
+    "openai": Known("OPENAI_API_KEY", "openai", caches_prompts=True),
+    "openai-responses": Known("OPENAI_API_KEY", "openai", caches_prompts=True),
+    "anthropic": Known("ANTHROPIC_API_KEY", "anthropic", caches_prompts=True),
+    "gemini": Known("GEMINI_API_KEY", "google", caches_prompts=True),
+    "bedrock": Known(prices="aws", caches_prompts=True),  # the AWS library finds its credentials
+    "azure": Known("AZURE_OPENAI_API_KEY", "azure", caches_prompts=True),
     "openai-compatible": Known("OPENAI_API_KEY"),
     "simulated": Known(),
 }

@@ -15,6 +15,7 @@ from astra_async.asking.providers import PROVIDERS, Known
 from astra_async.asking.providers.connection import address, is_local
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secret
+from astra_async.types import DEFAULT_MAX_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from astra_async.types import ModelSettings, Usage
 
-DEFAULT_MAX_TOKENS = 32_768
 _BYTES_PER_TOKEN = 4.2
 _CLAUDE_BYTES_PER_TOKEN = 3.4
 # First match counts. Sources: the providers' model pages.

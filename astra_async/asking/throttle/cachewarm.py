@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from astra_async.types import Usage
 
 LEADER_S = 30.0
-CACHE_LIFETIME_S = 300.0  # Anthropic's default; every read renews it
+CACHE_LIFETIME_S = 300.0  # Anthropic's default, the shortest documented; every read renews it
 _PROMPTS_KEPT = 4_096
 
 Role = Literal["lead", "follow", "go"]

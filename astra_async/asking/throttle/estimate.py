@@ -7,14 +7,13 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from astra_async.types import Usage
+from astra_async.types import DEFAULT_MAX_TOKENS, Usage
 
 if TYPE_CHECKING:
     from astra_async.asking.throttle.bucket import Dimension
     from astra_async.types import ModelRequest
 
 BYTES_PER_TOKEN = 3.2
-DEFAULT_MAX_TOKENS = 32_768  # what the configuration sets where the model allows it
 # Before the first exact count: too much in hand is returned, too little is a violation.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
