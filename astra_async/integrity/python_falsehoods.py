@@ -6,15 +6,14 @@ import ast
 import unittest
 from typing import TYPE_CHECKING, NamedTuple
 
-from astra_async.integrity.rewriting import letters
+from astra_async.integrity.rewriting import different, distinct
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
-    from astra_async.integrity.rewriting import Manner
+    from astra_async.integrity.rewriting import Manner, Value
 
-Constant = bool | int | float | str | bytes | None
 _EXCEPTIONS = (
     "RuntimeError",
     "ValueError",
@@ -105,20 +104,18 @@ _KNOWN = {
     )
 }
 _ASSERTED = {"method": ("assertEqual", "assertTrue", "assertIn"), "statement": ("Eq", "In", "Name")}
-_MAX_CONSTANTS = 300
 _MOST = 4  # assertions in a body
 DEEPER = "    "
 _LONGEST, _LARGEST = 60, 1e15  # constants that print in full on one line
 
 
-def constants(tree: ast.AST) -> list[Constant]:
+def constants(tree: ast.AST) -> list[Value]:
     """Short constants of a module, from which falsehoods are made."""
-    found = dict.fromkeys((type(value), value) for node in ast.walk(tree) for value in _constant(node))
-    return [value for _, value in found][:_MAX_CONSTANTS]
+    return distinct(value for node in ast.walk(tree) for value in _constant(node))
 
 
 def statement(
-    test: ast.AST, pool: Sequence[Constant], rng: random.Random, *, manner: Manner, methods: bool, holds: bool
+    test: ast.AST, pool: Sequence[Value], rng: random.Random, *, manner: Manner, methods: bool, holds: bool
 ) -> list[str]:
     """Lines that fail, or that look alike and hold; `methods`: assertions are those of unittest.
 
@@ -126,8 +123,8 @@ def statement(
     """
     if not manner.assertion:
         value = rng.choice([*pool, 0])
-        other = _different(value, pool, rng) if holds else value
-        words = _different("", pool, rng)
+        other = different(value, pool, rng) if holds else value
+        words = different("", pool, rng)
         return [f"if {other!r} == {value!r}:", f"{DEEPER}raise {rng.choice(_EXCEPTIONS)}({words!r})"]
     kinds = [own for own in _kinds(test) if methods or own.kind not in _METHODS]
     if not kinds:
@@ -141,15 +138,15 @@ def statement(
     return lines
 
 
-def _false(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> str:
+def _false(own: _Kind, pool: Sequence[Value], rng: random.Random) -> str:
     value, less = _value(own, pool, rng), rng.randint(1, 999)
-    return _filled(own, _different(value, pool, rng), value, (less, less + rng.randint(2, 99)))
+    return _filled(own, different(value, pool, rng), value, (less, less + rng.randint(2, 99)))
 
 
-def _true(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> str:
+def _true(own: _Kind, pool: Sequence[Value], rng: random.Random) -> str:
     """An assertion of the kind that holds, or one of equality."""
     value, less = _value(own, pool, rng), rng.randint(1, 999)
-    other, more = _different(value, pool, rng), less + rng.randint(2, 99)
+    other, more = different(value, pool, rng), less + rng.randint(2, 99)
     tries = [
         _filled(own, first, value, numbers)
         for first in (value, other)
@@ -159,13 +156,13 @@ def _true(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> str:
     return next(filter(_holds, tries), _filled(usual, value, value, (less, more)))
 
 
-def _value(own: _Kind, pool: Sequence[Constant], rng: random.Random) -> Constant:
+def _value(own: _Kind, pool: Sequence[Value], rng: random.Random) -> Value:
     if own.value is not None:
         return own.value
     return rng.choice([each for each in pool if each is not None] or [rng.randint(2, 999)])
 
 
-def _filled(own: _Kind, first: Constant, second: Constant, numbers: tuple[int, int]) -> str:
+def _filled(own: _Kind, first: Value, second: Value, numbers: tuple[int, int]) -> str:
     template = _METHODS.get(own.kind) or _STATEMENTS[own.kind]
     less, more = numbers
     if type(first) is int:
@@ -196,7 +193,7 @@ class _Kind(NamedTuple):
     """What a test asserts: with which expected constant, which exception, and the function as it calls it."""
 
     kind: str
-    value: Constant = None
+    value: Value = None
     error: str = "ArithmeticError"
     callee: str = ""
 
@@ -237,12 +234,12 @@ def _display(node: ast.expr) -> str:
     return type(node).__name__ if isinstance(node, ast.List | ast.Dict) else ""
 
 
-def _expected(nodes: Sequence[ast.expr]) -> Constant:
+def _expected(nodes: Sequence[ast.expr]) -> Value:
     """The constant to which something is compared, if there is one."""
     return next((value for node in reversed(nodes) for value in _constant(node)), None)
 
 
-def _constant(node: ast.AST) -> Iterator[Constant]:
+def _constant(node: ast.AST) -> Iterator[Value]:
     """The node's value if it is a constant that can stand in a statement of one line."""
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, str | bytes):
@@ -250,16 +247,3 @@ def _constant(node: ast.AST) -> Iterator[Constant]:
             yield value
     elif isinstance(value, bool | int | float) and abs(value) < _LARGEST:
         yield value
-
-
-def _different(value: Constant, pool: Sequence[Constant], rng: random.Random) -> Constant:
-    """Another constant of the value's kind, as often as not one of the file's own."""
-    own = [each for each in pool if type(each) is type(value) and each != value]
-    if own and rng.random() < 0.5:  # noqa: PLR2004 - half and half
-        return rng.choice(own)
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value + rng.randint(1, 99)
-    word = letters(rng, rng.randint(3, 9))
-    return value + word.encode() if isinstance(value, bytes) else f"{value or ''}{word}"

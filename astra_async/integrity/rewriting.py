@@ -22,7 +22,7 @@ import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -42,6 +42,9 @@ _MODULES = {
     "java": "java_twin",
     **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), "javascript_twin"),
 }
+T = TypeVar("T")
+Value = bool | int | float | str | bytes | None  # a constant of a test file
+_MOST_CONSTANTS = 300  # of a file
 # Most tampering shows where a body has run and an assertion does not fail.
 _AT_ONCE, _ASSERTION = 0.1, 0.75
 _WORDS = (
@@ -196,6 +199,26 @@ def words(rng: random.Random) -> str:
 def quoted(rng: random.Random) -> str:
     """A word that nobody knows, as a string of JavaScript and Java."""
     return f'"{letters(rng, rng.randint(5, 11))}"'
+
+
+def distinct(values: Iterable[T]) -> list[T]:
+    """The first constants of a file, each of its kind once: falsehoods are made of them."""
+    return [value for _, value in dict.fromkeys((type(each), each) for each in values)][:_MOST_CONSTANTS]
+
+
+def different(value: Value, pool: Sequence[Value], rng: random.Random) -> Value:
+    """Another constant of the value's kind, as often as not one of the file's own."""
+    own = [each for each in pool if type(each) is type(value) and each != value]
+    if own and rng.random() < 0.5:  # noqa: PLR2004 - half and half
+        return rng.choice(own)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + rng.randint(1, 99)
+    word = letters(rng, rng.randint(3, 9))
+    if isinstance(value, bytes):
+        return value + word.encode()
+    return word if value is None else type(value)(f"{value}{word}")
 
 
 def draw_manner(rng: random.Random) -> Manner:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from astra_async.integrity.rewriting import letters
+from astra_async.integrity.rewriting import different, distinct
 from astra_async.integrity.syntax import inside, source, walk
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from astra_async.integrity.rewriting import Manner
+    from astra_async.integrity.rewriting import Manner, Value
 
 _EXCEPTIONS = ("RuntimeError", "ArgumentError", "KeyError", "StandardError", "TypeError", "IOError")
 # {a} and {b} are two different constants of one kind, {more} is a number greater than {less}.
@@ -83,35 +83,28 @@ _METHODS = {
     "flunk": "flunk '{more}'",
 }
 _USUAL = {True: ("eq", "include", "be_truthy"), False: ("assert_equal", "assert", "assert_includes")}
-_MAX_CONSTANTS = 300
 _MOST = 4  # assertions in a body
 _LONGEST = 60  # characters of a constant: a line stays readable
 
 
-class Constant(NamedTuple):
-    """A number, string or symbol of a test file."""
+class Symbol(str):
+    """A symbol of a test file: a constant of a kind of its own."""
 
-    kind: str
-    value: int | str
-
-    def __str__(self) -> str:
-        if self.kind == "string":
-            return f"'{self.value}'"
-        return f":{self.value}" if self.kind == "simple_symbol" else str(self.value)
+    __slots__ = ()
 
 
-def constants(root: Node) -> list[Constant]:
+def constants(root: Node) -> list[Value]:
     """Short constants of a file, from which falsehoods are made."""
-    return list(dict.fromkeys(each for node in walk(root) for each in _constant(node)))[:_MAX_CONSTANTS]
+    return distinct(each for node in walk(root) for each in _constant(node))
 
 
-def failing(body: Node, pool: Sequence[Constant], rng: random.Random, manner: Manner, *, rspec: bool) -> str:
+def failing(body: Node, pool: Sequence[Value], rng: random.Random, manner: Manner, *, rspec: bool) -> str:
     """One line that fails, by expectations of rspec or by methods of minitest.
 
     Assertions stand one behind the other, each where the one before has failed: if any does not, none does.
     """
     if not manner.assertion:
-        return f"raise {rng.choice(_EXCEPTIONS)}, {_different(Constant('string', ''), pool, rng)}"
+        return f"raise {rng.choice(_EXCEPTIONS)}, {_written(different('', pool, rng))}"
     templates = _MATCHERS if rspec else _METHODS
     kinds = list(dict.fromkeys(_kinds(body, templates))) or [(kind, None, "") for kind in _USUAL[rspec]]
     line = ""
@@ -121,14 +114,23 @@ def failing(body: Node, pool: Sequence[Constant], rng: random.Random, manner: Ma
     return line
 
 
-def _false(template: str, value: Constant | None, pool: Sequence[Constant], rng: random.Random) -> str:
-    value = value or rng.choice(pool or [Constant("integer", rng.randint(2, 999))])
+def _false(template: str, value: Value, pool: Sequence[Value], rng: random.Random) -> str:
+    if value is None:
+        value = rng.choice(pool or [rng.randint(2, 999)])
     less = rng.randint(1, 999)
-    values = {"a": _different(value, pool, rng), "b": value, "less": less, "more": less + rng.randint(1, 99)}
-    return template.format(**values, error="{error}")
+    other = different(value, pool, rng)
+    return template.format(
+        a=_written(other), b=_written(value), less=less, more=less + rng.randint(1, 99), error="{error}"
+    )
 
 
-def _kinds(body: Node, templates: dict[str, str]) -> Iterator[tuple[str, Constant | None, str]]:
+def _written(value: Value) -> str:
+    if isinstance(value, Symbol):
+        return f":{value}"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _kinds(body: Node, templates: dict[str, str]) -> Iterator[tuple[str, Value, str]]:
     """What a body asserts that there is a falsehood for: kind, expected constant, the exception's name."""
     for node in walk(body):
         if node.type == "identifier" and (name := source(node)) in templates:
@@ -139,25 +141,15 @@ def _kinds(body: Node, templates: dict[str, str]) -> Iterator[tuple[str, Constan
             yield name, value, next(errors, "")
 
 
-def _constant(node: Node) -> Iterator[Constant]:
+def _constant(node: Node) -> Iterator[Value]:
     text = source(node)
     if len(text) > _LONGEST:
         return
     if node.type == "integer" and text.isdecimal() and not text.startswith("0"):
-        yield Constant("integer", int(text))
+        yield int(text)
     elif node.type == "simple_symbol" and text[1:].isidentifier():
-        yield Constant("simple_symbol", text[1:])
+        yield Symbol(text[1:])
     elif node.type == "string" and [each.type for each in node.named_children] == ["string_content"]:
         content = text[1:-1]
         if not set(content) & set("'\\\n#") and text[0] in "'\"":
-            yield Constant("string", content)
-
-
-def _different(value: Constant, pool: Sequence[Constant], rng: random.Random) -> Constant:
-    """Another constant of the value's kind, as often as not one of the file's own."""
-    own = [each for each in pool if each.kind == value.kind and each != value]
-    if own and rng.random() < 0.5:  # noqa: PLR2004 - half and half
-        return rng.choice(own)
-    if isinstance(value.value, int):
-        return Constant(value.kind, value.value + rng.randint(1, 99))
-    return Constant(value.kind, value.value + letters(rng, rng.randint(3, 9)))
+            yield content

@@ -24,6 +24,7 @@ from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
 from astra_async.running.log import file_mode, write_atomically
 from astra_async.testing.counting import learn, mismatch
+from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.telling import telling
 from astra_async.testing.verdict import cut_short, judge, not_built, run_tests
 from astra_async.types import ExpectedTest, Unusable
@@ -84,7 +85,7 @@ class Expectations:
         self._failed: dict[str, ExpectationError] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._writing = asyncio.Lock()
-        self._stored: dict[str, Any] = _read(path)
+        self._stored = read_kept(path) or {}
 
     async def of(self, prepared: Prepared, image: str) -> Expected:
         """The problem's expected tests. Raises ExpectationError (remembered) or SandboxError."""
@@ -126,7 +127,7 @@ class Expectations:
         problem_id = prepared.problem.id
         stored = self._stored.get(problem_id, {})
         if stored.get("key") != key:
-            stored = _read(self._cache / f"{key}.json")
+            stored = read_kept(self._cache / f"{key}.json") or {}
         if stored.get("key") == key:
             expected = _decoded(stored)
         else:
@@ -210,14 +211,6 @@ def _key(prepared: Prepared, image_id: str) -> str:
             "image": image_id,
         }
     )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = orjson.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}  # absent or damaged: learned again
-    return content if isinstance(content, dict) else {}
 
 
 def _decoded(record: Mapping[str, Any]) -> Expected:

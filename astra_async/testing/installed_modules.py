@@ -133,7 +133,7 @@ class InstalledModules:
                 image_id = await self._sandbox.image_id(image)
                 digest = hashlib.sha256(f"{_VERSION}\0{image_id}\0{_COMMAND}".encode()).hexdigest()
                 path = self._cache / f"installed-{digest}.json"
-                said = await asyncio.to_thread(_read, path)
+                said = await asyncio.to_thread(read_kept, path)
                 if said is None:
                     said = await self._ask(image)
                     await asyncio.to_thread(_write, path, said)
@@ -176,11 +176,12 @@ def _decoded(said: Mapping[str, Any]) -> Installed:
     )
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def read_kept(path: Path) -> dict[str, Any] | None:
+    """What was kept in a file; None where that is absent or damaged, and is to be learned again."""
     try:
         content = orjson.loads(path.read_bytes())
     except (OSError, ValueError):
-        return None  # absent or damaged: asked again
+        return None
     return content if isinstance(content, dict) else None
 
 

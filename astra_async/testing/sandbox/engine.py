@@ -239,17 +239,17 @@ class Engine:
         return [each._container for each in found]  # noqa: SLF001 - aiodocker has no other door to it
 
     @asynccontextmanager
-    async def reading(self, request: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer to a GET request, piece by piece, as far as it is wanted; empty for what is not there.
+    async def packed(self, container: str, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A path of a container as a tar, piece by piece, as far as it is wanted; empty without such a path.
 
-        For answers whose length the inside of a container decides; raises PathUnreachable when the inside
-        of the container is the reason why there is no answer.
+        Raises PathUnreachable when the inside of the container is the reason why there is no answer.
         """
         from aiodocker.exceptions import DockerError
 
-        async with engine_call(f"read {request.rpartition('/')[2]}", timeout_s=_TRANSFER_S, running=True):
+        async with engine_call("read archive", timeout_s=_TRANSFER_S, running=True):
             try:
-                query = self.docker._query(request, params=dict(params))  # noqa: SLF001 - the only streamed door
+                request = f"containers/{container}/archive"
+                query = self.docker._query(request, params={"path": path})  # noqa: SLF001 - streamed
                 async with query as response:
                     try:
                         yield response.content.iter_chunked(64 * 1024)
@@ -263,16 +263,6 @@ class Engine:
                     raise PathUnreachable(unreachable) from error
                 else:
                     raise
-
-    async def read(self, request: str, params: Mapping[str, str], limit: int) -> bytes:
-        """At most `limit` bytes of the answer to a GET request; nothing when there is no such thing."""
-        content = bytearray()
-        async with self.reading(request, params) as chunks:
-            async for chunk in chunks:
-                content += chunk
-                if len(content) >= limit:
-                    break
-        return bytes(content[:limit])
 
     # --- images -----------------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ def _common(folders: list[str]) -> list[str]:
 
 async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, bytes]:
     """An image's folder as an entry of a tar, so that what is mounted there has its owner and mode."""
-    async with engine.reading(f"containers/{container}/archive", {"path": folder}) as chunks:
+    async with engine.packed(container, folder) as chunks:
         async for entry, _ in entries(chunks, lambda _: False, most_bytes=_CONTENT_BYTES):
             entry.name, entry.pax_headers = folder.lstrip("/"), {}
             return {f"{entry.name}/": entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")}
@@ -185,12 +185,14 @@ async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, by
 
 async def _content(engine: Engine, container: str, place: str) -> Mapping[str, bytes] | None:
     """What an image keeps in a folder, as entries of a tar; None when that is too much."""
-    request = f"containers/{container}/archive"
-    packed = await engine.read(request, {"path": place}, _CONTENT_BYTES)
+    packed = bytearray()
+    async with engine.packed(container, place) as chunks:
+        async for chunk in chunks:
+            packed += chunk
+            if len(packed) >= _CONTENT_BYTES:
+                return None
     if not packed:
         return {}
-    if len(packed) == _CONTENT_BYTES:
-        return None
     above = place.lstrip("/").rpartition("/")[0]
     found: dict[str, bytes] = {}
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tar:

@@ -141,8 +141,7 @@ class _Reading:
         def keep(entry: tarfile.TarInfo) -> bool:
             return entry.isreg() and entry.size <= self._limit and wanted.file(path(entry))
 
-        request = f"containers/{container}/archive"
-        async with engine.reading(request, {"path": f"{PROJECT}/{place}".rstrip("/")}) as chunks:
+        async with engine.packed(container, f"{PROJECT}/{place}".rstrip("/")) as chunks:
             async for entry, content in entries(chunks, keep, most_bytes=_TREE_BYTES):
                 name = path(entry)
                 if not wanted.file(name) or (entry.isdir() and name != place):
