@@ -10,7 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from astra_async.images.stacks.commands import manifest_of, read_commands, segments
-from astra_async.images.stacks.package_files import read_table, table
+from astra_async.images.stacks.package_files import dependencies_of, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,10 +61,6 @@ def _program(words: list[str], files: Mapping[str, bytes]) -> str:
     if name == "ng" and rest[:1] == ["test"]:
         return "jest" if b"jest" in files.get("angular.json", b"") else "karma"
     if name == "vue-cli-service" and rest[:1] == ["test:unit"]:
-        return "jest" if "@vue/cli-plugin-unit-jest" in _dependencies(files) else "mocha"
+        package = read_table(files.get("package.json")) or {}
+        return "jest" if "@vue/cli-plugin-unit-jest" in dependencies_of(package) else "mocha"
     return "jest" if name in _TOOLS and rest[:1] == ["test"] else _PROGRAMS.get(name, "")
-
-
-def _dependencies(files: Mapping[str, bytes]) -> set[str]:
-    package = read_table(files.get("package.json")) or {}
-    return {name for kind in ("dependencies", "devDependencies") for name in table(package.get(kind))}

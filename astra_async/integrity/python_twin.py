@@ -202,13 +202,10 @@ def _inside_strings(tree: ast.Module) -> set[int]:
     return {
         line
         for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and _is_text(node.value))
+        if isinstance(node, ast.JoinedStr)
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
         for line in range(node.lineno, node.end_lineno or node.lineno)
     }
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str | bytes)
 
 
 def _insert(lines: list[str], node: _Function, given: list[str], inside: set[int] | None) -> None:

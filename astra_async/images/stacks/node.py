@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.images.stacks.model import Part, Toolchain
 from astra_async.images.stacks.node_version import DEBIAN, choose_node
-from astra_async.images.stacks.package_files import read_table, table
+from astra_async.images.stacks.package_files import dependencies_of, read_table, table
 from astra_async.images.stacks.scripts import script
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
     package = read_table(files.get(f"{prefix}package.json"))
     if package is None:
         return None
-    dependencies = {**table(package.get("devDependencies")), **table(package.get("dependencies"))}
+    dependencies = dependencies_of(package)
     if folder and not dependencies:
         return None
     lock = next((name for name in _LOCKS if prefix + name in files), "")
@@ -125,8 +125,7 @@ def _files(
     for name in (lock, *_SETTINGS):
         if name and prefix + name in files:
             kept[prefix + name] = files[prefix + name]
-    groups = [table(package.get(name)) for name in ("dependencies", "devDependencies")]
-    specs = [str(spec) for group in groups for spec in group.values()]
+    specs = dependencies_of(package).values()
     local = any(spec.startswith(("file:", "link:", "workspace:")) for spec in specs)
     if local or package.get("workspaces") or f"{prefix}pnpm-workspace.yaml" in files:
         for path, content in files.items():

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from astra_async.images.stacks.package_files import read_table, table
+from astra_async.images.stacks.package_files import dependencies_of, read_table, table
 from astra_async.images.stacks.ranges import Version, first_major, satisfies
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def choose_node(package: Mapping[str, Any], lock: bytes, *, wanted: Iterable[tup
     """
     asked = [(where, text) for where, text in wanted if text]
     allowed, reason = _asked_for(asked)
-    dependencies = _dependencies(package)
+    dependencies = dependencies_of(package)
     newest, why = _newest_for(dependencies)
     if any("openssl-legacy-provider" in str(line) for line in table(package.get("scripts")).values()):
         allowed = [major for major in allowed if major > _OPENSSL_1] or allowed
@@ -146,11 +146,6 @@ def _refusals(lock: bytes, majors: Iterable[int]) -> dict[int, int]:
             if satisfies(RELEASES[major][0], text) is False:
                 count[major] += packages
     return count
-
-
-def _dependencies(package: Mapping[str, Any]) -> dict[str, str]:
-    groups = (table(package.get(name)) for name in ("devDependencies", "dependencies"))
-    return {str(name): str(version) for group in groups for name, version in group.items()}
 
 
 def _major(text: str | None) -> int | None:

@@ -18,6 +18,12 @@ def read_table(content: bytes | None) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def dependencies_of(package: Mapping[str, Any]) -> dict[str, str]:
+    """What a package.json needs, for whatever purpose: version or range by name."""
+    groups = (table(package.get(name)) for name in ("devDependencies", "dependencies"))
+    return {str(name): str(version) for group in groups for name, version in group.items()}
+
+
 def table(value: object) -> Mapping[str, Any]:
     """The value, if it is a table; else an empty one."""
     return value if isinstance(value, dict) else {}
