@@ -178,7 +178,11 @@ def count(value: object) -> int | None:
 
 def first_choice(choices: Any) -> Json | None:
     """The choice or candidate that was asked for: others have an `index` above 0."""
-    return next((choice for choice in choices or () if not choice.get("index")), None)
+    for choice in choices or ():  # no generator: this runs for every event
+        if not choice.get("index"):
+            found: Json = choice
+            return found
+    return None
 
 
 def label(value: object) -> str:
