@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from astra_async.report.load import ProblemInfo
     from astra_async.types import Format
-    from astra_async.view.following import Following, Logs, State
+    from astra_async.view.following import Following, State
 
     Bytes = NDArray[np.uint8]
-    Values = Callable[["Board", Following, Logs], NDArray[Any]]
+    Values = Callable[["Board", Following], NDArray[Any]]
 
 MISSING, NO_SOLUTION, NONE_PASSED, PART, ALL_PASSED, UNDER_WAY, NOT_PLANNED = 0, 1, 2, 3, 253, 254, 255
 _PARTS = 249  # a share p/T becomes PART + floor(249 p/T)
@@ -110,27 +110,25 @@ class Board:
         if name not in COLUMNS:
             return None
         kind, absent, values = COLUMNS[name]
-        filled = self._filled(absent, kind, lambda run, logs: values(self, run, logs))
+        filled = self._filled(absent, kind, lambda run: values(self, run))
         return filled.astype(f"<{kind}").tobytes()
 
     def names(self, field: str) -> list[str]:
         """Names of repairs or suspicions that occur, in the order in which they were met."""
         found: dict[str, None] = {}
         for run in self.runs:
-            if run.logs is not None:
-                columns = run.logs.columns
-                texts = list(columns.texts)
-                for number in np.unique(columns.places[field]):
-                    found.update(dict.fromkeys(filter(None, texts[number].split(";"))))
+            columns = run.logs.columns
+            texts = list(columns.texts)
+            for number in np.unique(columns.places[field]):
+                found.update(dict.fromkeys(filter(None, texts[number].split(";"))))
         return list(found)
 
     def totals(self) -> list[int | None]:
         """T of each problem, from its results; None while there are none."""
         found = np.zeros(len(self.grid.problems), dtype=np.int64)
         for run, columns in zip(self.runs, self.grid.columns, strict=True):
-            if run.logs is not None and len(columns):
-                here = run.logs.columns.places["total"].max(axis=(0, 2), initial=0)
-                found[columns] = np.maximum(found[columns], here)
+            here = run.logs.columns.places["total"].max(axis=(0, 2), initial=0)
+            found[columns] = np.maximum(found[columns], here)
         return [int(total) or None for total in found]
 
     def key(self, model: int, problem: int, sample: int) -> SampleKey:
@@ -149,52 +147,37 @@ class Board:
 
     def cell(self, run: int, flat: int) -> tuple[int, int, int]:
         """Numbers here of model, problem and sample, of a sample's number within a run's logs."""
-        pairs, problems, samples = self._shape(run)
-        pair, problem, sample = np.unravel_index(flat, (pairs, problems, samples))
+        pair, problem, sample = np.unravel_index(flat, self.runs[run].logs.columns.places.shape)
         models = [(model.run, model.pair) for model in self.grid.models]
         return models.index((run, int(pair))), int(self.grid.columns[run][problem]), int(sample)
 
     def flat(self, model: int, problem: int, sample: int) -> int | None:
         """The sample's number within its run's logs; None if it is not planned there."""
         row, here = self.grid.models[model], self.place(model, problem)
-        _, problems, samples = self._shape(row.run)
-        if here is None or sample >= samples:
+        columns = self.runs[row.run].logs.columns
+        if here is None or sample >= columns.samples:
             return None
-        return (row.pair * problems + here) * samples + sample
+        return (row.pair * len(columns.problems) + here) * columns.samples + sample
 
-    def _shape(self, run: int) -> tuple[int, int, int]:
-        logs = self.runs[run].logs
-        shape: tuple[int, int, int] = logs.columns.places.shape if logs else (0, 0, 0)
-        return shape
-
-    def _filled(
-        self, absent: float, kind: Any, values: Callable[[Following, Logs], NDArray[Any]]
-    ) -> NDArray[Any]:
+    def _filled(self, absent: float, kind: Any, values: Callable[[Following], NDArray[Any]]) -> NDArray[Any]:
         """An array over the grid, from one over each run's pairs, problems and samples."""
         grid = self.grid
         filled = np.full(grid.shape, absent, dtype=kind)
         for number, run in enumerate(self.runs):
-            if run.logs is None:
-                continue
             rows = np.flatnonzero([model.run == number for model in grid.models])
             k = run.logs.columns.samples
-            filled[np.ix_(rows, grid.columns[number], np.arange(k))] = values(run, run.logs)
+            filled[np.ix_(rows, grid.columns[number], np.arange(k))] = values(run)
         return filled
 
 
 def _grid_of(runs: Sequence[Following]) -> Grid:
-    plans = [(number, run.logs.columns) for number, run in enumerate(runs) if run.logs is not None]
-    infos = {
-        name: info
-        for run in runs
-        if run.logs is not None
-        for name, info in run.logs.settings.problems.items()
-    }
+    plans = [run.logs.columns for run in runs]
+    infos = {name: info for run in runs for name, info in run.logs.settings.problems.items()}
     places = {name: place for place, name in enumerate(infos)}
-    often = Counter(pair for _, columns in plans for pair in columns.pairs)
+    often = Counter(pair for columns in plans for pair in columns.pairs)
     folders = Counter(run.directory.name for run in runs)
     models = []
-    for number, columns in plans:
+    for number, columns in enumerate(plans):
         directory = runs[number].directory
         where = directory.name if folders[directory.name] == 1 else str(directory)
         for (name, fmt), pair in columns.pairs.items():
@@ -204,17 +187,16 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
         models=tuple(models),
         problems=tuple(infos.values()),
         columns=tuple(
-            np.array([places[name] for name in run.logs.columns.problems] if run.logs else [], dtype=np.int64)
-            for run in runs
+            np.array([places[name] for name in columns.problems], dtype=np.int64) for columns in plans
         ),
-        samples=max((columns.samples for _, columns in plans), default=0),
+        samples=max((columns.samples for columns in plans), default=0),
     )
 
 
-def _cells_of(_: Following, logs: Logs) -> Bytes:
-    places = logs.columns.places
+def _cells_of(run: Following) -> Bytes:
+    places = run.logs.columns.places
     cells = np.full(places.shape, MISSING, dtype=np.uint8)
-    answered = logs.lines["completions"].places()
+    answered = run.logs.lines["completions"].places()
     cells.reshape(-1)[answered] = UNDER_WAY
     passed, total = places["passed"].astype(np.int64), np.maximum(places["total"], 1).astype(np.int64)
     scored = np.where(passed > 0, PART + _PARTS * passed // total, NONE_PASSED)
@@ -224,44 +206,50 @@ def _cells_of(_: Following, logs: Logs) -> Bytes:
 
 
 def _field(name: str) -> Values:
-    return lambda _, _run, logs: logs.columns.places[name]
+    return lambda _, run: run.logs.columns.places[name]
 
 
 def _measured(name: str) -> Values:
     """A number that may not be recorded, NaN then."""
-    return lambda _, _run, logs: np.where(logs.columns.places["present"], logs.columns.places[name], np.nan)
+
+    def values(_: Board, run: Following) -> NDArray[Any]:
+        places = run.logs.columns.places
+        return np.where(places["present"], places[name], np.nan)
+
+    return values
 
 
-def _failure(_: Board, _run: Following, logs: Logs) -> NDArray[Any]:
-    found = logs.columns.places["failure"].astype(np.int64) - 1  # number 0 is none
+def _failure(_: Board, run: Following) -> NDArray[Any]:
+    found = run.logs.columns.places["failure"].astype(np.int64) - 1  # number 0 is none
     return np.where(found < 0, NOT_PLANNED, found)
 
 
 def _any_of(name: str) -> Values:
-    return lambda _, _run, logs: logs.columns.places[name] > 0
+    return lambda _, run: run.logs.columns.places[name] > 0
 
 
 def _kinds(name: str) -> Values:
     """Bit i for the i-th of `names`; all from the 32nd on share the last bit."""
 
-    def values(board: Board, _: Following, logs: Logs) -> NDArray[Any]:
+    def values(board: Board, run: Following) -> NDArray[Any]:
         bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
         masks = []
-        for text in logs.columns.texts:
+        for text in run.logs.columns.texts:
             mask = 0
             for kind in text.split(";"):
                 mask |= bits.get(kind, 0)
             masks.append(mask)
-        found: NDArray[Any] = np.array(masks, dtype=np.uint32)[logs.columns.places[name]]
+        found: NDArray[Any] = np.array(masks, dtype=np.uint32)[run.logs.columns.places[name]]
         return found
 
     return values
 
 
-def _label(_: Board, run: Following, logs: Logs) -> NDArray[Any]:
-    found = np.zeros(logs.columns.places.shape, dtype=np.uint8)
+def _label(_: Board, run: Following) -> NDArray[Any]:
+    columns = run.logs.columns
+    found = np.zeros(columns.places.shape, dtype=np.uint8)
     for (model, fmt, problem, sample), label in run.labels.items():
-        place = logs.columns.place(SampleKey(model, fmt, problem, sample))
+        place = columns.place(SampleKey(model, fmt, problem, sample))
         if place is not None:
             found[place] = 1 + list(CLASSES).index(label)
     return found

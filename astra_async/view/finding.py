@@ -59,7 +59,7 @@ def with_test(board: Board, problem: int, name: str, *, passed: bool) -> Iterato
     """The samples of a problem whose line says that they passed a test of this name, or that they did not."""
     for number, model in enumerate(board.grid.models):
         logs, here = board.run_of(number).logs, board.place(number, problem)
-        if logs is None or here is None:
+        if here is None:
             continue
         wanted = [
             verdict
@@ -92,8 +92,6 @@ async def with_text(board: Board, text: str, kind: str) -> Record:
     cells: list[Cell] = []
     needle = json.dumps(text, ensure_ascii=False)[1:-1].encode(errors="replace").lower()
     for number, run in enumerate(board.runs):
-        if run.logs is None:
-            continue
         name, field = TEXTS[kind]
         search = _Search(run.directory / f"{name}.jsonl", run.logs.lines[name], needle, (field, text))
         found: set[int] = set()
@@ -149,7 +147,7 @@ def _counts(board: Board, model: int, problem: int) -> dict[tuple[str, int], tup
     """Samples of one model that passed and that list each test, by name and how often that came before."""
     row = board.grid.models[model]
     logs, here = board.run_of(model).logs, board.place(model, problem)
-    if logs is None or here is None:
+    if here is None:
         return {}
     counts: dict[tuple[str, int], tuple[int, int]] = {}
     numbers, often = np.unique(logs.columns.places[row.pair, here]["verdict"], return_counts=True)

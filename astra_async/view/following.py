@@ -15,7 +15,7 @@ from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.redaction import mask, one_line
 from astra_async.report.harness import Events
 from astra_async.report.labels import read_labels, relabelled
-from astra_async.report.load import read_settings
+from astra_async.report.load import RunSettings, read_settings
 from astra_async.report.packing import Columns
 from astra_async.running.log import file_mode, write_atomically
 from astra_async.running.ownership import owner_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from astra_async.report.load import RunSettings
     from astra_async.view.tails import Line
 
 State = Literal["running", "finished", "stopped", "unknown"]
@@ -138,13 +137,16 @@ _READERS: dict[str, Callable[[Logs, Line], None]] = {
 }
 
 
+_NO_PLAN = RunSettings(run_id="", created_at="", samples=0, models={}, formats=(), problems={})
+
+
 class Following:
     """One run directory that may grow, stop, vanish and come back.
 
     Attributes:
         version: grows with every change that a page could show.
         plan: grows when models, formats, problems or samples change, and when everything is read anew.
-        logs: what was read; None while there never was a readable run.json.
+        logs: what was read; of an empty plan while there never was a readable run.json (`plan` is 0).
         live: the content of live.json, or None.
         trouble: why the directory cannot be read now, in one line; empty while it can.
         loaded: whether everything was read once under this plan.
@@ -155,7 +157,7 @@ class Following:
         self.directory = directory
         self.version = 0
         self.plan = 0
-        self.logs: Logs | None = None
+        self.logs = Logs.of(directory, _NO_PLAN)
         self.live: Record | None = None
         self.trouble = ""
         self.loaded = False
@@ -183,7 +185,7 @@ class Following:
     @property
     def loading(self) -> float | None:
         """The share of the logs that was read for the first time; None when all was."""
-        if self.loaded or self.logs is None:
+        if self.loaded or not self.plan:
             return None
         done = sum(tail.offset for tail in self.logs.tails.values())
         total = sum(_size(tail.path) for tail in self.logs.tails.values())
@@ -193,12 +195,11 @@ class Following:
         """One line for everything that is ignored or cannot be read."""
         told = [each for each in (self.trouble, self._labels_trouble) if each]
         told += [text for at, text in self._happened if at > time.monotonic() - _TOLD_S]
-        if self.logs is not None:
-            conflicts = self.logs.conflicts
-            told += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_TOLD]]
-            if len(conflicts) > _CONFLICTS_TOLD:
-                more = len(conflicts) - _CONFLICTS_TOLD
-                told.append(f"{more} more lines contradict others and are not counted")
+        conflicts = self.logs.conflicts
+        told += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_TOLD]]
+        if len(conflicts) > _CONFLICTS_TOLD:
+            more = len(conflicts) - _CONFLICTS_TOLD
+            told.append(f"{more} more lines contradict others and are not counted")
         return [mask(each) for each in told]
 
     def _note(self, text: str) -> None:
@@ -210,8 +211,8 @@ class Following:
             return
         settings = read_settings(self.directory)  # tells of one that is not there
         self._stamps["run.json"] = stamp
-        if self.logs is None or _plan(settings) != _plan(self.logs.settings):
-            if self.logs is not None:
+        if not self.plan or _plan(settings) != _plan(self.logs.settings):
+            if self.plan:
                 self._note(f"{self.directory}: the plan has changed, and all was read again")
             self._begin(settings)
         elif settings != self.logs.settings:
@@ -228,7 +229,7 @@ class Following:
         self.version += 1
 
     def _read_on(self) -> bool:
-        if self.logs is None:
+        if not self.plan:
             return False
         try:
             changed = self.logs.read_on(time.monotonic() + _SLICE_S)
@@ -242,7 +243,7 @@ class Following:
         return changed
 
     def _told(self, error: AstraError | OSError) -> str:
-        if self.logs is not None and _stamp(self.directory / "run.json") is None:
+        if self.plan and _stamp(self.directory / "run.json") is None:
             return f"{self.directory}: is gone, or its run.json is; what was read before is shown"
         return one_line(f"{self.directory}: {error.strerror}" if isinstance(error, OSError) else str(error))
 
@@ -286,7 +287,7 @@ class Following:
     def _state(self) -> State:
         if is_running(self.directory, self.live):
             return "running"
-        if self.logs is None or not self.loaded or _stamp(self.directory / "run.json") is None:
+        if not self.loaded or _stamp(self.directory / "run.json") is None:
             return "unknown"
         present = int(self.logs.columns.places["present"].sum())
         return "finished" if present == self.logs.columns.places.size > 0 else "stopped"

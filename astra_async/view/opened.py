@@ -50,7 +50,7 @@ class Samples:
         """Everything about one sample; None if it is not planned. Raises OSError."""
         flat = self._board.flat(model, problem, sample)
         run = self._board.run_of(model)
-        if flat is None or run.logs is None:
+        if flat is None:
             return None
         lines = lines_of_sample(run.logs, flat, turn)
         texts = await asyncio.to_thread(read_texts, run.directory, lines, turn)

@@ -62,7 +62,7 @@ def run_summary(board: Board) -> Record:
         "repairs": board.names("repairs"),
         "suspicions": board.names("suspicions"),
         "headline": headline(board),
-        "turns": max((run.logs.settings.turns for run in board.runs if run.logs), default=0),
+        "turns": max((run.logs.settings.turns for run in board.runs), default=0),
         "warnings": [line for run in board.runs for line in run.warnings()],
     }
 
@@ -71,7 +71,7 @@ def headline(board: Board) -> list[Record]:
     """The leaderboard's numbers of each model, from the very functions of the report."""
     entries: dict[tuple[int, int], Entry] = {}
     for number, run in enumerate(board.runs):
-        if run.logs is not None:
+        if run.plan:
             loaded = run_of(run.directory, run.logs.settings, run.logs.columns)
             entries |= {(number, entry.parts[0][1]): entry for entry in entries_of([loaded])}
     return [
@@ -104,12 +104,11 @@ def history(board: Board) -> Record:
     points: list[Record] = []
     for number, model in enumerate(board.grid.models):
         logs = board.run_of(number).logs
-        if logs is not None:
-            start = _start(logs)
-            points += [
-                {"t": round(second - start, 3), "model": number, "mean_score": mean, "valid": valid}
-                for second, mean, valid in _course(logs.columns.places[model.pair])
-            ]
+        start = _start(logs)
+        points += [
+            {"t": round(second - start, 3), "model": number, "mean_score": mean, "valid": valid}
+            for second, mean, valid in _course(logs.columns.places[model.pair])
+        ]
     return {"points": points}
 
 
@@ -160,9 +159,8 @@ def live_state(board: Board) -> Record:
     seen: list[tuple[str, Record]] = []
     errors: list[Record] = []
     for run in board.runs:
-        if run.logs is not None:
-            seen += [(str(run.directory), event) for event in run.logs.last_events]
-            errors += _errors(run.logs)
+        seen += [(str(run.directory), event) for event in run.logs.last_events]
+        errors += _errors(run.logs)
     seen = sorted(seen, key=lambda pair: str(pair[1].get("at") or ""))[-EVENTS_SHOWN:]
     lives = [run.live | {"running": run.state == "running"} if run.live else None for run in board.runs]
     said = [live.get("seconds_left") for live in lives if live and live["running"]]
