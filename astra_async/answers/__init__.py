@@ -5,10 +5,10 @@ process with a deadline. Both are pure, and what goes in and comes out can be pi
 The asked format is read first. An answer wholly in the other format counts (repair `other_format`):
 what is measured is the code, and the repair in the record lets a user judge the format on its own.
 
-    xml_answer, xml_search                   XML: strictly, then by plain searching
-    json_answer, json_shapes, json_places    JSON: step by step; any shape; by the places of paths
-    reading, contents                        what a reader found; a single file's content mended
-    lenient                                  the slow repair in a process of its own
+    xml_answer, xml_search      XML: strictly, then by plain searching
+    json_answer, json_shapes    JSON: step by step; whatever shape it has
+    reading, contents           what a reader found; a single file's content mended
+    lenient                     the slow repair in a process of its own
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
-from astra_async.problems.fetch.archives import read_archive
 from astra_async.problems.fetch.cache import Cache, Known, has_sha256
 from astra_async.problems.fetch.download import Refused, download
-from astra_async.problems.fetch.folder import read_folder
+from astra_async.problems.fetch.entries import read_entries
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -122,7 +121,7 @@ class Store:
 
     async def _project(self, location: str) -> Project:
         path, warnings = await self._local(location)
-        project = await _in_thread(location, lambda: build_project(_entries(path)))
+        project = await _in_thread(location, lambda: build_project(read_entries(path)))
         return replace(project, warnings=(*warnings, *project.warnings))
 
     async def _reference(self, location: str) -> Solution:
@@ -130,7 +129,7 @@ class Store:
 
         def read() -> Solution:
             found = solution_in_json(path) if path.is_file() else None
-            return found or solution_of(_entries(path))
+            return found or solution_of(read_entries(path))
 
         return await _in_thread(location, read)
 
@@ -207,10 +206,6 @@ class Store:
 
             self._own_session = aiohttp.ClientSession(trust_env=True, middlewares=(self.hub.middleware(),))
         return self._own_session
-
-
-def _entries(path: Path) -> Any:
-    return read_folder(path) if path.is_dir() else read_archive(path)
 
 
 async def _in_thread(location: str, work: Callable[[], T]) -> T:

@@ -1,12 +1,13 @@
-"""An archive to entries, with `zipfile` and `tarfile` and without trust in its headers.
+"""A folder or an archive of this machine to entries; an archive without trust in its headers.
 
-Its kind is told by content, and every error of these libraries told as one clear ArchiveError.
+Its kind is told by content, and every error of `zipfile` and `tarfile` told as one clear ArchiveError.
 """
 
 from __future__ import annotations
 
 import errno
 import gzip
+import os
 import re
 import stat
 import struct
@@ -20,7 +21,7 @@ from astra_async.errors import ArchiveError
 from astra_async.problems.fetch.tree import MAX_ENTRIES, MAX_TOTAL_BYTES, Allowance, Entry, is_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 # What the readers of the standard library raise for bytes that are not what they seem.
@@ -41,6 +42,11 @@ _BROKEN = (
     KeyError,
     OverflowError,
 )
+
+
+def read_entries(path: Path) -> Iterable[Entry]:
+    """Everything in a folder or an archive; blocking. Raises as `read_folder` and `read_archive`."""
+    return read_folder(path) if path.is_dir() else read_archive(path)
 
 
 def read_archive(path: Path) -> list[Entry]:
@@ -80,6 +86,48 @@ def _what_it_is(head: bytes) -> str:
     if start.startswith(b"<"):
         return "it is an XML document and not an archive: an error message of a storage service in its place"
     return "neither a .zip nor a .tar.gz"
+
+
+# --- folder -----------------------------------------------------------------------------------------
+
+
+def read_folder(root: Path) -> Iterator[Entry]:
+    """Everything below a folder, links not followed, in no particular order; blocking.
+
+    Raises:
+        ArchiveError: too much of it, or something that is neither file, folder nor link.
+        OSError: something cannot be read.
+    """
+    allowance = Allowance()
+    waiting = [(root, "")]
+    while waiting:
+        folder, prefix = waiting.pop()
+        with os.scandir(folder) as found:
+            for item in found:
+                path = prefix + item.name
+                if is_left_out(path):
+                    # The name alone goes on, so that a left-out .git is still told of.
+                    yield Entry(path=path, kind="folder")
+                    continue
+                allowance.entry()
+                entry = _folder_entry(item, path, allowance)
+                if entry.kind == "folder":
+                    waiting.append((folder / item.name, path + "/"))
+                yield entry
+
+
+def _folder_entry(item: os.DirEntry[str], path: str, allowance: Allowance) -> Entry:
+    status = item.stat(follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode):
+        return Entry(path=path, kind="folder")
+    if stat.S_ISLNK(status.st_mode):
+        return Entry(path=path, kind="link", target=os.readlink(item.path))  # noqa: PTH115 - as above, text
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+        raise ArchiveError(f"{path!r} is neither a file, a folder nor a link")
+    with open(item.path, "rb") as file:  # noqa: PTH123 - a DirEntry's path is text
+        content = file.read(allowance.room())
+    allowance.took(path, len(content))
+    return Entry(path=path, kind="file", content=content, executable=bool(status.st_mode & stat.S_IXUSR))
 
 
 # --- zip --------------------------------------------------------------------------------------------
