@@ -39,7 +39,6 @@ _TRIES = 2  # somebody else may have killed the helper: that is no verdict on an
 _EXCEEDED, _FAILED = 3, 1  # exit codes of the helper and of its forks
 _LENGTH_BYTES = 8
 _MOST_REPLY_BYTES = 512 * 1024**2
-_INPUT, _OUTPUT = 0, 1
 
 
 async def read_answer(
@@ -185,7 +184,8 @@ def _answer(request: bytes, cpu_s: int) -> NoReturn:
         text, fmt, finish_reason = decode(request)
         if fmt in get_args(Format):
             reply = encode(parse_leniently(text, fmt, finish_reason))
-            _write(len(reply).to_bytes(_LENGTH_BYTES) + reply)
+            sys.stdout.buffer.write(len(reply).to_bytes(_LENGTH_BYTES) + reply)
+            sys.stdout.buffer.flush()
             code = 0
     except MemoryError:
         code = _EXCEEDED
@@ -195,21 +195,7 @@ def _answer(request: bytes, cpu_s: int) -> NoReturn:
 
 def _read_frame() -> bytes:
     """The next request; empty at the end of the input."""
-    return _read(int.from_bytes(_read(_LENGTH_BYTES)))
-
-
-def _read(size: int) -> bytes:
-    pieces = []
-    while size and (piece := os.read(_INPUT, min(size, 2**20))):
-        pieces.append(piece)
-        size -= len(piece)
-    return b"" if size else b"".join(pieces)
-
-
-def _write(data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(_OUTPUT, rest) :]
+    return sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(_LENGTH_BYTES)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -233,12 +235,8 @@ def _kinds(name: str) -> Values:
 
     def values(board: Board, run: Following) -> NDArray[Any]:
         bits = {kind: 1 << min(i, _MOST_KINDS - 1) for i, kind in enumerate(board.names(name))}
-        masks = []
-        for text in run.logs.columns.texts:
-            mask = 0
-            for kind in text.split(";"):
-                mask |= bits.get(kind, 0)
-            masks.append(mask)
+        texts = run.logs.columns.texts
+        masks = [reduce(or_, (bits.get(kind, 0) for kind in text.split(";"))) for text in texts]
         found: NDArray[Any] = np.array(masks, dtype=np.uint32)[run.logs.columns.places[name]]
         return found
 
