@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from astra_async.view.following import Logs
     from astra_async.view.tails import Place
 
+    Lines = Mapping[str, Sequence[tuple[int, Place]]]  # by file: turn and place of each of a sample's lines
+
 Record = dict[str, Any]
+# The files that hold a sample's final lines and answers: of the first answer, and of each later turn.
+_RESULTS, _ANSWERS = ("results", "turn_results"), ("completions", "turns")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_EVENTS = 200
 _AT_ONCE = 2  # answers parsed and compared
@@ -52,9 +56,10 @@ class Samples:
         run = self._board.run_of(model)
         if flat is None:
             return None
-        lines = lines_of_sample(run.logs, flat, turn)
+        lines = lines_of_sample(run.logs, flat)
         texts = await asyncio.to_thread(read_texts, run.directory, lines, turn)
-        which = run.directory, run.plan, *(each.get(turn) for each in (lines.answers, lines.results))
+        places = (dict(lines[name]).get(turn) for name in (*_ANSWERS, *_RESULTS))
+        which = run.directory, run.plan, *places
         found = await self._replayed(which, texts)
         key = self._board.key(model, problem, sample)
         return as_response(texts, None if texts.result else why_missing(run.logs, key, texts)) | {
@@ -92,19 +97,6 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
-    """Where the lines of one sample stand, as (offset, length); None for one that there is not.
-
-    `results` and `answers` are of the first answer and of each later turn, by number.
-    """
-
-    results: Mapping[int, Place]
-    answers: Mapping[int, Place]
-    outputs: Sequence[Place]
-    events: Sequence[Place]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
     """What those lines hold, of one turn; `earlier` are results and answers of the turns before it."""
 
@@ -117,43 +109,32 @@ class Texts:
     turns: Sequence[Record]
 
 
-def lines_of_sample(logs: Logs, flat: int, turn: int) -> Lines:
-    """The places of a sample's lines, with the outputs of one turn. The last line of a turn counts."""
+def lines_of_sample(logs: Logs, flat: int) -> Lines:
+    """Where the lines of a sample stand."""
     row = logs.columns.places.reshape(-1)[flat]
-    first = {0: (int(row["offset"]), int(row["length"]))} if row["present"] else {}
-    found = {name: index.of(flat) for name, index in logs.lines.items()}
-    return Lines(
-        results=first | dict(found["turn_results"]),
-        answers=dict(found["completions"] + found["turns"]),
-        outputs=[place for number, place in found["outputs"] if number == turn],
-        events=[place for _, place in found["events"]][-_MOST_EVENTS:],
-    )
+    first = [(0, (int(row["offset"]), int(row["length"])))] if row["present"] else []
+    return {name: index.of(flat) for name, index in logs.lines.items()} | {"results": first}
 
 
 def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
     """Read them from disk; what is not believed counts as not there. Raises OSError."""
-    results = {
-        number: _believed(
-            directory / ("turn_results.jsonl" if number else "results.jsonl"), place, check_result
-        )
-        for number, place in lines.results.items()
-    }
-    answers = {
-        number: _believed(directory / ("turns.jsonl" if number else "completions.jsonl"), place, check_answer)
-        for number, place in lines.answers.items()
-        if number <= turn
-    }
+    results = _believed(directory, lines, _RESULTS, check_result)
+    answers = _believed(directory, lines, _ANSWERS, check_answer)
+    outputs = [place for number, place in lines["outputs"] if number == turn]
+    events = [place for _, place in lines["events"]][-_MOST_EVENTS:]
     result, answer = results.get(turn), answers.get(turn)
     named = (answer or result or {}).get("prompt_sha256")
-    final = [(number, each) for number, each in sorted(results.items()) if each]
     return Texts(
         result=result,
         answer=answer,
         earlier=[(results.get(number), answers.get(number)) for number in range(turn)],
-        output=_output(directory / "outputs.jsonl", lines.outputs, result),
+        output=_output(directory / "outputs.jsonl", outputs, result),
         prompt=_prompt(directory, named) if isinstance(named, str) else None,
-        events=[each for place in lines.events if (each := _record(directory / "events.jsonl", place))],
-        turns=[{"turn": number, "passed": each["passed"], "total": each["total"]} for number, each in final],
+        events=[each for place in events if (each := _record(directory / "events.jsonl", place))],
+        turns=[
+            {"turn": number, "passed": each["passed"], "total": each["total"]}
+            for number, each in sorted(results.items())
+        ],
     )
 
 
@@ -201,12 +182,18 @@ def _record(path: Path, place: Place) -> Record | None:
     return None
 
 
-def _believed(path: Path, place: Place, check: Callable[[Mapping[str, Any]], None]) -> Record | None:
-    record = _record(path, place)
-    with suppress(Flaw):
-        check(record or {})
-        return record
-    return None
+def _believed(
+    directory: Path, lines: Lines, names: Sequence[str], check: Callable[[Mapping[str, Any]], None]
+) -> dict[int, Record]:
+    """What the last line of each turn says, if it is believed."""
+    found = {}
+    for name in names:
+        for turn, place in dict(lines[name]).items():
+            record = _record(directory / f"{name}.jsonl", place) or {}
+            with suppress(Flaw):
+                check(record)
+                found[turn] = record
+    return found
 
 
 def _prompt(directory: Path, sha256: str) -> str | None:
