@@ -22,6 +22,7 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
+from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +87,65 @@ ODD_EVENTS: Sequence[tuple[str, dict[str, Any]]] = (
 def test_an_odd_bedrock_event_ends_its_attempt_at_most(odd: tuple[str, dict[str, Any]]) -> None:
     with contextlib.suppress(TransientError):  # of this attempt, and nothing else
         assert conversed(BEDROCK_TEXT[0], frame(*odd), *BEDROCK_TEXT[1:]).text == "All done."
+
+
+DICT: dict[str, Any] = {"a": 1}
+
+
+def message(text: Any = "ok", reason: Any = "end_turn", usage: Any = None) -> tuple[dict[str, Any], ...]:
+    return (
+        {"type": "message_start", "message": {"model": "toy-1"}},
+        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}},
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage},
+        {"type": "message_stop"},
+    )
+
+
+def response(**fields: Any) -> tuple[dict[str, Any], ...]:
+    ended = {"status": "completed", **fields}
+    return (
+        {"type": "response.output_text.delta", "delta": "ok"},
+        {"type": "response.completed", "response": ended},
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "events"),
+    [
+        ("anthropic/x", message(text=DICT)),
+        ("anthropic/x", message(reason=DICT)),
+        ("gemini/x", [gemini_chunk({"text": DICT}), gemini_chunk(finish="STOP")]),
+        ("gemini/x", [gemini_chunk({"text": "a"}), {"candidates": [{"finishReason": DICT}]}]),
+        ("openai/x", [chat_chunk({"refusal": DICT}), chat_chunk({}, "stop"), "[DONE]"]),
+        ("openai/x", [chat_chunk({"content": [{"type": "text", "text": DICT}]}), chat_chunk({}, "stop")]),
+        ("openai-responses/x", response(output=[5])),
+        ("openai-responses/x", [{"type": "response.output_text.delta", "delta": DICT}]),
+    ],
+)
+def test_a_text_or_a_reason_that_is_none_ends_one_attempt(spec: str, events: Sequence[Any]) -> None:
+    with pytest.raises((TruncatedStream, TransientError), match="unknown shape"):
+        answered(spec, sse(*events))
+
+
+@pytest.mark.parametrize(
+    ("spec", "events"),
+    [
+        ("anthropic/x", message(usage={"output_tokens_details": [1]})),
+        ("gemini/x", [gemini_chunk({"text": "ok"}, finish="STOP", usageMetadata=[1, 2])]),
+        ("openai-responses/x", response(usage={"input_tokens": 3, "input_tokens_details": [1]})),
+    ],
+)
+def test_an_answer_outlives_counts_that_are_none(spec: str, events: Sequence[Any]) -> None:
+    completion = answered(spec, sse(*events))
+    assert (completion.text, completion.finish_reason) == ("ok", "stop")
+    assert completion.usage == Usage()
+
+
+@pytest.mark.parametrize("before", [b" ", b"\t ", b"\x1e", b" \x1e "], ids=repr)
+def test_lines_of_json_are_read_whatever_stands_before_them(before: bytes) -> None:
+    events = (chat_chunk({"content": "to"}), chat_chunk({"content": "ld"}), chat_chunk({}, "stop"))
+    lines = [orjson.dumps(event) + b"\n" for event in events]
+    assert answered("openai/x", lines[0], before + lines[1], before + lines[2]).text == "told"
 
 
 def test_garbage_in_the_event_stream_ends_its_attempt() -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
 from astra_async.surrogates import without_surrogates
+from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, Usage
+    from astra_async.types import FinishReason
 
+# What readers raise that meet a foreign shape: they index freely.
+WRONG_SHAPE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
 _MOST_TOKENS = 10**12
 MAX_CHARACTERS = 32 * 1024 * 1024
 
@@ -77,8 +80,11 @@ class Transcript:
 
         Raises:
             AnswerTooLong: the answer passes MAX_CHARACTERS.
+            TypeError: it is no text.
         """
         if text:
+            if not isinstance(text, str):
+                raise TypeError(f"{type(text).__name__} where text was expected")
             self.begun = True
             self.parts.append(text)
             self.characters += len(text)
@@ -126,6 +132,14 @@ class Reader:
         """Tokens as far as they were announced."""
         raise NotImplementedError
 
+    def told(self) -> Usage:
+        """`usage`, or nothing where the counts have a shape that nobody knows: an answer outlives them."""
+        try:
+            usage = self.usage()
+            return Usage(**{each.name: count(getattr(usage, each.name)) for each in fields(Usage)})
+        except WRONG_SHAPE:
+            return Usage()
+
     def answer(self) -> Answer | None:
         """The whole answer, or None while its terminal marker is missing."""
         if self.reason is None:
@@ -134,7 +148,7 @@ class Reader:
         finish = self.finishes.get(self.reason, "stop")
         if not text:
             finish = self.finishes_wordless.get(self.reason, finish)
-        return Answer(text=text, finish_reason=finish, usage=self.usage(), returned_model=self.model)
+        return Answer(text=text, finish_reason=finish, usage=self.told(), returned_model=label(self.model))
 
 
 def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:

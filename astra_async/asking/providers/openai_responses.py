@@ -75,7 +75,7 @@ class ResponsesReader(Reader):
         return Answer(
             text=text or self.transcript.text(),
             finish_reason=finish,
-            usage=self.usage(),
+            usage=self.told(),
             returned_model=label(self._response.get("model")),
         )
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Self
 
 import aiohttp
 import orjson
 
 from astra_async.asking.providers.answer import (
+    WRONG_SHAPE,
     Answer,
     AnswerTooLong,
     StreamFault,
@@ -151,9 +152,16 @@ class Reception:
             self.watch.streamed(self._told - told)
 
     def whole(self) -> Completion | None:
-        """The answer with its times, once its end was told; what cannot be encoded is mended and named."""
-        answer = self.reader.answer()
-        return None if answer is None else self._completion(answer)
+        """The answer with its times, once its end was told; what cannot be encoded is mended and named.
+
+        Raises:
+            Unreadable: its end has a shape that the reader does not know.
+        """
+        try:
+            answer = self.reader.answer()
+            return None if answer is None else self._completion(answer)
+        except WRONG_SHAPE as error:
+            raise Unreadable(f"the end of the answer has an unknown shape ({error!r})") from error
 
     def ended(self, missing: str) -> Completion:
         """The answer of a stream that ended in order.
@@ -175,9 +183,10 @@ class Reception:
         Raises:
             ProviderError: with the tokens that were announced before.
         """
-        whole = None if isinstance(error, AnswerTooLong | EventTooLarge) else self.whole()
-        if whole is not None:
-            return whole
+        if not isinstance(error, AnswerTooLong | EventTooLarge):
+            with suppress(Unreadable):
+                if (whole := self.whole()) is not None:
+                    return whole
         if isinstance(error, StreamFault):
             return self.refused(Failure(body=error.body), error)
         if isinstance(error, Refused):
@@ -227,16 +236,12 @@ class Reception:
     def _feed(self, event: Json | None) -> None:
         try:
             self.reader.feed(event)
-        except (AttributeError, TypeError, KeyError, IndexError, RecursionError) as error:
-            # Readers index freely: a foreign event of a wrong shape ends up here, and nothing else does.
+        except WRONG_SHAPE as error:
             raise Unreadable(f"an event has an unknown shape ({error!r})") from error
 
     def _billed(self) -> Usage | None:
         """Tokens of an attempt that failed, where the provider had announced some."""
-        try:
-            usage = self.reader.usage()
-        except (AttributeError, TypeError, KeyError):  # the odd event was the one that counts
-            return None
+        usage = self.reader.told()
         return None if usage == _UNKNOWN else usage
 
     def _stopped(self, reason: FinishReason) -> Completion:

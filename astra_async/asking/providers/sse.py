@@ -2,8 +2,9 @@
 
 Follows the event stream grammar of the WHATWG HTML standard, section 9.2.6 (lines end with LF, CRLF
 or CR; `:` begins a comment; one space after the colon is dropped; a blank line dispatches), with
-one addition: a line that is bare JSON, as Gemini sends errors in mid-stream and as servers that ignore
-`stream: true` send a whole answer, is an event of its own.
+one addition: a line that is bare JSON, as Gemini sends errors in mid-stream, as servers that ignore
+`stream: true` send a whole answer, and as streams of JSON lines are made of (RFC 7464's too), is an event of
+its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _CLOSERS = {b"{": b"}", b"[": b"]"}
+_BEFORE_JSON = b" \t\x1e"  # RFC 7464 begins each text with a record separator
 
 
 class EventTooLarge(ValueError):  # noqa: N818 - names what was seen
@@ -104,8 +106,10 @@ class SseSplitter:
     def _other(self, line: bytes, events: list[bytes]) -> None:
         if line.startswith(_BOM):
             events += self._events([line[len(_BOM) :]])
-        elif self._bare or line[:1] in _CLOSERS:
+        elif self._bare:
             self._bare_line(line, events)
+        elif (bare := line.lstrip(_BEFORE_JSON))[:1] in _CLOSERS:
+            self._bare_line(bare, events)
         elif line == b"data":
             self._data.append(b"")
 
