@@ -80,8 +80,8 @@ async def _nodes(address: str) -> list[_Finding]:
     from astra_async.cluster.survey import survey
 
     found = [
-        _Finding(f"node {node.name}", node.told, good=not node.trouble, remedy=node.trouble)
-        for node in await survey(address)
+        _Finding(f"node {name}", told, good=not trouble, remedy=trouble)
+        for name, told, trouble in await survey(address)
     ]
     return found or [_Finding("nodes", "none has joined", good=False, remedy=f"astra worker {address}")]
 

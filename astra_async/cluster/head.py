@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -176,7 +176,8 @@ class ClusterSandbox:
         content = from_job(replace(job, image=await self.image_id(job.image)))
         lost: list[str] = []
         while len(lost) < _LOST_AT_MOST:
-            async with self._turn(suspect=len(lost) >= _SUSPECT_AFTER):
+            # Jobs that have lost several nodes run one at a time: only one of them takes the others with it.
+            async with self._suspects if len(lost) >= _SUSPECT_AFTER else nullcontext():
                 node = await self._place()
                 try:
                     done = await node.run(content)
@@ -281,15 +282,6 @@ class ClusterSandbox:
             if not place.done():
                 node.taken += 1
                 place.set_result(node)
-
-    @asynccontextmanager
-    async def _turn(self, *, suspect: bool) -> AsyncIterator[None]:
-        """Jobs that have lost several nodes run one at a time: only one of them takes the others with it."""
-        if not suspect:
-            yield
-            return
-        async with self._suspects:
-            yield
 
     # --- members ---------------------------------------------------------------------------------------
 

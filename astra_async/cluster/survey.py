@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -22,24 +21,18 @@ _ANSWER_S = 10.0
 _CLOCK_S = 5.0  # times in records come from the head; far apart, a node's log is hard to read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surveyed:
-    """One worker: a line on what it is, and why it cannot take part (empty if it can)."""
+async def survey(address: str) -> list[tuple[str, str, str]]:
+    """Each worker's name, a line on what it is, and why it cannot take part (empty if it can).
 
-    name: str
-    told: str
-    trouble: str = ""
-
-
-async def survey(address: str) -> list[Surveyed]:
-    """Ask every member of the cluster. Raises EngineUnavailable when no scheduler answers."""
+    Raises EngineUnavailable when no scheduler answers.
+    """
     connection = Security().get_connection_args("client")
     async with rpc(address, timeout=_ANSWER_S, connection_args=connection) as scheduler:
         found = await members(scheduler, timeout_s=_ANSWER_S)
     return list(await asyncio.gather(*(_one(each, connection) for each in sorted(found))))
 
 
-async def _one(address: str, connection: Mapping[str, Any]) -> Surveyed:
+async def _one(address: str, connection: Mapping[str, Any]) -> tuple[str, str, str]:
     began = time.time()
     try:
         async with asyncio.timeout(_ANSWER_S):
@@ -50,9 +43,9 @@ async def _one(address: str, connection: Mapping[str, Any]) -> Surveyed:
             finally:
                 comm.abort()
     except OSError as error:
-        return Surveyed(name=address, told="does not answer", trouble=str(error) or type(error).__name__)
+        return address, "does not answer", str(error) or type(error).__name__
     if packed is None:
-        return Surveyed(name=address, told="Dask without astra", trouble="start it with astra worker")
+        return address, "Dask without astra", "start it with astra worker"
     about = unpack(packed)
     skew_s = float(about.get("clock", began)) - (began + time.time()) / 2
     told = (
@@ -61,7 +54,7 @@ async def _one(address: str, connection: Mapping[str, Any]) -> Surveyed:
         f"{about.get('images')} images, {about.get('free_disk_bytes', 0) / 1e9:.0f} GB disk free, "
         f"clock {skew_s:+.1f} s, astra_async {about.get('version')} ({address})"
     )
-    return Surveyed(name=str(about.get("name")), told=told, trouble=_trouble(about, skew_s))
+    return str(about.get("name")), told, _trouble(about, skew_s)
 
 
 def _trouble(about: Mapping[str, Any], skew_s: float) -> str:
