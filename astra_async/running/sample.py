@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from astra_async.answers.lenient import read_answer
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost, SandboxError
@@ -193,12 +193,7 @@ async def _begun(
 
 
 async def grade_sample(
-    key: AnswerKey,
-    prepared: Prepared,
-    directory: RunDirectory,
-    workshop: Workshop,
-    *,
-    passage: Passage,
+    key: AnswerKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop, *, passage: Passage
 ) -> Result:
     """Grade the recorded answer and record its final line."""
     image = workshop.images[key.problem_id]
@@ -217,7 +212,9 @@ async def grade_sample(
             directory.record_result(result)
             return result
         solution, integrated = outcome
-        async with _turn(workshop, key, integrated) as equal:
+        earlier = workshop.earlier
+        # The final line of a sample with the same solution, where such verdicts are used again.
+        async with earlier.turn(key, integrated.sha256) if earlier else nullcontext() as equal:
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:
@@ -245,13 +242,6 @@ async def _scored(
     if keep_output == "all" or (keep_output == "failed" and failed):
         directory.record_output(result, evidence)
     return result
-
-
-def _turn(
-    workshop: Workshop, key: AnswerKey, integrated: Integrated
-) -> AbstractAsyncContextManager[Mapping[str, Any] | None]:
-    """The final line of a sample with the same solution, where such verdicts are used again."""
-    return workshop.earlier.turn(key, integrated.sha256) if workshop.earlier else nullcontext()
 
 
 async def _changes(
