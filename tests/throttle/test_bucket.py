@@ -122,6 +122,15 @@ def test_the_room_is_never_believed_to_be_larger_than_the_headers_ever_said() ->
     assert bucket.state(50.0).remaining == pytest.approx(1000)  # a second's worth, not a minute's
 
 
+def test_headers_of_a_newer_request_raise_the_room_and_never_our_own_spending() -> None:
+    bucket = Bucket("requests", 60, 0.0)
+    bucket.announce(RateWindow(limit=60, remaining=2), 1.0, None, 1.0)
+    spent_evenly = bucket.state(3.0).level
+    bucket.announce(RateWindow(limit=60, remaining=50), 3.0, None, 3.0)
+    assert bucket.state(3.0).remaining == 50
+    assert bucket.state(3.0).level == spent_evenly
+
+
 def test_headers_of_an_older_request_only_make_us_more_careful() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
     older, newer = bucket.reserve(0.0, 0.0), bucket.reserve(0.0, 1.0)

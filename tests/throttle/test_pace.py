@@ -16,14 +16,14 @@ class Sends:
         self.number = 0
 
     def send(self, at: float | None = None) -> int:
-        self.now = max(self.now, self.pace.ready_at(self.now)) if at is None else at
+        self.now = max(self.now, self.pace.advance(self.now)) if at is None else at
         self.number += 1
         self.pace.sent(self.number, self.now)
         return self.number
 
     def clean(self, count: int) -> None:
         for _ in range(count):
-            while (at := self.pace.ready_at(self.now)) > self.now:
+            while (at := self.pace.advance(self.now)) > self.now:
                 self.now = at
             self.send(self.now)
 
@@ -206,7 +206,7 @@ def test_a_limit_far_below_the_rate_is_not_taken_for_strays() -> None:
     begun_at = at = each.now
     level, signals = 5.0, 0
     while each.now < begun_at + 60:  # from here on five a second, and five at once after each pause
-        each.now = max(each.now, each.pace.ready_at(each.now))
+        each.now = max(each.now, each.pace.advance(each.now))
         level, at = min(5.0, level + 5 * (each.now - at)), each.now
         if level >= 1:
             level -= 1

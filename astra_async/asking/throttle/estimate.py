@@ -96,7 +96,7 @@ class Estimator:
         """Take in an exact count."""
         if usage.input_tokens is not None:
             prompt = self._prompt(request)
-            if prompt.tokens is None:
+            if prompt.tokens is None:  # the average takes each prompt's first count only
                 self._counted_bytes += prompt.size_bytes
                 self._counted_tokens += usage.input_tokens
             prompt.tokens = usage.input_tokens
@@ -138,6 +138,7 @@ class Estimator:
         return self._sorted[int(_PERCENTILE * (len(self._sorted) - 1))]
 
     def _learn_output(self, tokens: int) -> None:
+        # Both hold the same numbers: the latest, in the order they came and in the order of size.
         self._recent.append(tokens)
         insort(self._sorted, tokens)
         if len(self._recent) > _OUTPUTS_KEPT:

@@ -97,7 +97,7 @@ class Gate:
             (self._ceiling.ready_at(self.in_flight, now), "concurrency"),
             (self._opening.ready_at(now), "opening"),
             (self._smoothing.ready_at(now), "opening"),
-            (self.pace.ready_at(now), "send rate"),
+            (self.pace.advance(now), "send rate"),
         )
         for at, reason in holds:
             if at > now:
@@ -117,7 +117,7 @@ class Gate:
             crowd=self.in_flight,
         )
         self._ceiling.sent(attempt)
-        self._silent.append(attempt)
+        self._silent.append(attempt)  # in the order of sending; whoever is heard of goes when it is in front
         self._opening.sent()
         self._smoothing.sent(now)
         self.pace.sent(attempt.number, now)
@@ -202,6 +202,7 @@ class Gate:
         explained = self._ceiling.rejected(attempt, now, begins_burst=fresh, of_a_try=self.pace.trying)
         if fresh:
             self._paused_by = "ceiling" if explained else "rate"  # whatever else the pause is for
+            # One burst, one epoch: what was sent before it neither cuts nor raises anything any more.
             self._epoch += 1
             self.pause.begin_episode()
             self.pace.signal(error.hint_s, attempt.sent_at)
@@ -213,7 +214,7 @@ class Gate:
         self._opening.alive()
         burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
         if burst:
-            self._epoch += 1
+            self._epoch += 1  # as after a rate signal
             self.pause.begin_episode()
             self._report_cut()
         if burst or error.hint_s:

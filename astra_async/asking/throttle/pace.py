@@ -86,8 +86,8 @@ class Pace:
         """Request `number` never went out."""
         self._let_in.pop(number, None)
 
-    def ready_at(self, now: float) -> float:
-        """When the next send is allowed; `now` if at once."""
+    def advance(self, now: float) -> float:
+        """Raise a rate that has held; when the next send is allowed then, `now` if at once."""
         if self.per_second is None:
             return now
         if self._search.held(self.per_second, now):

@@ -226,11 +226,12 @@ class Pool:
                 self._warmth.follow(request.prompt_sha256, ticket)
                 continue
             warm = request.cache and self._warmth.is_warm(request.begun_sha256, now)
+            # What the first in line waited for when this last ran; None if the line was empty in the end.
             at, self._held_by = self._gate.hold(request, now, warm=warm)
             if at > now:
                 return at
             worst_usd = self._ledger.worst_usd(request)
-            if not self._affordable(worst_usd):
+            if not self._ask_budget(worst_usd):
                 return math.inf
             self._line.leave()
             attempt = self._gate.admit(self, request, now, warm=warm)
@@ -259,14 +260,14 @@ class Pool:
         if at < math.inf and self._waiting:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(_SHORTEST_TIMER_S, at - now), self._on_timer)
-            self._timer_at = at
+            self._timer_at = at  # when `_timer` rings; without one it means nothing
 
     def _on_timer(self) -> None:
         self._timer = None
         self._pump()
 
-    def _affordable(self, worst_usd: float) -> bool:
-        """Whether the budget admits the first in line; if it never will, the pool ends (rule 14)."""
+    def _ask_budget(self, worst_usd: float) -> bool:
+        """Whether the budget admits the first in line (rule 14); if it never will, ends the pool."""
         fit = self._budget.fits(worst_usd)
         if fit == "later":
             self._held_by = "budget"
@@ -362,7 +363,7 @@ class Pool:
         """Nothing is sent any more: everyone who waits is told at once."""
         if self._dead is not None:
             return
-        self._dead = error
+        self._dead = error  # the first reason stays
         self._emit(kind, None, str(error))
         for ticket in self._waiting:
             ticket.dismissed = True
