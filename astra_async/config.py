@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Canary = Literal["all", "suspicious", "off"]
-Feedback = Literal["full", "names", "count"]
+FeedbackMode = Literal["full", "names", "count"]
 KeepOutput = Literal["failed", "all", "none"]
 BUNDLED = "bundled"
 
@@ -105,7 +105,7 @@ class Options:
         int, Ge(0), Setting("Further turns of a sample, after feedback on its failed tests.", "R")
     ] = 0
     feedback: Annotated[
-        Feedback | None,
+        FeedbackMode | None,
         Setting("What a turn is told of tests; `count` where files are hidden, else `full`, if not set."),
     ] = None
 
@@ -162,7 +162,7 @@ class RunConfig:
     keep_output: KeepOutput = "failed"
     cluster: str | None = None
     turns: int = 0
-    feedback: Feedback | None = None
+    feedback: FeedbackMode | None = None
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)

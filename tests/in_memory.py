@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from astra_async.config import Feedback as FeedbackMode
-    from astra_async.config import KeepOutput
+    from astra_async.config import FeedbackMode, KeepOutput
     from astra_async.running.sample import ModelPool
     from astra_async.types import Format, Project, Sandbox
 

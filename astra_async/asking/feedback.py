@@ -22,7 +22,7 @@ from astra_async.testing.reports.report_text import clean_name, without_controls
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from astra_async.config import Feedback as FeedbackMode
+    from astra_async.config import FeedbackMode
     from astra_async.overlay import PathPolicy
     from astra_async.types import ExpectedTest
 

@@ -27,7 +27,7 @@ from astra_async.types.records import check_result
 if TYPE_CHECKING:
     from astra_async.config import RunConfig
 
-Verdict = tuple[int, int, str | None]
+Graded = tuple[int, int, str | None]
 
 
 @click.command()
@@ -147,7 +147,7 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
     )
 
 
-def _verdicts(directory: Path) -> dict[AnswerKey, Verdict]:
+def _verdicts(directory: Path) -> dict[AnswerKey, Graded]:
     return {
         key: (record["passed"], record["total"], record["failure"])
         for name in ("results.jsonl", "turn_results.jsonl")
@@ -155,7 +155,7 @@ def _verdicts(directory: Path) -> dict[AnswerKey, Verdict]:
     }
 
 
-def _changes(old: dict[AnswerKey, Verdict], new: dict[AnswerKey, Verdict]) -> list[str]:
+def _changes(old: dict[AnswerKey, Graded], new: dict[AnswerKey, Graded]) -> list[str]:
     shared = old.keys() & new.keys()
     changed = sorted((key for key in shared if old[key] != new[key]), key=tuple)
     lines = [f"{key}: {_shown(old[key])} -> {_shown(new[key])}" for key in changed]
@@ -166,6 +166,6 @@ def _changes(old: dict[AnswerKey, Verdict], new: dict[AnswerKey, Verdict]) -> li
     ]
 
 
-def _shown(verdict: Verdict) -> str:
+def _shown(verdict: Graded) -> str:
     passed, total, failure = verdict
     return f"{passed}/{total}" + (f" ({failure})" if failure else "")

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from astra_async.cli.display import Style
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.opening import OpenRun, Outcome
+    from astra_async.running.opening import OpenRun, RunEnd
     from astra_async.running.runner import Runner
     from astra_async.running.trouble import Reason
 
     BeforeReport = Callable[[Path, Mapping[str, Prepared]], None]
 
 _REASONS_SHOWN = 10
-_EXIT_CODES: Mapping[Outcome, int] = {
+_EXIT_CODES: Mapping[RunEnd, int] = {
     "complete": 0,
     "incomplete": EXIT_INCOMPLETE,
     "no_answers": EXIT_CANNOT_GO_ON,
@@ -145,7 +145,7 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
     showing = asyncio.create_task(
         call.display.show(lambda: view_of(opened, stopping=stopper.received is not None))
     )
-    outcome: Outcome = "stopped"
+    outcome: RunEnd = "stopped"
     try:
         outcome = await drive(opened)
     except asyncio.CancelledError:

@@ -67,7 +67,7 @@ class Docket:
         """A scored run took so long."""
         self._graded_s += seconds
 
-    def twins(self, solved: Solved, model: str, seconds: float, *, suspicious: bool) -> int:
+    def draw_twins(self, solved: Solved, model: str, seconds: float, *, suspicious: bool) -> int:
         """By how many twins a solution is tried whose scored run took `seconds`: 0, 1 or 2.
 
         A twin whose tests all fail shows most, and one in which some do shows who looks out for it: two
@@ -86,7 +86,7 @@ class Docket:
         seed = hmac.digest(self._key, text.encode(errors="replace"), hashlib.sha256)
         return random.Random(seed)  # noqa: S311 - unpredictable by its seed
 
-    def decide(
+    def remember(
         self, solved: Solved, model: str, decision: Decision, *, scored_s: float = 0.0, trial_s: float = 0.0
     ) -> Decision:
         """Remember a decision; a trial that was held says how long it and the scored run took."""
@@ -112,7 +112,7 @@ class Docket:
                 continue
             self._eligible_s += line["test_s"]
             tampered = line.get("failure") == "tampered"
-            self.decide(
+            self.remember(
                 solved,
                 line["model"],
                 Decision(

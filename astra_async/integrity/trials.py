@@ -102,12 +102,12 @@ class Trials:
                 return _again(known)
             case = await self._case(prepared, image)
             suspicious = bool(accused.integrated.suspicions)
-            twins = docket.twins(solved, accused.model, accused.seconds, suspicious=suspicious)
+            twins = docket.draw_twins(solved, accused.model, accused.seconds, suspicious=suspicious)
             if not twins:
-                decision = docket.decide(solved, accused.model, Decision(state="not_drawn"))
+                decision = docket.remember(solved, accused.model, Decision(state="not_drawn"))
                 return Finding(decision=decision)
             found = await self._try(case, accused, twins)
-            docket.decide(
+            docket.remember(
                 solved, accused.model, found.decision, scored_s=accused.seconds, trial_s=found.seconds
             )
             return found

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from astra_async.running.plan import Tally
     from astra_async.types import AnswerKey
 
-_READ_AT_ONCE = 4  # answers of a model that are being read, or are read and wait for a turn to be tested
+_READ_AT_ONCE = 4  # answers of a model that are being read, or are read and wait for a permit to be tested
 
 
 class Admission:
@@ -77,20 +77,20 @@ class Admission:
             counts.asking += by
 
 
-class FairTurns:
-    """So many turns at a time, given to the models in rotation: each waits only for its own queue.
+class FairPermits:
+    """So many permits to test at a time, given to the models in rotation: each waits only for its own queue.
 
-    Invariant: a turn is free only while nobody waits for one.
+    Invariant: a permit is free only while nobody waits for one.
     """
 
-    def __init__(self, turns: int) -> None:
-        self._turns = turns
-        self._free = turns  # below 0: so many that are held now are not given again
+    def __init__(self, permits: int) -> None:
+        self._permits = permits
+        self._free = permits  # below 0: so many that are held now are not given again
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the first of them is the next model
 
     @asynccontextmanager
-    async def turn(self, model: str) -> AsyncIterator[None]:
-        """Wait for a turn, and hold it."""
+    async def permit(self, model: str) -> AsyncIterator[None]:
+        """Wait for a permit, and hold it."""
         if self._free > 0:
             self._free -= 1
         else:
@@ -100,9 +100,9 @@ class FairTurns:
         finally:
             self._pass_on()
 
-    def resize(self, turns: int) -> None:
+    def resize(self, permits: int) -> None:
         """From now on there are so many; those that are held beyond it come to their end."""
-        more, self._turns = turns - self._turns, turns
+        more, self._permits = permits - self._permits, permits
         if more < 0:
             self._free += more
         for _ in range(more):
@@ -115,7 +115,7 @@ class FairTurns:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
-                self._pass_on()  # its turn had come just before
+                self._pass_on()  # its permit had come just before
             raise
 
     def _pass_on(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from astra_async.export.loaded import Loaded
-    from astra_async.running.opening import OpenRun, Outcome
+    from astra_async.running.opening import OpenRun, RunEnd
     from astra_async.types import Result
 
 
@@ -30,7 +30,7 @@ class Finished:
     """
 
     directory: Path
-    outcome: Outcome
+    outcome: RunEnd
     missing: tuple[tuple[str, int], ...]
 
     def load(self, *, provisional: bool = False) -> Loaded:
@@ -99,7 +99,7 @@ def _as_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     return flags
 
 
-async def _driven(opened: OpenRun) -> Outcome:
+async def _driven(opened: OpenRun) -> RunEnd:
     driving = asyncio.create_task(drive(opened))
     try:
         return await asyncio.shield(driving)

@@ -32,7 +32,7 @@ from astra_async.running.trouble import told
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
-from astra_async.testing.timeouts import Timeouts, Turns
+from astra_async.testing.timeouts import Exclusive, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
-Outcome = Literal["complete", "incomplete", "stopped", "no_answers"]
+RunEnd = Literal["complete", "incomplete", "stopped", "no_answers"]
 _ROUNDING_USD = 1e-9
 _GRADINGS_PER_SANDBOX = 2  # one in its container, one being packed or judged
 
@@ -116,7 +116,7 @@ async def open_run(
         directory.close()
 
 
-async def drive(run: OpenRun) -> Outcome:
+async def drive(run: OpenRun) -> RunEnd:
     """Bring about the plan, or as much of it as can be.
 
     Raises StorageError, EngineUnavailable or InvariantError: what was recorded until then is resumed.
@@ -209,7 +209,7 @@ async def _open_rooms(
         runner = Runner(plan, rooms, metrics)
         if sandbox:
             # One at least: whoever waits for a turn is told through it when no node comes back.
-            sandbox.on_slots = lambda slots: runner.turns.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
+            sandbox.on_slots = lambda slots: runner.permits.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
         no_answer = "has no answer in the parent run"
         runner.dead |= {
             name: PoolUnusable(f"{name}: {no_answer}") for name in plan.models if name not in pools
@@ -352,27 +352,27 @@ def _workshop(
     images: Mapping[str, str],
     lenient: LenientParser,
 ) -> Workshop:
-    turns = Turns(sandbox, alone=sandbox.alone)
-    cache = wiring.cache_root() / "expected"
-    installed = InstalledModules(cache, turns, config.limits)
-    learned = Expectations(directory.path / "expected.json", cache, turns, config.limits, installed=installed)
+    exclusive = Exclusive(sandbox, alone=sandbox.alone)
+    cache, limits = wiring.cache_root() / "expected", config.limits
+    installed = InstalledModules(cache, exclusive, limits)
+    learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
     trials = None
     if config.canary != "off":
         docket = Docket(run_key(directory.path), everybody=config.canary == "all")
         docket.recall(recorded.tried())
-        trials = Trials(turns, learned, config.limits, docket)
+        trials = Trials(exclusive, learned, limits, docket)
     return Workshop(
-        sandbox=turns,
+        sandbox=exclusive,
         images=images,
         expectations=learned,
         lenient=lenient,
-        limits=config.limits,
+        limits=limits,
         at_once=_GRADINGS_PER_SANDBOX * sandbox.slots,
         keep_output=config.keep_output,
         trials=trials,
-        timeouts=Timeouts(turns, samples=_samples(directory), earlier=recorded.repeated),
+        timeouts=Timeouts(exclusive, samples=_samples(directory), earlier=recorded.repeated),
         turn_timeouts=Timeouts(
-            turns, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
+            exclusive, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
         ),
         earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
     )

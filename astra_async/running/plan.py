@@ -84,7 +84,7 @@ class Tally(Counts):
         return self.turns if key.turn else self
 
 
-class Pace:
+class Speed:
     """How fast answers and verdicts come, and how long the rest takes."""
 
     def __init__(self, answered: int, final: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -94,9 +94,9 @@ class View:
 def view_of(opened: OpenRun, *, stopping: bool) -> View:
     """A run as it stands; scores and completeness cover everything the directory plans."""
     runner, sandbox = opened.runner, opened.sandbox
-    tally, pace = runner.tally, runner.pace
+    tally, speed = runner.tally, runner.speed
     shown = set(runner.plan.models)
-    calls, tests = pace.per_minute(tally.answered, tally.final)
+    calls, tests = speed.per_minute(tally.answered, tally.final)
     return View(
         models=tuple(
             _open_row(opened, summary) for summary in runner.metrics.summaries() if summary.model in shown
@@ -110,7 +110,7 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         containers_waiting=max(0, tally.grading + tally.turns.grading - sandbox.running) if sandbox else 0,
         calls_per_minute=calls,
         tests_per_minute=tests if sandbox else None,
-        elapsed_s=pace.elapsed_s,
+        elapsed_s=speed.elapsed_s,
         left_s=runner.seconds_left,
         last=_said(runner.directory.last_event),
         note="stopping" if stopping else "",

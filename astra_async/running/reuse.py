@@ -9,6 +9,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from astra_async.integrity.docket import Solved
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
@@ -33,7 +34,6 @@ _OF_A_TRIAL = {
     "trial_left_out": 0,
 }
 _OF_A_PROOF = ("suspicions", "note")
-Solved = tuple[str, str]  # a problem's id and the hash of what is applied to its project
 
 
 class Recorded:
@@ -60,7 +60,7 @@ class Recorded:
         """One final line."""
         names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
         self._counted.append(tuple(map(record.__getitem__, names)))
-        solved = (record["problem_id"], record.get("solution_sha256", ""))
+        solved = Solved(record["problem_id"], record.get("solution_sha256", ""))
         if TIMEOUT_REPEATED in record.get("repairs", ()):
             self.repeated.append(solved)
         is_first = record["status"] == "scored" and not record.get("note", "").startswith(REUSED)
@@ -71,7 +71,7 @@ class Recorded:
     def add_turn(self, record: Mapping[str, Any]) -> None:
         """One final line of a turn."""
         if TIMEOUT_REPEATED in record.get("repairs", ()):
-            self.turns_repeated.append((record["problem_id"], record.get("solution_sha256", "")))
+            self.turns_repeated.append(Solved(record["problem_id"], record.get("solution_sha256", "")))
         self._note(record, read_turn_key)
 
     def _note(self, record: Mapping[str, Any], read: Callable[[Mapping[str, Any]], AnswerKey]) -> None:
@@ -116,7 +116,7 @@ class EarlierVerdicts:
     @asynccontextmanager
     async def turn(self, key: AnswerKey, solution_sha256: str) -> AsyncIterator[Mapping[str, Any] | None]:
         """The final line of an equal sample, or None: then this one is graded and recorded within."""
-        solved = (key.problem_id, solution_sha256)
+        solved = Solved(key.problem_id, solution_sha256)
         async with self._locks.setdefault(solved, asyncio.Lock()):
             first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
             record = self._directory.result(first) if first else None

@@ -27,9 +27,9 @@ from astra_async.errors import (
     StorageError,
 )
 from astra_async.metrics import problems_csv
-from astra_async.running.admission import Admission, FairTurns
+from astra_async.running.admission import Admission, FairPermits
 from astra_async.running.log import file_mode, keep_synced, write_atomically
-from astra_async.running.plan import Pace, Tally
+from astra_async.running.plan import Speed, Tally
 from astra_async.running.sample import Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
 from astra_async.testing.verdict import limits_for
@@ -54,7 +54,7 @@ class Runner:
 
     Attributes:
         tally: counts for the display, current at every moment.
-        pace: how fast they grow, since `run` began.
+        speed: how fast they grow, since `run` began.
         stopping: set once `stop` was called.
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
@@ -67,12 +67,12 @@ class Runner:
         self.directory = rooms.directory
         self.metrics = metrics
         self.tally = Tally(planned=plan.size)
-        self.pace = Pace(0, 0)
+        self.speed = Speed(0, 0)
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
-        self.turns = FairTurns(rooms.workshop.at_once if rooms.workshop else 1)
+        self.permits = FairPermits(rooms.workshop.at_once if rooms.workshop else 1)
         self._missing: set[AnswerKey] = set()
         self._listener_error: Exception | None = None
 
@@ -85,7 +85,7 @@ class Runner:
         for problem_id, error in self.plan.unprepared.items():
             self.note(kind_of(error), problem_id=problem_id, detail=str(error))
         self._count_what_is_there()
-        self.pace = Pace(
+        self.speed = Speed(
             self.tally.answered, self.tally.final
         )  # what earlier calls did is no speed of this one
         background = (keep_synced(self.directory.logs, self.cannot_go_on), self._publish_regularly())
@@ -125,7 +125,7 @@ class Runner:
         if tally.final == tally.planned and tally.turns.asking + tally.turns.grading:
             return None
         obtainable = tally.planned - tally.missing.total()
-        return self.pace.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
+        return self.speed.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
 
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand, from a thread. Raises StorageError."""
@@ -180,7 +180,7 @@ class Runner:
                 return
             passage = _Passage(self, passage.admission, following)
 
-    def _is_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
+    def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
         error: AstraError | None = self.plan.unprepared.get(key.problem_id)
         if error is None and self.rooms.workshop:
@@ -195,7 +195,7 @@ class Runner:
         """One sample or turn, and the boundary where its trouble ends: nothing of it is raised further."""
         key = passage.key
         try:
-            if self.stopping.is_set() or self._is_hopeless(key, answered=passage.is_answered):
+            if self.stopping.is_set() or self._give_up_if_hopeless(key, answered=passage.is_answered):
                 return
             if not passage.is_answered:
                 self.expect(key.problem_id)
@@ -358,7 +358,7 @@ class _Passage:
 
     @asynccontextmanager
     async def testing(self) -> AsyncIterator[None]:
-        async with self._runner.turns.turn(self.key.model):
+        async with self._runner.permits.permit(self.key.model):
             self._go_on_or_stop()
             yield
 

@@ -29,7 +29,7 @@ from astra_async.types import S3Settings, Usage
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from astra_async.config import Feedback, RunConfig
+    from astra_async.config import FeedbackMode, RunConfig
     from astra_async.errors import AstraError
     from astra_async.problems.collect import Wanted
     from astra_async.problems.fetch import Store
@@ -204,7 +204,7 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
     )
 
 
-def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Feedback]:
+def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, FeedbackMode]:
     """What further turns are told of the tests, by problem; nothing where there are no turns."""
     if not config.turns:
         return {}

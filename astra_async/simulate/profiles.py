@@ -6,7 +6,7 @@ is the problem's own difficulty, the same for all models, so that hard problems 
 A wide spread makes a model that nearly always or nearly never solves a problem (consistent); a narrow
 one makes a model that solves every problem now and then (inconsistent), at the same mean score.
 
-What feedback does to a model is its `Turns`: the true gain over blind sampling follows from that, and three
+What feedback does to a model is in its `TurnHabits`: the true gain over blind sampling follows, and three
 of the models have no other character: `mender` gains by it, `guesser` does not, and `muddler` loses.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class TurnHabits:
     """What a model makes of feedback. Rates are chances per further turn; what they leave is a new try.
 
     Attributes:
@@ -86,10 +86,10 @@ class Profile:
     first_token_s: float = 0.8
     tokens_per_s: float = 80.0
     context_tokens: int = 200_000
-    turns: Turns = Turns()
+    turns: TurnHabits = TurnHabits()
 
 
-def _repairer(name: str, turns: Turns) -> Profile:
+def _repairer(name: str, turns: TurnHabits) -> Profile:
     """A model whose answers have no flaws of format, so that its gain from feedback is known."""
     return Profile(
         name=name,
@@ -121,7 +121,7 @@ PROFILES: Mapping[str, Profile] = {
             reasoning_tokens=500,
             first_token_s=0.9,
             tokens_per_s=95.0,
-            turns=Turns(mends=0.35, repeats=0.1),
+            turns=TurnHabits(mends=0.35, repeats=0.1),
         ),
         Profile(
             name="erratic",
@@ -136,7 +136,7 @@ PROFILES: Mapping[str, Profile] = {
             prose=0.6,
             first_token_s=0.5,
             tokens_per_s=130.0,
-            turns=Turns(mends=0.1, breaks=0.1),
+            turns=TurnHabits(mends=0.1, breaks=0.1),
         ),
         Profile(
             name="weak",
@@ -151,7 +151,7 @@ PROFILES: Mapping[str, Profile] = {
             first_token_s=0.3,
             tokens_per_s=180.0,
             context_tokens=32_000,
-            turns=Turns(mends=-0.2, repeats=0.2, oscillates=0.1, gives_up=0.05),
+            turns=TurnHabits(mends=-0.2, repeats=0.2, oscillates=0.1, gives_up=0.05),
         ),
         Profile(
             name="json-shy",
@@ -165,7 +165,7 @@ PROFILES: Mapping[str, Profile] = {
             truncation=0.008,
             first_token_s=0.7,
             tokens_per_s=85.0,
-            turns=Turns(mends=0.2),
+            turns=TurnHabits(mends=0.2),
         ),
         Profile(
             name="refuser",
@@ -180,11 +180,11 @@ PROFILES: Mapping[str, Profile] = {
             reasoning_tokens=250,
             first_token_s=1.1,
             tokens_per_s=75.0,
-            turns=Turns(mends=0.2, gives_up=0.1),
+            turns=TurnHabits(mends=0.2, gives_up=0.1),
         ),
-        _repairer("mender", Turns(mends=0.6, brief=True)),
-        _repairer("guesser", Turns()),
-        _repairer("muddler", Turns(mends=-0.5, repeats=0.15, oscillates=0.15, breaks=0.2, gives_up=0.1)),
+        _repairer("mender", TurnHabits(mends=0.6, brief=True)),
+        _repairer("guesser", TurnHabits()),
+        _repairer("muddler", TurnHabits(mends=-0.5, repeats=0.15, oscillates=0.15, breaks=0.2, gives_up=0.1)),
     )
 }
 

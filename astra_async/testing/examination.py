@@ -94,9 +94,9 @@ class Examiner:
         execution, problem_id = tested.execution, prepared.problem.id
         if not execution.timed_out or self.timeouts is None:
             return tested, ()
-        if not self.timeouts.may_repeat(
+        if not self.timeouts.take_repetition(
             problem_id, integrated.sha256, execution.duration_s, strained=execution.strained
         ):
             return tested, ()
-        async with self.timeouts.turns.alone() as sandbox:
+        async with self.timeouts.exclusive.alone() as sandbox:
             return await run_tests(sandbox, prepared, image, files, self.limits), (TIMEOUT_REPEATED,)

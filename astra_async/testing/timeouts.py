@@ -27,7 +27,7 @@ _SOME = re.compile(r"^some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+)", re.MU
 _SHORT_S, _MIDDLE_S = 30.0, 150.0  # runs up to which the averages over 10 and 60 seconds describe them
 
 
-class Turns:
+class Exclusive:
     """A Sandbox in which a run can be given the machine: nothing of this process runs beside it.
 
     Where there are several machines, `alone` gives one of them.
@@ -91,18 +91,18 @@ class Timeouts:
 
     def __init__(
         self,
-        turns: Turns,
+        exclusive: Exclusive,
         *,
         samples: int,
         earlier: Iterable[tuple[str, str]] = (),
         strained: Callable[[float], bool] | None = None,
     ) -> None:
-        self.turns = turns
+        self.exclusive = exclusive
         self._allowed = max(_FEWEST, int(samples * _SHARE_OF_SAMPLES))
         self._strained = strained or oversubscribed
         self._repeated = list(earlier)
 
-    def may_repeat(
+    def take_repetition(
         self, problem_id: str, solution_sha256: str, duration_s: float, *, strained: bool | None = None
     ) -> bool:
         """Whether this time-out is repeated; a yes is counted. `strained` is a node's own word on itself."""

@@ -22,7 +22,7 @@ import pytest
 from rich.console import Console
 
 from astra_async.cli.display import Display, Screen, duration, line
-from astra_async.running.plan import Pace
+from astra_async.running.plan import Speed
 from astra_async.running.progress import ModelView, View
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ async def shown_for_a_moment(out: io.StringIO, style: str) -> None:
 
 def test_pace_estimates_from_what_was_finished_since_it_began() -> None:
     now = [100.0]
-    pace = Pace(12, 10, lambda: now[0])
+    pace = Speed(12, 10, lambda: now[0])
     assert pace.left_s(10, 50) is None
     assert pace.per_minute(12, 10) == (None, None)
     now[0] = 110.0

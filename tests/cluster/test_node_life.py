@@ -24,7 +24,7 @@ from astra_async.cluster.messages import (
 from astra_async.cluster.nodes import Node, NodeGone, Refused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import ContainerLost, ImageError
-from astra_async.running.admission import FairTurns
+from astra_async.running.admission import FairPermits
 from astra_async.types import Execution, Job, Limits
 
 if TYPE_CHECKING:
@@ -207,12 +207,12 @@ def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes
 
 def test_places_come_and_go_with_the_nodes() -> None:
     async def check() -> None:
-        turns = FairTurns(1)
+        permits = FairPermits(1)
         held: list[int] = []
         leave = asyncio.Event()
 
         async def hold(number: int) -> None:
-            async with turns.turn("m"):
+            async with permits.permit("m"):
                 held.append(number)
                 await leave.wait()
 
@@ -221,15 +221,15 @@ def test_places_come_and_go_with_the_nodes() -> None:
                 group.create_task(hold(number))
             await asyncio.sleep(0)
             assert held == [0]
-            turns.resize(3)
+            permits.resize(3)
             await asyncio.sleep(0.01)
             assert held == [0, 1, 2]
-            turns.resize(1)
+            permits.resize(1)
             await asyncio.sleep(0.01)
             assert held == [0, 1, 2]
             leave.set()
         assert held == [0, 1, 2, 3]
-        assert turns._free == 1
+        assert permits._free == 1
 
     asyncio.run(check())
 

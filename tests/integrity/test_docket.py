@@ -25,9 +25,9 @@ def held(docket: Docket, *, samples: int, eligible: float, ratio: float, seconds
         docket.count_grading(seconds)
         if (number * 0.618) % 1 < eligible:
             solved = Solved("p", f"{number}")
-            twins = docket.twins(solved, "m", seconds, suspicious=False)
+            twins = docket.draw_twins(solved, "m", seconds, suspicious=False)
             state: TrialState = "tried" if twins else "not_drawn"
-            docket.decide(
+            docket.remember(
                 solved, "m", Decision(state=state), scored_s=seconds, trial_s=seconds * ratio * twins
             )
             tried.append(bool(twins))
@@ -50,7 +50,7 @@ def test_code_that_takes_its_time_is_not_drawn_less_often() -> None:
     for number in range(2000):
         seconds = 200.0 if number % 2 else 1.0
         docket.count_grading(seconds)
-        tried[seconds] += docket.twins(Solved("p", f"{number}"), "m", seconds, suspicious=False)
+        tried[seconds] += docket.draw_twins(Solved("p", f"{number}"), "m", seconds, suspicious=False)
     assert tried[200.0] == pytest.approx(tried[1.0], rel=0.2)
 
 
@@ -65,12 +65,12 @@ def test_a_draw_follows_from_key_problem_and_solution_alone() -> None:
 
 def test_two_twins_try_the_suspicious_everybody_and_models_with_a_proof() -> None:
     solved, docket = Solved("p", "s"), Docket(KEY)
-    assert docket.twins(solved, "m", 1.0, suspicious=True) == 2
-    assert Docket(KEY, everybody=True).twins(solved, "m", 1.0, suspicious=False) == 2
+    assert docket.draw_twins(solved, "m", 1.0, suspicious=True) == 2
+    assert Docket(KEY, everybody=True).draw_twins(solved, "m", 1.0, suspicious=False) == 2
     proof = Decision(state="tried", evidence=("canary_passed:x",), note="x")
-    docket.decide(solved, "m", proof)
-    assert docket.twins(Solved("p", "t"), "m", 1.0, suspicious=False) == 2
-    assert docket.twins(Solved("p", "t"), "n", 1.0, suspicious=False) < 2
+    docket.remember(solved, "m", proof)
+    assert docket.draw_twins(Solved("p", "t"), "m", 1.0, suspicious=False) == 2
+    assert docket.draw_twins(Solved("p", "t"), "n", 1.0, suspicious=False) < 2
 
 
 def test_the_key_is_made_once_and_nobody_else_can_read_it(tmp_path: Path) -> None:

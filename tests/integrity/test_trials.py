@@ -22,7 +22,7 @@ from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.sample import Workshop, grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
-from astra_async.testing.timeouts import Timeouts, Turns
+from astra_async.testing.timeouts import Exclusive, Timeouts
 from astra_async.types import (
     Execution,
     Job,
@@ -173,18 +173,18 @@ class Grading:
 
     async def _of(self, apps: tuple[str, ...], model: str) -> list[Result]:
         prepared = await self.prepared({"app.py": self.reference})
-        turns = Turns(self.sandbox)
-        learned = Expectations(self.path / "expected.json", self.path / "cache", turns, Limits())
+        exclusive = Exclusive(self.sandbox)
+        learned = Expectations(self.path / "expected.json", self.path / "cache", exclusive, Limits())
         recorded = Recorded(reuse_identical=self.reuse, trials=True)
         with closing(RunDirectory.open(self.path, recorded.add)) as directory:
             workshop = Workshop(
-                sandbox=turns,
+                sandbox=exclusive,
                 images={"p": "any"},
                 expectations=learned,
                 lenient=LenientParser(),
                 limits=Limits(),
-                trials=Trials(turns, learned, Limits(), self._docket(recorded)),
-                timeouts=Timeouts(turns, samples=self.samples, strained=lambda _: self.strained),
+                trials=Trials(exclusive, learned, Limits(), self._docket(recorded)),
+                timeouts=Timeouts(exclusive, samples=self.samples, strained=lambda _: self.strained),
                 earlier=EarlierVerdicts(directory, recorded.first) if self.reuse else None,
             )
             results = []

@@ -15,7 +15,7 @@ from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.draws import SampleName
 from astra_async.simulate.formatting import xml
 from astra_async.simulate.model_answers import draw_answer
-from astra_async.simulate.profiles import PROFILES, Profile, Turns, try_rate
+from astra_async.simulate.profiles import PROFILES, Profile, TurnHabits, try_rate
 from astra_async.types import Exchange, Solution
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def test_feedback_helps_one_model_not_another_and_harms_the_third() -> None:
 
 
 def test_each_habit_is_seen_as_often_as_it_was_set() -> None:
-    habits = Turns(repeats=0.2, oscillates=0.2, breaks=0.2, gives_up=0.2)
+    habits = TurnHabits(repeats=0.2, oscillates=0.2, breaks=0.2, gives_up=0.2)
     profile = Profile(
         name="habits",
         skill=0.5,

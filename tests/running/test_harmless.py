@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from astra_async.errors import ContainerLost, EngineUnavailable, PoolUnusable, ProviderError, StorageError
-from astra_async.running.admission import FairTurns
+from astra_async.running.admission import FairPermits
 from astra_async.running.directory import RunDirectory
 from astra_async.running.log import AppendLog, keep_synced
 from astra_async.running.recorded import spent
@@ -231,20 +231,20 @@ def recorded(path: Path, name: str) -> list[dict[str, Any]]:
 
 @on_a_loop
 async def test_a_turn_that_comes_to_a_cancelled_task_goes_to_the_next() -> None:
-    turns, had = FairTurns(1), list[str]()
+    permits, had = FairPermits(1), list[str]()
 
     async def take(name: str) -> None:
-        async with turns.turn(name):
+        async with permits.permit(name):
             had.append(name)
 
-    async with turns.turn("holder"):
+    async with permits.permit("holder"):
         tasks = [asyncio.create_task(take(name)) for name in ("a", "b", "c")]
         await asyncio.sleep(0)
         tasks[0].cancel()
     tasks[1].cancel()  # its turn has just come
     await asyncio.gather(*tasks, return_exceptions=True)
     assert had == ["c"]
-    async with asyncio.timeout(1), turns.turn("later"):
+    async with asyncio.timeout(1), permits.permit("later"):
         had.append("later")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 import astra_async
-from astra_async.running.plan import Pace
+from astra_async.running.plan import Speed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def test_drafts_of_a_killed_run_are_removed(tmp_path: Path) -> None:
 
 def test_time_left_goes_by_what_this_call_has_done() -> None:
     now = 0.0
-    pace = Pace(900, 900, clock=lambda: now)
+    pace = Speed(900, 900, clock=lambda: now)
     now = 10.0
     assert pace.left_s(910, 1000) == 90.0
 

@@ -26,7 +26,7 @@ from small_problems import write_problems
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from astra_async.running.opening import Outcome
+    from astra_async.running.opening import RunEnd
 
 
 def a_model(server: NastyServer, **fields: Any) -> ModelSettings:
@@ -54,7 +54,7 @@ def await_all_asked(server: NastyServer) -> None:
         time.sleep(0.05)
 
 
-async def run(config: RunConfig, said: list[str]) -> Outcome:
+async def run(config: RunConfig, said: list[str]) -> RunEnd:
     async with open_run(config, generate_only=True, say=said.append) as opened:
         return await drive(opened)
 
@@ -78,7 +78,7 @@ def test_a_run_is_opened_driven_and_closed_from_python_without_a_word(
 
 
 def test_a_run_can_be_stopped_from_python_and_is_resumed(tmp_path: Path) -> None:
-    async def stopped(config: RunConfig) -> Outcome:
+    async def stopped(config: RunConfig) -> RunEnd:
         async with open_run(config, generate_only=True) as opened:
             asyncio.get_running_loop().call_later(0.5, opened.stop)
             return await drive(opened)

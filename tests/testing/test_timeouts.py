@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from astra_async.testing.timeouts import Timeouts, Turns, oversubscribed
+from astra_async.testing.timeouts import Exclusive, Timeouts, oversubscribed
 from astra_async.types import Execution, Job, Limits
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ class SlowSandbox:
 def test_nothing_runs_beside_a_run_that_is_alone() -> None:
     async def body() -> None:
         sandbox = SlowSandbox()
-        turns = Turns(sandbox)
+        exclusive = Exclusive(sandbox)
         beside: list[int] = []
 
         async def alone() -> None:
-            async with turns.alone() as inner:
+            async with exclusive.alone() as inner:
                 beside.append(sandbox.running)
                 await asyncio.gather(inner.run(JOB), asyncio.sleep(0))
                 beside.append(sandbox.running)
 
-        before = [asyncio.create_task(turns.run(JOB)) for _ in range(3)]
+        before = [asyncio.create_task(exclusive.run(JOB)) for _ in range(3)]
         await asyncio.sleep(0)
         lonely = [asyncio.create_task(alone()) for _ in range(2)]
         await asyncio.sleep(0)
-        after = [asyncio.create_task(turns.run(JOB)) for _ in range(3)]
+        after = [asyncio.create_task(exclusive.run(JOB)) for _ in range(3)]
         await asyncio.gather(*before, *lonely, *after)
         assert beside == [0, 0, 0, 0]
         assert sandbox.most == 3
@@ -64,44 +64,44 @@ def test_nothing_runs_beside_a_run_that_is_alone() -> None:
 
 def test_a_cancelled_run_does_not_keep_others_waiting() -> None:
     async def body() -> None:
-        turns = Turns(SlowSandbox())
-        running = asyncio.create_task(turns.run(JOB))
+        exclusive = Exclusive(SlowSandbox())
+        running = asyncio.create_task(exclusive.run(JOB))
         await asyncio.sleep(0)
         running.cancel()
-        async with asyncio.timeout(1), turns.alone() as sandbox:
+        async with asyncio.timeout(1), exclusive.alone() as sandbox:
             await sandbox.run(JOB)
         await asyncio.gather(running, return_exceptions=True)
-        assert await turns.image_id("a") == "id of a"
+        assert await exclusive.image_id("a") == "id of a"
 
     asyncio.run(body())
 
 
 def timeouts(samples: int, *, strained: bool = True, earlier: tuple[tuple[str, str], ...] = ()) -> Timeouts:
-    return Timeouts(Turns(SlowSandbox()), samples=samples, earlier=earlier, strained=lambda _: strained)
+    return Timeouts(Exclusive(SlowSandbox()), samples=samples, earlier=earlier, strained=lambda _: strained)
 
 
 def test_a_time_out_on_an_idle_machine_stands() -> None:
-    assert not timeouts(1000, strained=False).may_repeat("p", "sha", 60.0)
+    assert not timeouts(1000, strained=False).take_repetition("p", "sha", 60.0)
 
 
 def test_a_solution_is_repeated_once() -> None:
     deciding = timeouts(1000)
-    assert deciding.may_repeat("p", "sha", 60.0)
-    assert not deciding.may_repeat("p", "sha", 60.0)
-    assert deciding.may_repeat("q", "sha", 60.0)
+    assert deciding.take_repetition("p", "sha", 60.0)
+    assert not deciding.take_repetition("p", "sha", 60.0)
+    assert deciding.take_repetition("q", "sha", 60.0)
 
 
 @pytest.mark.parametrize(("samples", "repeated"), [(1, 3), (99, 3), (400, 4), (2080, 20)])
 def test_one_sample_in_a_hundred_is_repeated_and_three_in_a_small_run(samples: int, repeated: int) -> None:
     deciding = timeouts(samples)
-    assert sum(deciding.may_repeat("p", f"sha {n}", 60.0) for n in range(100)) == repeated
+    assert sum(deciding.take_repetition("p", f"sha {n}", 60.0) for n in range(100)) == repeated
 
 
 def test_repetitions_of_an_earlier_call_count() -> None:
     deciding = timeouts(200, earlier=(("p", "old"), ("p", "older")))
-    assert not deciding.may_repeat("p", "old", 60.0)
-    assert deciding.may_repeat("p", "new", 60.0)
-    assert not deciding.may_repeat("p", "newer", 60.0)
+    assert not deciding.take_repetition("p", "old", 60.0)
+    assert deciding.take_repetition("p", "new", 60.0)
+    assert not deciding.take_repetition("p", "newer", 60.0)
 
 
 @pytest.mark.parametrize(
