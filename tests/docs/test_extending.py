@@ -145,7 +145,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "names"),
     [
-        ("astra_async/asking/providers/__init__.py", ["PROVIDERS", "_wire_format"]),
+        ("astra_async/asking/providers/__init__.py", ["PROVIDERS"]),
         ("astra_async/asking/providers/request_fields.py", ["meaningless"]),
         ("astra_async/testing/reports/report_files.py", ["_read"]),
         ("astra_async/images/stacks/detect.py", ["_FINDERS"]),

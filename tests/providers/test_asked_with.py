@@ -251,6 +251,7 @@ def test_organization_and_project_come_from_settings_or_openais_own_variables() 
         ("openai-responses/gpt-x", {"stop": ("END",)}, "stop has no meaning .* unset it, or use openai/"),
         ("openai-compatible/x", {"thinking": "adaptive"}, "the server's own field in extra_body"),
         ("azure/d", {"organization": "o"}, "organization has no meaning"),
+        ("openai/gpt-x", {"api_version": "v2"}, "api_version has no meaning .* unset it"),
         ("anthropic/c", {"thinking_budget": 500}, "1024 is the least"),
         ("anthropic/c", {"thinking_budget": 9000, "max_tokens": 9000}, "max_tokens .9000. has to be larger"),
         ("anthropic/c", {"thinking": "off", "thinking_budget": 2000}, "exclude each other"),

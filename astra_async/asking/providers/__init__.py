@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.errors import ConfigError
@@ -18,25 +19,31 @@ if TYPE_CHECKING:
 
 
 class Known(NamedTuple):
-    """What belongs to a provider's name: the variable of its key, and who it is where prices are listed.
+    """What belongs to a provider's name: its class, its key's variable, its name where prices are listed.
 
-    `caches_prompts`: it has a prompt cache, whose reads cost less.
+    `made_by` is module.Class in this package, loaded when it is asked: a WireFormat, or a Provider (Bedrock).
+    Without a `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
+    cost less.
     """
 
+    made_by: str
     key_variable: str = ""
     prices: str | None = None
     caches_prompts: bool = False
 
 
 PROVIDERS: Mapping[str, Known] = {
-    "openai": Known("OPENAI_API_KEY", "openai", caches_prompts=True),
-    "openai-responses": Known("OPENAI_API_KEY", "openai", caches_prompts=True),
-    "anthropic": Known("ANTHROPIC_API_KEY", "anthropic", caches_prompts=True),
-    "gemini": Known("GEMINI_API_KEY", "google", caches_prompts=True),
-    "bedrock": Known(prices="aws", caches_prompts=True),  # the AWS library finds its credentials
-    "azure": Known("AZURE_OPENAI_API_KEY", "azure", caches_prompts=True),
-    "openai-compatible": Known("OPENAI_API_KEY"),
-    "simulated": Known(),
+    "openai": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", "openai", caches_prompts=True),
+    "openai-responses": Known(
+        "openai_responses.OpenAIResponses", "OPENAI_API_KEY", "openai", caches_prompts=True
+    ),
+    "anthropic": Known("anthropic.Anthropic", "ANTHROPIC_API_KEY", "anthropic", caches_prompts=True),
+    "gemini": Known("gemini.Gemini", "GEMINI_API_KEY", "google", caches_prompts=True),
+    # The AWS library finds its credentials.
+    "bedrock": Known("bedrock.BedrockProvider", prices="aws", caches_prompts=True),
+    "azure": Known("openai_chat.Azure", "AZURE_OPENAI_API_KEY", "azure", caches_prompts=True),
+    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY"),
+    "simulated": Known("openai_chat.OpenAIChat"),
 }
 
 
@@ -77,19 +84,18 @@ def open_provider(
         ConfigError: as `check_settings`.
     """
     from astra_async.asking.providers.models import resolve
+    from astra_async.asking.providers.request_fields import WireFormat
 
     settings = resolve(settings)
-    if settings.provider == "bedrock":
-        from astra_async.asking.providers.bedrock import BedrockProvider
-
-        return BedrockProvider(settings, environ=environ)
+    made = _made(settings, environ)
+    if not isinstance(made, WireFormat):
+        return made
     from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.exchange import HttpProvider
 
-    wire = _wire_format(settings, environ)
     return HttpProvider(
         settings,
-        wire,
+        made,
         open_session(environ) if session is None else session,
         environ=environ,
         owns_session=session is None,
@@ -103,45 +109,14 @@ def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.envi
         ConfigError: names the model, the setting and the remedy.
     """
     from astra_async.asking.providers.models import resolve
-    from astra_async.asking.providers.request_fields import extra_body, extra_headers
 
-    settings = resolve(settings)
-    if settings.provider == "bedrock":
-        from astra_async.asking.providers.bedrock import BedrockProvider
-
-        BedrockProvider(settings, environ=environ)
-    else:
-        _wire_format(settings, environ)
-        extra_headers(settings, environ)
-        extra_body(settings, environ)
+    _made(resolve(settings), environ)
 
 
-def _wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
+def _made(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat | Provider:
     from astra_async.asking.providers.models import key_for
 
-    key = key_for(settings, environ)
-    match settings.provider:
-        case "openai-responses":
-            from astra_async.asking.providers.openai_responses import OpenAIResponses
-
-            return OpenAIResponses(settings, key, environ=environ)
-        case "anthropic":
-            from astra_async.asking.providers.anthropic import Anthropic
-
-            return Anthropic(settings, key)
-        case "gemini":
-            from astra_async.asking.providers.gemini import Gemini
-
-            return Gemini(settings, key)
-        case "azure":
-            from astra_async.asking.providers.openai_chat import Azure
-
-            return Azure(settings, key, environ=environ)
-        case _:
-            from astra_async.asking.providers.openai_chat import OpenAIChat
-
-            if settings.provider != "openai" and settings.base_url is None:
-                raise ConfigError(
-                    f"{settings.name} needs an address: --base-url URL, or base_url in [[models]]"
-                )
-            return OpenAIChat(settings, key, environ=environ)
+    module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
+    made_by = getattr(import_module(f"{__name__}.{module}"), name)
+    made: WireFormat | Provider = made_by(settings, key_for(settings, environ), environ=environ)
+    return made

@@ -106,14 +106,21 @@ class Anthropic(WireFormat):
 
     cached_input_is_exempt = True
     reader = MessageReader
+    measured = frozenset({"model", "messages"})
+    takes = frozenset(
+        {
+            *("api_version", "system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
+            *("reasoning_effort", "thinking", "thinking_budget"),
+        }
+    )
     meaningless: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is max_tokens: unset it",
         "organization": "a key of Anthropic's belongs to a workspace: unset it",
         "project": "a key of Anthropic's belongs to a workspace: unset it",
     }
 
-    def __init__(self, settings: ModelSettings, key: str | None) -> None:
-        super().__init__(settings, settings.base_url or BASE_URL)
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        super().__init__(settings, settings.base_url or BASE_URL, environ=environ)
         self.url = below(without_version(self.base), "v1/messages")
         self.headers = {"anthropic-version": settings.api_version or DEFAULT_API_VERSION}
         if key:

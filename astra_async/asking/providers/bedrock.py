@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
+_MEASURED = frozenset({"modelId", "messages"})
 _CACHING = ("anthropic.claude", "amazon.nova")  # other models reject a cache point
 _sample_header: ContextVar[str | None] = ContextVar("sample_header", default=None)
 
@@ -58,14 +59,14 @@ class BedrockProvider:
     charges_max_tokens = True
     cached_input_is_exempt = True
 
-    def __init__(self, settings: ModelSettings, *, environ: Mapping[str, str]) -> None:
+    def __init__(self, settings: ModelSettings, key: None = None, *, environ: Mapping[str, str]) -> None:  # noqa: ARG002 - its library finds credentials
         self._settings = settings
         self._environ = environ
         endpoint = settings.endpoint or settings.base_url
         self._endpoint = address(endpoint, where=f"endpoint of {settings.name}") if endpoint else None
         self._model_fields = _model_fields(settings)
         self._headers = extra_headers(settings, environ)
-        self._body = extra_body(settings, environ)
+        self._body = extra_body(settings, environ, _MEASURED)
         if settings.service_tier is not None:  # unknown to the pinned library
             self._body = laid_over({"serviceTier": {"type": settings.service_tier}}, self._body)
         keep_secrets_of(environ)
@@ -276,6 +277,7 @@ def _model_fields(settings: ModelSettings) -> Json:
     model = settings.model
     refuse(
         settings,
+        api_version="its interface has one version: unset it",
         max_tokens_field="it is maxTokens: unset it",
         organization="AWS_PROFILE chooses the account: unset it",
         project="AWS_PROFILE chooses the account: unset it",

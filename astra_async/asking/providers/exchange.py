@@ -19,7 +19,7 @@ from astra_async.asking.providers.answer import Unreadable
 from astra_async.asking.providers.connection import proxy_for
 from astra_async.asking.providers.error_meaning import Failure, parse_body
 from astra_async.asking.providers.reception import CONNECT_TIMEOUT_S, Cut, Reception
-from astra_async.asking.providers.request_fields import encode, extra_body, extra_headers, laid_over
+from astra_async.asking.providers.request_fields import encode, laid_over
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
@@ -39,9 +39,6 @@ class HttpProvider:
 
     Args:
         owns_session: close the session with the provider (nobody else uses it).
-
-    Raises:
-        ConfigError: `extra_headers` or `extra_body` cannot be sent.
     """
 
     def __init__(
@@ -62,8 +59,7 @@ class HttpProvider:
         self._proxy = proxy_for(wire.url, environ)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=None)
         self._headers = CIMultiDict({"Content-Type": "application/json", **wire.headers})
-        self._headers.update(extra_headers(settings, environ))
-        self._extra_body = extra_body(settings, environ)
+        self._headers.update(wire.extra_headers)
 
     async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
         """Stream one answer to its terminal marker; `ttft_s` is the first content, reasoning included.
@@ -96,7 +92,7 @@ class HttpProvider:
             headers = CIMultiDict(headers, **{"x-astra-sample": request.sample_header})
         return await self._session.post(
             self._wire.url,
-            data=encode(laid_over(self._wire.body(request), self._extra_body)),
+            data=encode(laid_over(self._wire.body(request), self._wire.extra_body)),
             headers=headers,
             timeout=self._timeout,
             proxy=self._proxy,

@@ -97,14 +97,21 @@ class Gemini(WireFormat):
     """
 
     reader = GeminiReader
+    measured = frozenset({"model", "contents"})
+    takes = frozenset(
+        {
+            *("api_version", "system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
+            *("reasoning_effort", "thinking", "thinking_budget"),
+        }
+    )
     meaningless: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is maxOutputTokens: unset it",
         "organization": "a key of Gemini's belongs to a project: unset it",
         "project": "a key of Gemini's belongs to a project: unset it",
     }
 
-    def __init__(self, settings: ModelSettings, key: str | None) -> None:
-        super().__init__(settings, settings.base_url or BASE_URL)
+    def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
+        super().__init__(settings, settings.base_url or BASE_URL, environ=environ)
         version = quote(settings.api_version or DEFAULT_API_VERSION, safe="")
         path = f"{version}/{_resource(settings)}:streamGenerateContent"
         self.url = below(without_version(self.base), path, alt="sse")

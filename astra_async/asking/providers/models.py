@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from astra_async.asking.providers import PROVIDERS, Known
+from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.connection import address, is_local
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secret
@@ -55,9 +55,10 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
     Raises:
         ConfigError: names the variable that is missing, or that holds what no header can carry.
     """
-    if settings.provider in {"simulated", "bedrock"}:
+    usual = PROVIDERS[settings.provider].key_variable
+    if not usual:
         return None
-    name = settings.api_key_env or PROVIDERS[settings.provider].key_variable
+    name = settings.api_key_env or usual
     key = environ.get(name, "").strip()
     if key:
         if not (key.isascii() and key.isprintable()):
@@ -139,7 +140,8 @@ def _listed_price(settings: ModelSettings, total: int, read: int, written: int, 
 
 
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:
-    provider = PROVIDERS.get(settings.provider, Known()).prices
+    known = PROVIDERS.get(settings.provider)
+    provider = known and known.prices
     if provider is None and (settings.base_url is None or is_local(_base(settings))):
         return None
     return _lookup(settings.model, provider, None if provider else settings.base_url)

@@ -44,6 +44,13 @@ _NEWER_HOSTS = (
 )
 _NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
+_MEASURED = frozenset({"model", "messages", "prompt"})
+_TAKES = frozenset(
+    {
+        *("system_prompt", "temperature", "top_p", "stop", "service_tier", "reasoning_effort"),
+        "max_tokens_field",
+    }
+)
 # The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
 _BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
 
@@ -157,18 +164,25 @@ class OpenAIChat(WireFormat):
         settings: of one model; what is not set there is left out of the request.
         key: for `Authorization: Bearer`, or None for no header.
         environ: OpenAI's own server takes OPENAI_ORG_ID and OPENAI_PROJECT_ID from it.
+
+    Raises:
+        ConfigError: as WireFormat, also where a compatible server's address is not given.
     """
 
     reader = ChatReader
+    measured = _MEASURED
+    takes = _TAKES | {"top_k", "organization", "project"}
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
-        super().__init__(settings, settings.base_url or OPENAI_BASE_URL)
+        if settings.provider != "openai" and settings.base_url is None:
+            raise ConfigError(f"{settings.name} needs an address: --base-url URL, or base_url in [[models]]")
+        refuse_thinking(settings)
+        super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
         self._official = settings.provider == "openai"
         host = self.base.host or ""
         self._mistral = host.endswith(".mistral.ai")
         self._daily_requests = host.endswith(".groq.com")
         self._max_tokens_field = settings.max_tokens_field or _max_tokens_field(settings, host)
-        refuse_thinking(settings)
         if self._official:
             refuse(settings, top_k="OpenAI has no such parameter: unset it")
         self.charges_max_tokens = self._official
@@ -212,6 +226,8 @@ class Azure(WireFormat):
 
     charges_max_tokens = True
     reader = ChatReader
+    measured = _MEASURED
+    takes = _TAKES | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "top_k": "OpenAI has no such parameter: unset it",
         "organization": "Azure knows resources and deployments: unset it",
@@ -222,8 +238,8 @@ class Azure(WireFormat):
         endpoint = settings.endpoint or settings.base_url or environ.get("AZURE_OPENAI_ENDPOINT")
         if not endpoint:
             raise ConfigError(f"{settings.name} needs endpoint in [[models]], or AZURE_OPENAI_ENDPOINT")
-        super().__init__(settings, endpoint, named="endpoint")
         refuse_thinking(settings)
+        super().__init__(settings, endpoint, environ=environ, named="endpoint")
         version = settings.api_version or environ.get("OPENAI_API_VERSION") or AZURE_API_VERSION
         path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
         self.url = below(self.base, path, **{"api-version": version})

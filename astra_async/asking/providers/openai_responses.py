@@ -91,6 +91,13 @@ class OpenAIResponses(WireFormat):
 
     charges_max_tokens = True
     reader = ResponsesReader
+    measured = frozenset({"model", "input", "prompt"})
+    takes = frozenset(
+        {
+            *("system_prompt", "temperature", "top_p", "service_tier", "reasoning_effort"),
+            *("organization", "project"),
+        }
+    )
     meaningless: ClassVar[Mapping[str, str]] = {
         "top_k": _NO_SUCH,
         "stop": _NO_SUCH,
@@ -98,8 +105,8 @@ class OpenAIResponses(WireFormat):
     }
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
-        super().__init__(settings, settings.base_url or OPENAI_BASE_URL)
         refuse_thinking(settings)
+        super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
         self.url = below(self.base, "responses")
         self.headers = openai_headers(settings, key, environ)
 

@@ -14,6 +14,7 @@ import orjson
 from astra_async.asking.providers.connection import address
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secret
+from astra_async.types import ModelSettings, declared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,17 +22,14 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from astra_async.asking.providers.answer import Json, Reader
-    from astra_async.types import ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import ModelRequest, RateLimits
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
-# What the program itself decides: another prompt, another model, several answers, or none in a stream.
-_OURS = frozenset(
-    {
-        *("model", "modelId", "messages", "input", "contents", "prompt", "stream"),
-        *("n", "best_of", "candidateCount", "candidate_count"),
-    }
-)
+# What the program itself decides in every format: several answers, or none in a stream.
+_OURS = frozenset({"stream", "n", "best_of", "candidateCount", "candidate_count"})
+_IN_EVERY_FORMAT = frozenset({"spec", "max_tokens", "extra_headers", "extra_body"})
+_NO_FIELD = "it has no field for it: unset it"
 _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -41,27 +39,38 @@ class WireFormat:
     Attributes:
         charges_max_tokens: as `Provider`, also `cached_input_is_exempt`.
         reader: reads one answer.
-        meaningless: settings that it has no field for, and what to do instead.
+        measured: the body's fields for the model and what it is asked; `extra_body` cannot replace them.
+        takes: settings that it has a field for; all others that a model can be asked with are refused.
+        meaningless: what to do instead of a setting that is refused, where that is more than to unset it.
         settings: of the model.
         base: the address below which requests go.
+        extra_headers: of the user's own; also `extra_body`.
         url: where they go.
         headers: what tells who asks.
 
     Raises:
-        ConfigError: the address cannot be used, or a setting has no meaning here.
+        ConfigError: the address cannot be used, or a setting has no meaning here or cannot be sent.
     """
 
     charges_max_tokens = False
     cached_input_is_exempt = False
     reader: ClassVar[type[Reader]]
+    measured: ClassVar[frozenset[str]]
+    takes: ClassVar[frozenset[str]]
     meaningless: ClassVar[Mapping[str, str]] = {}
     url: URL
     headers: dict[str, str]
 
-    def __init__(self, settings: ModelSettings, base_url: str, *, named: str = "base_url") -> None:
+    def __init__(
+        self, settings: ModelSettings, base_url: str, *, environ: Mapping[str, str], named: str = "base_url"
+    ) -> None:
         self.base = address(base_url, where=f"{named} of {settings.name}")
-        refuse(settings, **self.meaningless)
+        asked = {each.name for each in declared(ModelSettings) if each.about.asked}
+        dropped = sorted(asked - _IN_EVERY_FORMAT - self.takes)
+        refuse(settings, **{name: self.meaningless.get(name, _NO_FIELD) for name in dropped})
         self.settings = settings
+        self.extra_headers = extra_headers(settings, environ)
+        self.extra_body = extra_body(settings, environ, self.measured)
 
     def body(self, request: ModelRequest) -> Json:
         """The request for one answer, streamed; fields that are None are left out."""
@@ -89,14 +98,14 @@ def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[s
     return headers
 
 
-def extra_body(settings: ModelSettings, environ: Mapping[str, str]) -> Json:
-    """The fields of the user's own, variables replaced.
+def extra_body(settings: ModelSettings, environ: Mapping[str, str], measured: frozenset[str]) -> Json:
+    """The fields of the user's own, variables replaced; `measured` are not theirs.
 
     Raises:
         ConfigError: a field that the program sets itself, a variable that is not set, a date.
     """
     where = f"{settings.name}: extra_body"
-    taken = [name for name in settings.extra_body if name in _OURS]
+    taken = [name for name in settings.extra_body if name in _OURS | measured]
     generation = settings.extra_body.get("generationConfig")
     taken += [name for name in generation if name in _OURS] if isinstance(generation, dict) else []
     if taken:
