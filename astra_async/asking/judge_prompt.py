@@ -42,7 +42,7 @@ Rejected = Literal["unreadable", "no_class", "no_quote", "quote_not_found"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Exhibits:
     """What a judge sees of one failed sample; parts are cut in the middle to MOST_CHARACTERS."""
 
     task: str
@@ -65,7 +65,7 @@ class Judgement:
     why: str = ""
 
 
-def judge_prompt(evidence: Evidence) -> str:
+def judge_prompt(evidence: Exhibits) -> str:
     """The text that a judge is sent."""
     parts = evidence.shown()
     mark = _mark(parts)
@@ -103,7 +103,7 @@ def parts_of(prompt: str) -> dict[str, str]:
     return parts
 
 
-def read_judgement(text: str, evidence: Evidence) -> Judgement:
+def read_judgement(text: str, evidence: Exhibits) -> Judgement:
     """A judge's answer, held to the evidence: a known class, and quotations that occur there."""
     value = _object_in(text)
     if value is None:

@@ -81,7 +81,7 @@ class Trials:
         self._limits = limits
         self._docket = docket
         self._cases: dict[str, _Case] = {}
-        self._turns: dict[Solved, asyncio.Lock] = {}
+        self._locks: dict[Solved, asyncio.Lock] = {}
 
     async def disguised(self, prepared: Prepared, image: str, solved: Solved) -> Prepared:
         """The problem for a scored run: neither size nor hash of its tests tells it from a twin."""
@@ -96,7 +96,7 @@ class Trials:
         untouched = await self._expectations.untouched(prepared, image) if accused.verdict.passed else 0
         if accused.verdict.passed <= untouched:
             return Finding(decision=Decision(state="not_due"))
-        async with self._turns.setdefault(solved, asyncio.Lock()):
+        async with self._locks.setdefault(solved, asyncio.Lock()):
             known = docket.known(solved)
             if known is not None:
                 return _again(known)

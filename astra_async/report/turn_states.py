@@ -40,7 +40,7 @@ End = Literal["first", "later", "stalled", "oscillating", "out_of_turns", "broke
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TurnState:
     """One graded answer of a sample. `passed` holds the tests that passed, by name and occurrence.
 
     `tokens` are input and output of the final attempt; `cost_usd` is None when no price is known;
@@ -68,14 +68,14 @@ class Course:
 
     problem: int
     most: int
-    answers: tuple[Answer, ...]
+    answers: tuple[TurnState, ...]
 
     @property
     def ended(self) -> bool:
         """Whether nothing of it is missing."""
         return is_last(self.answers[-1].failure) or len(self.answers) > self.most
 
-    def state(self, turn: int) -> Answer | None:
+    def state(self, turn: int) -> TurnState | None:
         """The answer whose files stand after a turn; None where that is not known, or none ever did.
 
         Ask `known` which of the two it is.
@@ -219,7 +219,7 @@ def _by_sample(
     return found
 
 
-def _answer(line: Mapping[str, Any]) -> Answer:
+def _answer(line: Mapping[str, Any]) -> TurnState:
     usage = line.get("usage") or {}
     seen: defaultdict[str, int] = defaultdict(int)
     passed = set()
@@ -227,7 +227,7 @@ def _answer(line: Mapping[str, Any]) -> Answer:
         seen[test["name"]] += 1
         if test["outcome"] == "passed":
             passed.add((test["name"], seen[test["name"]]))
-    return Answer(
+    return TurnState(
         usable=line["status"] == "scored",
         failure=line["failure"],
         passed=frozenset(passed) or _numbered(line["passed"]),
@@ -239,10 +239,10 @@ def _answer(line: Mapping[str, Any]) -> Answer:
     )
 
 
-def _answer_of(row: np.void) -> Answer:
+def _answer_of(row: np.void) -> TurnState:
     """A first answer after which nothing was said, from its columns: nobody asks then which tests passed."""
     tokens = np.nan_to_num([row["input_tokens"], row["output_tokens"]])
-    return Answer(
+    return TurnState(
         usable=STATUSES[row["status"]] == "scored",
         failure=FAILURES[row["failure"]],
         passed=_numbered(int(row["passed"])),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from astra_async.report.entries import Floats
     from astra_async.report.pairwise import Judged
     from astra_async.report.table import Cell
-    from astra_async.report.turn_states import Answer, Courses
+    from astra_async.report.turn_states import Courses, TurnState
 
 TEXT = (
     "After an answer that did not pass all tests the model was told what failed, and answered again. This is"
@@ -269,7 +269,7 @@ def _change_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
     return *courses.entry.who, turn, *(count[name] for name in names)
 
 
-def _changes(answer: Answer, before: Answer | None) -> dict[str, int]:
+def _changes(answer: TurnState, before: TurnState | None) -> dict[str, int]:
     earlier = before.passed if before else frozenset()
     lost = len(earlier - answer.passed)
     return {
@@ -338,7 +338,7 @@ def _blind(courses: Courses, turn: int) -> tuple[float, float, float, float | No
     return float(calls @ samples), further, tokens, usd
 
 
-def _sum_usd(answers: Sequence[tuple[Answer, float]]) -> float | None:
+def _sum_usd(answers: Sequence[tuple[TurnState, float]]) -> float | None:
     """Of answers and how often each was given; None where a price is not known."""
     known = [answer.cost_usd * times for answer, times in answers if answer.cost_usd is not None]
     return math.fsum(known) if len(known) == len(answers) else None

@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Evidence, judge_prompt, read_judgement
+from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judge_prompt, read_judgement
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
 from astra_async.running import wiring
@@ -157,7 +157,7 @@ class Judging:
         return ModelRequest(key=key, prompt=prompt, prompt_sha256=sha256, sample_header=header)
 
     def _record(
-        self, key: AnswerKey, request: ModelRequest, completion: Completion, evidence: Evidence
+        self, key: AnswerKey, request: ModelRequest, completion: Completion, evidence: Exhibits
     ) -> None:
         judgement = read_judgement(completion.text, evidence)
         self._append(
@@ -287,13 +287,13 @@ def _record_key(record: dict[str, Any]) -> SampleKey:
     return SampleKey(record["model"], record["format"], record["problem_id"], record["sample"])
 
 
-def _evidence(directory: Path, sample: Failed) -> Evidence:
+def _evidence(directory: Path, sample: Failed) -> Exhibits:
     """What is recorded of a sample; blocking."""
     result = _read(directory / "results.jsonl", sample.result)
     answer = _read(directory / "completions.jsonl", sample.answer) if sample.answer else {}
     outputs = (_read(directory / "outputs.jsonl", place) for place in sample.outputs)
     kept = next((each["output"] for each in outputs if is_output_of(each, result)), None)
-    return Evidence(
+    return Exhibits(
         task=stored_prompt(directory, result.get("prompt_sha256") or "") or "(not recorded)",
         answer=answer.get("text") or "(not recorded)",
         tests="\n".join([f"outcome: {result['failure']}", *map(_test, result.get("tests", ()))]),

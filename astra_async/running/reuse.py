@@ -114,7 +114,7 @@ class EarlierVerdicts:
         self._locks: dict[Solved, asyncio.Lock] = {}
 
     @asynccontextmanager
-    async def turn(self, key: AnswerKey, solution_sha256: str) -> AsyncIterator[Mapping[str, Any] | None]:
+    async def equal(self, key: AnswerKey, solution_sha256: str) -> AsyncIterator[Mapping[str, Any] | None]:
         """The final line of an equal sample, or None: then this one is graded and recorded within."""
         solved = Solved(key.problem_id, solution_sha256)
         async with self._locks.setdefault(solved, asyncio.Lock()):

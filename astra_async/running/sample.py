@@ -214,7 +214,7 @@ async def grade_sample(
         solution, integrated = outcome
         earlier = workshop.earlier
         # The final line of a sample with the same solution, where such verdicts are used again.
-        async with earlier.turn(key, integrated.sha256) if earlier else nullcontext() as equal:
+        async with earlier.equal(key, integrated.sha256) if earlier else nullcontext() as equal:
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:

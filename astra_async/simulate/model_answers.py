@@ -44,7 +44,7 @@ _REFUSALS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SimulatedAnswer:
     """One answer before it is put on a wire.
 
     `solution` is `reference`, the name of a faulty solution, or None where nothing was drawn; `flaw`
@@ -70,7 +70,7 @@ def tokens_in(text: str) -> int:
 
 def draw_answer(
     profile: Profile, name: SampleName, solutions: BundledAnswers | None, earlier: Sequence[str] = ()
-) -> Answer:
+) -> SimulatedAnswer:
     """The answer of a model to one sample; always the same for the same arguments.
 
     `earlier` are its answers before, in a further turn.
@@ -83,7 +83,7 @@ def draw_answer(
     if refusal < profile.refusal:
         return _refusal(generator, reasoning)
     if solutions is None or not solutions.faulty:
-        return Answer(text=_UNKNOWN, finish="stop", reasoning_tokens=reasoning)
+        return SimulatedAnswer(text=_UNKNOWN, finish="stop", reasoning_tokens=reasoning)
     if earlier and (again := _without_a_try(profile, solutions, earlier, generator, name.format)):
         return replace(again, reasoning_tokens=reasoning)
     solution, files = _draw_solution(profile, name, solutions, generator)
@@ -96,7 +96,7 @@ def draw_answer(
         text = well_formed(files, name.format, generator, prose=profile.prose)
     if cut < profile.truncation:
         text = text[: int(len(text) * generator.uniform(0.3, 0.9))]
-    return Answer(
+    return SimulatedAnswer(
         text=text,
         finish="length" if cut < profile.truncation else "stop",
         solution=solution,
@@ -105,7 +105,7 @@ def draw_answer(
     )
 
 
-def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | None) -> Answer:
+def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | None) -> SimulatedAnswer:
     """What a model says as a judge of failed samples (`asking.judge_prompt`): a rule whose errors are known.
 
     The truth is the class that the bundled faulty solution carries whose files stand in the judged answer;
@@ -121,10 +121,10 @@ def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | No
         label = others[int(which * len(others))]
     quote = "nobody has ever written this line" if invented < INVENTED_RATE else _quote(parts)
     text = json.dumps({"class": label, "quotes": [quote], "why": "A simulated judge goes by a rule."})
-    return Answer(text=text, finish="stop")
+    return SimulatedAnswer(text=text, finish="stop")
 
 
-def limited(answer: Answer, max_tokens: int | None) -> Answer:
+def limited(answer: SimulatedAnswer, max_tokens: int | None) -> SimulatedAnswer:
     """The answer as far as max_tokens lets it get; hidden reasoning counts, as it does in reality."""
     if max_tokens is None or answer.reasoning_tokens + answer.text_tokens <= max_tokens:
         return answer
@@ -133,26 +133,26 @@ def limited(answer: Answer, max_tokens: int | None) -> Answer:
     return replace(answer, text=text, finish="length", reasoning_tokens=reasoning)
 
 
-def _refusal(generator: random.Random, reasoning: int) -> Answer:
+def _refusal(generator: random.Random, reasoning: int) -> SimulatedAnswer:
     finish: Finish = "refusal" if generator.random() < _SPOKEN_REFUSAL else "content_filter"
     text = generator.choice(_REFUSALS) if finish == "refusal" else ""
-    return Answer(text=text, finish=finish, reasoning_tokens=reasoning)
+    return SimulatedAnswer(text=text, finish=finish, reasoning_tokens=reasoning)
 
 
 def _without_a_try(
     profile: Profile, solutions: BundledAnswers, earlier: Sequence[str], generator: random.Random, fmt: Format
-) -> Answer | None:
+) -> SimulatedAnswer | None:
     """An answer to feedback that is no new try, or None."""
     turns, drawn = profile.turns, generator.random()
     if drawn < turns.repeats:
-        return Answer(text=earlier[-1], finish="stop")
+        return SimulatedAnswer(text=earlier[-1], finish="stop")
     if drawn < turns.repeats + turns.oscillates:
-        return Answer(text=earlier[-2:][0], finish="stop")
+        return SimulatedAnswer(text=earlier[-2:][0], finish="stop")
     if drawn < turns.repeats + turns.oscillates + turns.gives_up:
-        return Answer(text=_GIVEN_UP, finish="stop")
+        return SimulatedAnswer(text=_GIVEN_UP, finish="stop")
     if drawn < 1 - turns.tries:
         worst = min(_whole(solutions), key=lambda one: (one.expected_passed, one.name))
-        return Answer(
+        return SimulatedAnswer(
             text=well_formed(worst.files, fmt, generator, prose=0), finish="stop", solution=worst.name
         )
     return None

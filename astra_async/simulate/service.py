@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from astra_async.bundled import BundledAnswers
     from astra_async.simulate.limits import Clocks, Rejected
-    from astra_async.simulate.model_answers import Answer
+    from astra_async.simulate.model_answers import SimulatedAnswer
     from astra_async.simulate.numbering import Taken
     from astra_async.types.simulation import FaultKind, SimulationSettings
 
@@ -170,7 +170,7 @@ class Service:
         read = (self._cache.cached_tokens(ask.model, digest(text), tokens_in(text)) for text in inputs)
         return next(filter(None, read), 0)
 
-    def _tokens(self, wire: Wire, ask: Ask, answer: Answer) -> Tokens:
+    def _tokens(self, wire: Wire, ask: Ask, answer: SimulatedAnswer) -> Tokens:
         prompt = tokens_in(ask.prompt)
         cached = self._cached(ask) if ask.cacheable else 0
         writes = wire.cache_mark and ask.cacheable and prompt >= SMALLEST_TOKENS

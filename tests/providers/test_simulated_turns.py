@@ -19,7 +19,7 @@ from astra_async.simulate.profiles import PROFILES, Profile, TurnHabits, try_rat
 from astra_async.types import Exchange, Solution
 
 if TYPE_CHECKING:
-    from astra_async.simulate.model_answers import Answer
+    from astra_async.simulate.model_answers import SimulatedAnswer
     from astra_async.types import Completion, Format
 
 QUIET = SimulationSettings(speed=0, faults=False)
@@ -38,7 +38,9 @@ def chance_at(profile: Profile, problem_id: str, fmt: Format, turn: int) -> floa
     return whole * try_rate(profile, problem_id, turn) * (profile.turns.tries if turn else 1.0)
 
 
-def turned(profile: Profile, sample: int, turn: int = 1, earlier: tuple[str, ...] = (WRONG,)) -> Answer:
+def turned(
+    profile: Profile, sample: int, turn: int = 1, earlier: tuple[str, ...] = (WRONG,)
+) -> SimulatedAnswer:
     return draw_answer(profile, SampleName("7", "xml", "product-api", sample, turn), SHOP, earlier)
 
 

@@ -13,7 +13,7 @@ from astra_async.errors import ConflictError
 from astra_async.export.loaded import load
 from astra_async.report.table import records
 from astra_async.report.tables import build_report
-from astra_async.report.turn_states import Answer, Course
+from astra_async.report.turn_states import Course, TurnState
 from astra_async.report.write import write_built
 from made_runs import Made, made_problems, write_run, write_turns
 
@@ -270,8 +270,8 @@ def test_contradicting_lines_of_one_turn_stop_the_report(tmp_path: Path) -> None
         build_report([other])
 
 
-def answer(passed: str, failure: Failure | None = "tests_failed", *, usable: bool = True) -> Answer:
-    return Answer(
+def answer(passed: str, failure: Failure | None = "tests_failed", *, usable: bool = True) -> TurnState:
+    return TurnState(
         usable=usable,
         failure=failure,
         passed=frozenset((name, 1) for name in passed),
@@ -283,7 +283,7 @@ def answer(passed: str, failure: Failure | None = "tests_failed", *, usable: boo
     )
 
 
-def course(*answers: Answer) -> Course:
+def course(*answers: TurnState) -> Course:
     return Course(problem=0, most=3, answers=answers)
 
 

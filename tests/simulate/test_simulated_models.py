@@ -15,7 +15,7 @@ from simulated_client import SHOP, shop_files
 from astra_async.simulate.delivery import due_times, grouped
 from astra_async.simulate.draws import SampleName, seeded
 from astra_async.simulate.formatting import MENDABLE, UNREADABLE, flawed, json, well_formed, xml
-from astra_async.simulate.model_answers import Answer, draw_answer, limited, tokens_in
+from astra_async.simulate.model_answers import SimulatedAnswer, draw_answer, limited, tokens_in
 from astra_async.simulate.profiles import PROFILES, Profile, solve_rate
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 SAMPLES = 500
 
 
-def answers(profile: Profile, fmt: Format, problem_id: str = "shop", count: int = SAMPLES) -> list[Answer]:
+def answers(
+    profile: Profile, fmt: Format, problem_id: str = "shop", count: int = SAMPLES
+) -> list[SimulatedAnswer]:
     return [draw_answer(profile, SampleName("7", fmt, problem_id, n), SHOP) for n in range(count)]
 
 
@@ -66,7 +68,7 @@ def test_a_steady_model_is_more_consistent_than_an_erratic_one_of_the_same_skill
     assert spread(PROFILES["steady"]) < 0.6 * spread(PROFILES["erratic"])
 
 
-def passed(answer: Answer) -> float:
+def passed(answer: SimulatedAnswer) -> float:
     if answer.solution == "reference":
         return 1.0
     return int(answer.solution.removeprefix("wrong-")) / 6 if answer.solution else 0.0
@@ -148,7 +150,7 @@ def test_a_flaw_changes_the_canonical_answer(fmt: Format) -> None:
 
 
 def test_max_tokens_count_hidden_reasoning_first() -> None:
-    answer = Answer(text="x" * 3600, finish="stop", reasoning_tokens=500)
+    answer = SimulatedAnswer(text="x" * 3600, finish="stop", reasoning_tokens=500)
     assert limited(answer, None) is limited(answer, 1500) is answer
     cut = limited(answer, 600)
     assert (len(cut.text), cut.finish, cut.reasoning_tokens) == (360, "length", 500)
