@@ -135,8 +135,7 @@ def _inside(node: Node) -> tuple[int, int]:
     body, closing = node.child_by_field_name("body"), node.children[-1]
     if node.type == "method":
         if closing.type != "end":
-            closing_at = closing.end_byte
-            return (closing.start_byte, closing_at)
+            return (closing.start_byte, closing.end_byte)
         return (closing.start_byte if body is None else body.start_byte, closing.start_byte)
     parameters = node.child_by_field_name("parameters")
     return ((parameters or node.children[0]).end_byte, closing.start_byte)

@@ -114,22 +114,21 @@ class _Reading:
 
         What the engine refuses is the tests' doing as long as it and the container answer.
         """
+        where = place or "the project"
         try:
             await self._read(engine, container, place, wanted)
         except PathUnreachable as error:
-            self.problems.append(f"{place or 'the project'}: cannot be reached ({error})")
+            self.problems.append(f"{where}: cannot be reached ({error})")
         except TooLongError:
-            self.problems.append(
-                f"{place or 'the project'}: too much was written to search it for result files"
-            )
+            self.problems.append(f"{where}: too much was written to search it for result files")
         except tarfile.TarError as error:
-            self.problems.append(f"{place or 'the project'}: cannot be read ({error})")
+            self.problems.append(f"{where}: cannot be read ({error})")
         except HostTrouble:
             raise
         except SandboxError as error:
             if not (await engine.inspect(container))["State"]["Running"]:
                 raise
-            self.problems.append(f"{place or 'the project'}: cannot be read ({both_ends(error)})")
+            self.problems.append(f"{where}: cannot be read ({both_ends(error)})")
 
     async def _read(self, engine: Engine, container: str, place: str, wanted: Wanted) -> None:
         above = PurePosixPath(PROJECT, place).parent
