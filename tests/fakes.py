@@ -118,7 +118,7 @@ class MemorySource:
 
 
 def a_project(answer: str = "0") -> Project:
-    files = {"src/answer.txt": answer, "README.md": "# Answer\n"}
+    files = {"src/answer.txt": answer, "README.md": "# Answer\n", "tests/suite.sh": "run-tests\n"}
     return Project(
         files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in sorted(files.items())),
         sha256=f"sha-of-{answer}",

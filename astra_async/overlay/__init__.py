@@ -9,6 +9,7 @@
     installed, java_names          what an image holds; what a Java source declares
     merge, merged_files            the answer laid over; package.json and .env in part
     changed_lines, suspicions      what it changed, and what that looks like
+    replaceable                    which tests are known to nobody, so that an answer could replace them
     upload_archive                 the whole as a tar
 """
 
@@ -16,6 +17,7 @@ from astra_async.overlay.installed import Installed
 from astra_async.overlay.merge import integrate
 from astra_async.overlay.paths import PATH_REPAIRS, anchored
 from astra_async.overlay.policy import REFUSALS, PathPolicy, path_policy
+from astra_async.overlay.replaceable import replaceable_tests
 from astra_async.overlay.upload_archive import project_archive
 
 __all__ = [
@@ -27,4 +29,5 @@ __all__ = [
     "integrate",
     "path_policy",
     "project_archive",
+    "replaceable_tests",
 ]

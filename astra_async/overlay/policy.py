@@ -42,7 +42,7 @@ from astra_async.overlay.tools import Tools
 from astra_async.problems.patterns import PathPatterns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.overlay.installed import Installed
     from astra_async.types import Problem, Project, ProjectFile
@@ -119,6 +119,10 @@ class PathPolicy:
         """The same rules with what the problem's image really holds."""
         return replace(self, lookups=replace(self.lookups, installed=installed))
 
+    def texts(self) -> dict[str, str]:
+        """The text of each pristine file; empty where there is none to read."""
+        return _texts(self.files.values())
+
     def refusal(self, path: str, text: str = "") -> str | None:
         """The rule (a key of REFUSALS) that refuses to give this path that text, or None.
 
@@ -194,7 +198,7 @@ class PathPolicy:
 def path_policy(problem: Problem, project: Project) -> PathPolicy:
     """The rules for a problem and its project; costs a few passes over the pristine files' text."""
     files = {file.path: file for file in project.files}
-    texts = {file.path: _text(file) for file in project.files}
+    texts = _texts(project.files)
     empty = [folder.rstrip("/") for folder in project.empty_folders]
     tests = test_names.pristine_tests(texts, {test.file for test in problem.tests if test.file})
     tools = Tools.of(problem.test_command, texts, tests)
@@ -222,6 +226,10 @@ def _place_refusal(path: str) -> str | None:
     if parts & _VERSION_CONTROL:
         return "version_control"
     return "dependency_folder" if parts & _DEPENDENCY_FOLDERS else None
+
+
+def _texts(files: Iterable[ProjectFile]) -> dict[str, str]:
+    return {file.path: _text(file) for file in files}
 
 
 def _text(file: ProjectFile) -> str:

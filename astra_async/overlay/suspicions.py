@@ -106,7 +106,7 @@ _SIGNS = (
     ("test_runner", ("pytest_",), r"\bdef pytest_\w+\("),
 )  # fmt: skip
 _COMPILED = tuple((name, words, re.compile(pattern, re.MULTILINE)) for name, words, pattern in _SIGNS)
-_NOT_CODE = (".md", ".mdx", ".txt", ".rst", ".css", ".scss", ".sass", ".less", ".svg", ".csv", ".sql", ".po")
+NOT_CODE = (".md", ".mdx", ".txt", ".rst", ".css", ".scss", ".sass", ".less", ".svg", ".csv", ".sql", ".po")
 _MAX_CHARACTERS = 400_000  # of one file; keeps a hostile answer below a second
 
 
@@ -115,7 +115,7 @@ def suspicions(path: str, added: Iterable[str], named: Mapping[str, Iterable[str
 
     `named` are words that make a suspicion by themselves: names of the project's own files.
     """
-    if path.lower().endswith(_NOT_CODE):
+    if path.lower().endswith(NOT_CODE):
         return []
     text = "\n".join(added)
     found = {"unscreened"} if len(text) > _MAX_CHARACTERS else set()

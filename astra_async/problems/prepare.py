@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, build_prompt
 from astra_async.errors import ProjectError
-from astra_async.overlay import PathPolicy, integrate, path_policy
+from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.offline import offline_command, offline_environment
@@ -105,6 +105,7 @@ async def prepare(
             *project.warnings,
             *(manifest.warnings if manifest_file else ()),
             *_ignored_patterns(policy),
+            *replaceable_tests(policy, whole.tests),
         ),
     )
 

@@ -1,8 +1,9 @@
 """Is a problem fit to measure a model? Untouched project, reference, known faulty answers, repeated.
 
 A problem is unfit when its reference stays below full marks, when repetitions disagree, when its tests
-are not the expected ones, when the untouched project earns full marks already, or when a known faulty
-answer does not earn its known score. Without a reference it is unverified, not unfit.
+are not the expected ones, when the untouched project earns full marks already, when a known faulty
+answer does not earn its known score, or when an answer could replace its tests. Without a reference it is
+unverified, not unfit.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import EngineUnavailable, ProjectError, SandboxError
-from astra_async.overlay import integrate
+from astra_async.overlay import integrate, replaceable_tests
 from astra_async.testing.verdict import judge, limits_for, run_tests
 from astra_async.types import Unusable
 
@@ -137,6 +138,9 @@ class Validator:
             trial = await self._try(prepared, image, expected, candidate)
             trials.append(trial)
             self.on_trial(problem_id, trial)
+        reasons = [reason for trial in trials for reason in _reasons(trial)]
+        reasons += _count(trials[0] if prepared.reference is None else trials[1])
+        reasons += replaceable_tests(prepared.policy, expected.tests)
         return Validation(
             problem_id=problem_id,
             image=image,
@@ -144,10 +148,7 @@ class Validator:
             twin_tests=await self.trials.accusing(prepared, image) if self.trials else None,
             learned_from=expected.source,
             trials=tuple(trials),
-            reasons=(
-                *(reason for trial in trials for reason in _reasons(trial)),
-                *_count(trials[0] if prepared.reference is None else trials[1]),
-            ),
+            reasons=tuple(reasons),
             remarks=_near_the_limit(trials, limits_for(prepared, self.limits).timeout_s),
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.problems.prepare import prepare
 from astra_async.testing.expected import Expectations
 from astra_async.testing.validation import REFERENCE, UNTOUCHED, Candidate, Validation, Validator
-from astra_async.types import Execution, ExpectedTest, Job, Limits, Solution
+from astra_async.types import Execution, ExpectedTest, Job, Limits, Project, ProjectFile, Solution
 from fakes import CountingSandbox, MemorySource, a_problem, a_project
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def check(
     path: Path,
     sandbox: CountingSandbox,
     *,
-    untouched: str = "1",
+    untouched: str | Project = "1",
     reference: str = "",
     repeat: int = 1,
     faulty: tuple[Candidate, ...] = (HALF,),
@@ -48,7 +48,8 @@ def check(
 ) -> Validation:
     async def ask() -> Validation:
         source = MemorySource(
-            {"p1": a_project(untouched)}, {"ref": Solution(files={"src/answer.txt": reference})}
+            {"p1": a_project(untouched) if isinstance(untouched, str) else untouched},
+            {"ref": Solution(files={"src/answer.txt": reference})},
         )
         problem = a_problem(reference="ref" if reference else "", **fields)
         prepared = await prepare(problem, source, ("xml",))
@@ -112,3 +113,18 @@ def test_a_problem_whose_tests_report_nothing_is_unfit_with_the_reason(tmp_path:
     found = check(tmp_path, CountingSandbox(), untouched="crash")
     assert found.verdict == "unfit"
     assert "report nothing" in found.reasons[0]
+
+
+def test_a_problem_whose_tests_an_answer_could_replace_is_unfit_and_a_run_warns_of_it(tmp_path: Path) -> None:
+    files = {"src/answer.txt": b"1", "shop_spec.lua": b"it('test 0')\n"}
+    open_project = Project(
+        files=tuple(ProjectFile(path=path, content=text) for path, text in files.items()), sha256="0"
+    )
+    found = check(tmp_path, CountingSandbox(), untouched=open_project, reference="4")
+    assert found.verdict == "unfit"
+    assert len(found.reasons) == 1
+    assert "could replace its tests; name" in found.reasons[0]
+    source = MemorySource({"p1": open_project})
+    assert asyncio.run(prepare(a_problem(), source, ("xml",))).warnings == found.reasons
+    told = asyncio.run(prepare(a_problem(readonly_paths=("shop_spec.lua",)), source, ("xml",)))
+    assert told.warnings == ()
