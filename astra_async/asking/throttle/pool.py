@@ -96,8 +96,9 @@ class Pool:
         """
         ticket = Ticket(request=request)
         # Ahead, if it goes on with a conversation that the provider's cache holds.
-        is_warm = self._warmth.is_warm(request.begun_sha256, self._clock())
-        self._line.new_place(ticket, ahead=bool(request.earlier) and request.cache and is_warm)
+        begun = bool(request.earlier) and request.cache
+        ahead = begun and self._warmth.is_warm(request.begun_sha256, self._clock())
+        self._line.new_place(ticket, ahead=ahead)
         retry = Retry()
         while True:
             attempt = await self._turn(ticket, retry)

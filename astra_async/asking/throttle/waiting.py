@@ -86,7 +86,7 @@ class Line:
         return self._later[0][0] if self._later else math.inf
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Attempt:
     """A slot in flight, and the CallWatch of its request."""
 
@@ -96,15 +96,16 @@ class Attempt:
     epoch: int  # the number of rate signals before it: a cut answers only signals of its own epoch
     sent_at: float  # when the slot was given, in the pool's clock
     crowd: int  # how many were in flight when it was sent, itself among them
-    holds: Sequence[Hold] = ()  # what was reserved in the buckets
-    worst_usd: float = 0.0  # what was reserved of the budget
-    leads: bool = False  # others wait for it to warm the cache
-    led: bool = False  # they have, at some time
-    accepted: bool = False  # the provider has let it in
-    let_in: bool = False  # the ceiling has counted it so, perhaps only because no rejection came
-    counted: bool = False  # it has raised the concurrency, or never will
-    characters: int = 0  # streamed so far
-    estimated: bool = False  # it was billed, and tokens that the provider left out were estimated
+    holds: Sequence[Hold] = field(default=(), init=False)  # what was reserved in the buckets
+    # What follows stands in the class until it happens: making an attempt takes no time for it.
+    worst_usd = 0.0  # what was reserved of the budget
+    leads = False  # others wait for it to warm the cache
+    led = False  # they have, at some time
+    accepted = False  # the provider has let it in
+    let_in = False  # the ceiling has counted it so, perhaps only because no rejection came
+    counted = False  # it has raised the concurrency, or never will
+    characters = 0  # streamed so far
+    estimated = False  # it was billed, and tokens that the provider left out were estimated
 
     def limits(self, limits: RateLimits) -> None:
         """Rate-limit headers of this attempt's response."""
