@@ -17,6 +17,7 @@ from astra_async.images.stacks.commands import Commands
 from astra_async.images.stacks.image_sets import project_set, toolchain_set
 from astra_async.images.stacks.model import Stack
 from astra_async.report.entries import entries_of
+from astra_async.testing.reports.report_text import UnreadableReport
 from astra_async.types import ModelRequest, ModelSettings, RateLimits, SampleKey
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -97,14 +98,27 @@ def test_an_answer_without_its_end_is_no_answer(events: list[str]) -> None:
 
 
 def test_the_report_format_reads_its_lines() -> None:
-    read_lines = example("A report format")["read_lines"]
-    cases, trouble = read_lines("PASS adds\nnoise\nFAIL divides: by zero\n")
+    defined = example("A report format")
+    text = "noise\nPASS adds \nnoise\n  FAIL no line\nFAIL \x1b[31mdivides: by zero\nFAIL ends: \nPASS \n"
+    assert defined["lines_start"](text) == text.index("PASS")
+    assert defined["lines_start"]("nothing") == -1
+    cases, trouble = defined["read_lines"](text)
     assert [(case.name, case.outcome, case.message) for case in cases] == [
         ("adds", "passed", ""),
         ("divides", "failed", "by zero"),
+        ("ends", "failed", ""),
     ]
     assert not trouble
-    assert read_lines("nothing")[1]
+
+
+def test_the_report_format_hides_no_failure_and_keeps_no_flood() -> None:
+    read_lines = example("A report format")["read_lines"]
+    cases, _ = read_lines("PASS adds\n" + "noise\n" * 200_000 + "FAIL adds: no\n")
+    assert [case.outcome for case in cases] == ["passed", "failed"]
+    with pytest.raises(UnreadableReport):
+        read_lines("PASS adds\n" * 100_000 + "FAIL adds: no\n")
+    [case], _ = read_lines("FAIL " + "x" * 3_000_000 + ": " + "y" * 3_000_000)
+    assert (len(case.name), len(case.message)) == (1_000, 500)
 
 
 def test_the_stack_makes_the_folders_of_two_images() -> None:
@@ -147,7 +161,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
     [
         ("astra_async/asking/providers/__init__.py", ["PROVIDERS"]),
         ("astra_async/asking/providers/request_fields.py", ["meaningless"]),
-        ("astra_async/testing/reports/report_files.py", ["_read"]),
+        ("astra_async/testing/reports/report_files.py", ["_FORMATS"]),
         ("astra_async/images/stacks/detect.py", ["_FINDERS"]),
         ("astra_async/images/stacks/commands.py", ["_CALLS"]),
         ("astra_async/images/stacks/image_sets.py", ["_SKIPPED"]),

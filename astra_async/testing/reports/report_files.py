@@ -14,7 +14,7 @@ from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import UnreadableReport, decoded
 from astra_async.testing.reports.suspects import is_suite_failure
 from astra_async.testing.reports.tap_format import read_tap, tap_start
-from astra_async.testing.reports.xml_format import read_xml, xml_span
+from astra_async.testing.reports.xml_format import read_xml, xml_start
 from astra_async.types import TestCase, TestReport
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_REPORT_BYTES = 64 * 1024**2  # a second fence; the sandbox hands out far less
 MAX_PROBLEMS = 50
+# Where a format's first sign stands in a text (-1: nowhere), and what reads its cases and troubles.
+_FORMATS = ((xml_start, read_xml), (tap_start, read_tap))
 
 
 def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Sequence[str]) -> TestReport:
@@ -63,15 +65,13 @@ def _read(data: bytes) -> tuple[list[TestCase], list[str]]:
     text, trouble = decoded(data)
     if not text.strip():
         return [], ["empty"]
+    starts = {read: at for start, read in _FORMATS if (at := start(text)) >= 0}
+    if not starts:
+        return [], [*trouble, f"neither JUnit XML, xUnit XML nor TAP: {_beginning(text)}"]
+    # Each may quote another in what the tests print: the one that begins first is the report.
+    read = min(starts, key=starts.__getitem__)
     try:
-        tap, (start, end) = tap_start(text), xml_span(text)
-        # Either may quote the other in what the tests print: the one that begins first is the report.
-        if start >= 0 and not 0 <= tap < start:
-            cases, more = read_xml(text[start:end])
-        elif tap >= 0:
-            cases, more = read_tap(text)
-        else:
-            return [], [*trouble, f"neither JUnit XML, xUnit XML nor TAP: {_beginning(text)}"]
+        cases, more = read(text)
     except UnreadableReport as error:
         return [], [*trouble, str(error)]
     return cases, [*trouble, *more, *([] if cases else ["no test cases"])]

@@ -57,17 +57,13 @@ _ROOTS: Mapping[str, Literal["junit", "xunit"]] = {
 _ROOT = re.compile(r"<((?:[\w.-]{1,40}:)?(?:testsuites?|assembl(?:ies|y)))[\s/>]")
 
 
-def xml_span(text: str) -> tuple[int, int]:
-    """Begin and end of the report in a text that may have other output round it; (-1, -1) without one.
+def xml_start(text: str) -> int:
+    """Where the report begins in a text that may have other output round it; -1 without one.
 
     A text that begins as markup is taken whole, whatever its root.
     """
     root = _ROOT.search(text)
-    if root is None:
-        return (0, len(text)) if text.lstrip().startswith("<") else (-1, -1)
-    closing = text.rfind(f"</{root[1]}")
-    end = text.find(">", closing) + 1 if closing > root.start() else text.rfind(">") + 1
-    return (0 if text.lstrip().startswith("<") else root.start()), end
+    return 0 if text.lstrip().startswith("<") else root.start() if root else -1
 
 
 def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
@@ -78,6 +74,7 @@ def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
             (entities), too deep, too many elements, or another kind of document.
     """
     problem = ""
+    text = _report_in(text)
     try:
         reader = _parse(text)
     except _NotWellFormed as error:
@@ -87,6 +84,15 @@ def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
         except _NotWellFormed as still:
             raise UnreadableReport(f"not well-formed XML: {still}") from still
     return reader.cases, [*([problem] if problem else []), *reader.problems]
+
+
+def _report_in(text: str) -> str:
+    root = _ROOT.search(text)
+    if root is None:
+        return text
+    closing = text.rfind(f"</{root[1]}")
+    end = text.find(">", closing) + 1 if closing > root.start() else text.rfind(">") + 1
+    return text[xml_start(text) : end]
 
 
 class _NotWellFormed(Exception):  # noqa: N818 - names what was seen
