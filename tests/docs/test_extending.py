@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,22 @@ from aiohttp import ClientSession, web
 
 from astra_async.asking.providers.exchange import HttpProvider
 from astra_async.asking.providers.models import resolve
-from astra_async.errors import ProviderError
+from astra_async.errors import ConfigError, ProviderError, RateLimited
 from astra_async.images.stacks.commands import Commands
 from astra_async.images.stacks.image_sets import project_set, toolchain_set
 from astra_async.images.stacks.model import Stack
 from astra_async.report.entries import entries_of
 from astra_async.testing.reports.report_text import UnreadableReport
-from astra_async.types import ModelRequest, ModelSettings, RateLimits, SampleKey
+from astra_async.types import (
+    Completion,
+    Exchange,
+    ModelRequest,
+    ModelSettings,
+    RateLimits,
+    RateWindow,
+    SampleKey,
+    Usage,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -35,9 +45,10 @@ def example(title: str) -> dict[str, Any]:
 class Watch:
     def __init__(self) -> None:
         self.characters = 0
+        self.announced: list[RateLimits] = []
 
     def limits(self, limits: RateLimits) -> None:
-        raise AssertionError(limits)
+        self.announced.append(limits)
 
     def first_token(self) -> None:
         pass
@@ -46,55 +57,127 @@ class Watch:
         self.characters += characters
 
 
-def ask_toy(events: list[str], seen: list[Any]) -> Any:
-    async def answer(asked: web.Request) -> web.Response:
-        seen.append((asked.path, dict(asked.headers), await asked.json()))
-        body = "".join(f"data: {event}\n\n" for event in events)
-        return web.Response(body=body.encode(), headers={"content-type": "text/event-stream"})
+ASKED = ModelRequest(key=SampleKey("m", "xml", "p", 0), prompt="Hello", prompt_sha256="00")
+FIRST = '{"word": "good "}'
+WHOLE = (FIRST, '{"word": "day"}', '{"end": {"tokens": [3, 2]}}')
 
-    async def main() -> Any:
+
+def toy(**fields: Any) -> Any:
+    given = {"base_url": "http://127.0.0.1:9", "max_tokens": 50, **fields}
+    chosen = ModelSettings(name="toy/1", spec="openai/1", provider="openai", model="1", **given)
+    return example("A provider")["Toy"](resolve(chosen), "key-of-the-toy", environ={})
+
+
+def ask_toy(
+    *events: str, asked: ModelRequest = ASKED, watch: Watch | None = None, **fields: Any
+) -> tuple[Completion, dict[str, Any]]:
+    """What an answer of these events comes to, and what was asked."""
+    seen: list[dict[str, Any]] = []
+    status, headers = fields.pop("status", 200), fields.pop("headers", {})
+
+    async def answer(asked: web.Request) -> web.Response:
+        seen.append({"path": asked.path, "headers": asked.headers, "body": await asked.json()})
+        body = "".join(f"data: {event}\n\n" for event in events) if status == 200 else events[0]
+        return web.Response(body=body.encode(), status=status, headers=headers)
+
+    async def main() -> Completion:
         app = web.Application()
         app.router.add_post("/v1/say", answer)
         runner = web.AppRunner(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        settings = resolve(
-            ModelSettings(
-                name="toy/1",
-                spec="openai-compatible/1",
-                provider="openai-compatible",
-                model="1",
-                base_url=f"http://127.0.0.1:{runner.addresses[0][1]}",
-                max_tokens=50,
-            )
-        )
-        wire = example("A provider")["Toy"](settings, "key-of-the-toy", environ={})
+        wire = toy(base_url=f"http://127.0.0.1:{runner.addresses[0][1]}", **fields)
         async with ClientSession() as session:
-            provider = HttpProvider(settings, wire, session, environ={})
-            request = ModelRequest(key=SampleKey("m", "xml", "p", 0), prompt="Hello", prompt_sha256="00")
+            provider = HttpProvider(wire.settings, wire, session, environ={})
             try:
-                return await provider.complete(request, Watch())
+                return await provider.complete(asked, watch or Watch())
             finally:
                 await runner.cleanup()
 
-    return asyncio.run(main())
+    return asyncio.run(main()), seen[0]
 
 
 def test_the_provider_asks_and_reads_and_counts() -> None:
-    seen: list[Any] = []
-    completion = ask_toy(['{"word": "good "}', '{"word": "day"}', '{"end": {"tokens": [3, 2]}}'], seen)
-    assert completion.text == "good day"
-    assert completion.usage.input_tokens == 3
-    [(path, headers, body)] = seen
-    assert path == "/v1/say"
-    assert {name.lower(): value for name, value in headers.items()}["authorization"] == "Toy key-of-the-toy"
-    assert body == {"model": "1", "text": "Hello", "longest": 50}
+    completion, seen = ask_toy(*WHOLE)
+    assert (completion.text, completion.finish_reason) == ("good day", "stop")
+    assert completion.usage == Usage(input_tokens=3, output_tokens=2)
+    assert seen["headers"]["authorization"] == "Toy key-of-the-toy"
+    assert seen["body"] == {"model": "1", "said": [{"by": "human", "text": "Hello"}], "longest": 50}
 
 
-@pytest.mark.parametrize("events", [['{"word": "good "}'], ['{"word": "good "}', '{"error": "gone"}']])
+def test_the_provider_is_asked_with_its_settings_and_the_whole_conversation() -> None:
+    asked = replace(ASKED, earlier=(Exchange(answer="Hi.", feedback="No.", sha256="11"),))
+    _, seen = ask_toy(*WHOLE, asked=asked, system_prompt="Be brief.", temperature=0.5, extra_body={"a": 1})
+    assert [part["by"] for part in seen["body"]["said"]] == ["human", "toy", "human"]
+    assert [part["text"] for part in seen["body"]["said"]] == ["Hello", "Hi.", "No."]
+    assert (seen["body"]["system"], seen["body"]["heat"], seen["body"]["a"]) == ("Be brief.", 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"stop": ("END",)},
+        {"reasoning_effort": "low"},
+        {"top_k": 4},
+        {"service_tier": "flex"},
+        {"project": "p"},
+    ],
+    ids=str,
+)
+def test_what_the_provider_does_not_name_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(fields))} has no meaning .* unset it"):
+        toy(**fields)
+
+
+@pytest.mark.parametrize("field", ["model", "said", "stream", "n"])
+def test_what_is_measured_cannot_be_replaced(field: str) -> None:
+    with pytest.raises(ConfigError, match=f"{field} cannot be set: it is part of what is measured"):
+        toy(extra_body={field: "another"})
+
+
+@pytest.mark.parametrize(
+    ("why", "finish"), [("full", "length"), ("refused", "refusal"), ("tired", "stop"), ("", "stop")]
+)
+def test_the_providers_reasons_for_an_end(why: str, finish: str) -> None:
+    assert ask_toy(FIRST, f'{{"end": {{"why": "{why}"}}}}')[0].finish_reason == finish
+
+
+@pytest.mark.parametrize("events", [[FIRST], [FIRST, '{"error": "gone"}'], ['{"word": {"a": 1}}', WHOLE[-1]]])
 def test_an_answer_without_its_end_is_no_answer(events: list[str]) -> None:
     with pytest.raises(ProviderError):
-        ask_toy(events, [])
+        ask_toy(*events)
+
+
+@pytest.mark.parametrize("tokens", ["[1, 2, 3]", "7", '["3", {}]'])
+def test_an_answer_outlives_counts_of_another_shape(tokens: str) -> None:
+    completion, _ = ask_toy(FIRST, f'{{"end": {{"tokens": {tokens}}}}}')
+    assert (completion.text, completion.usage) == ("good ", Usage())
+
+
+TOO_FAST = '{"wrong": {"kind": "too_fast", "text": "slower, please"}}'
+
+
+@pytest.mark.parametrize("body", [TOO_FAST, '{"wrong": 5}', "<html>a proxy's page</html>"])
+def test_a_limit_is_told_with_the_time_to_wait(body: str) -> None:
+    with pytest.raises(RateLimited) as caught:
+        ask_toy(body, status=429, headers={"X-Toy-Wait-MS": "1500"})
+    assert caught.value.hint_s == 1.5
+
+
+def test_an_error_in_mid_stream_says_what_the_provider_said() -> None:
+    with pytest.raises(RateLimited, match="slower, please"):
+        ask_toy(FIRST, TOO_FAST)
+
+
+def test_a_prompt_that_is_too_long_is_a_result() -> None:
+    body = '{"wrong": {"kind": "too_long", "text": "no"}}'
+    assert ask_toy(body, status=413)[0].finish_reason == "context_exceeded"
+
+
+def test_the_providers_limits_are_told() -> None:
+    watch = Watch()
+    ask_toy(*WHOLE, watch=watch, headers={"x-toy-limit": "60", "x-toy-left": "59", "x-toy-reset": "1s"})
+    assert watch.announced == [RateLimits(requests=RateWindow(limit=60, remaining=59, reset_s=1))]
 
 
 def test_the_report_format_reads_its_lines() -> None:
@@ -160,7 +243,12 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
     ("place", "names"),
     [
         ("astra_async/asking/providers/__init__.py", ["PROVIDERS"]),
-        ("astra_async/asking/providers/request_fields.py", ["meaningless"]),
+        ("astra_async/asking/providers/request_fields.py", ["measured", "takes", "meaningless"]),
+        ("astra_async/asking/providers/answer.py", ["finishes", "finishes_wordless"]),
+        ("astra_async/asking/providers/error_body.py", ["_STATUS_OF_CODE"]),
+        ("astra_async/asking/providers/error_meaning.py", ["_POOL_CODES", "hint_s"]),
+        ("tests/docs/test_models_page.py", ["COLUMNS"]),
+        ("tests/providers/provider_calls.py", ["KEYS"]),
         ("astra_async/testing/reports/report_files.py", ["_FORMATS"]),
         ("astra_async/images/stacks/detect.py", ["_FINDERS"]),
         ("astra_async/images/stacks/commands.py", ["_CALLS"]),

@@ -211,7 +211,6 @@ def test_headers_and_body_are_open_in_every_format(spec: str) -> None:
         environ={"MY_GATEWAY_KEY": "gateway-0123"},
         extra_headers={"X-Gateway": "Bearer ${MY_GATEWAY_KEY}", "User-Agent": "mine"},
         extra_body={"provider": {"order": ["a"]}, "temperature": 0.25, "note": "${MY_GATEWAY_KEY}"},
-        temperature=1.0,
     )
     assert asked.headers["x-gateway"] == "Bearer gateway-0123"
     assert asked.headers["user-agent"] == "mine"
@@ -224,6 +223,10 @@ def test_a_header_of_the_users_own_replaces_ours_whatever_its_case() -> None:
     asked = sent("openai/gpt-x", extra_headers={"authorization": "Basic abc"})
     assert asked.headers["authorization"] == "Basic abc"
     assert str(asked.headers).count("'authorization'") == 1
+
+
+def test_a_field_of_the_users_own_replaces_ours() -> None:
+    assert sent("openai/gpt-x", extra_body={"temperature": 0.25}, temperature=1.0).json["temperature"] == 0.25
 
 
 def test_tables_of_the_body_are_merged() -> None:

@@ -13,7 +13,7 @@ from provider_calls import KEYS, Watch, call, request, settings
 from recorded import RECORDED, TEXT, Recorded
 from wire_server import Reply, pieces, serving
 
-from astra_async.asking.providers import open_provider
+from astra_async.asking.providers import PROVIDERS, open_provider
 from astra_async.asking.providers.gemini import GeminiReader
 from astra_async.asking.providers.reception import Reception
 from astra_async.asking.providers.sse import SseSplitter
@@ -44,6 +44,11 @@ def read(recorded: Recorded, chunks: list[bytes]) -> Answer | None:
         reception.take(splitter.feed(chunk))
     reception.take(splitter.finish())
     return reception.reader.answer()
+
+
+def test_every_provider_over_http_is_recorded() -> None:
+    elsewhere = {"bedrock", "simulated"}  # tests/providers/test_bedrock.py, tests/simulate
+    assert {recorded.spec.partition("/")[0] for recorded in RECORDED} == set(PROVIDERS) - elsewhere
 
 
 @every_format
@@ -119,9 +124,7 @@ def test_a_redirect_is_not_followed_with_the_key(recorded: Recorded) -> None:
 @pytest.mark.parametrize("echo", [401, 429, 200])
 def test_the_key_goes_into_its_header_and_never_into_a_message(recorded: Recorded, echo: int) -> None:
     async def run() -> tuple[str, str]:
-        provider = recorded.spec.partition("/")[0].removesuffix("-responses").removesuffix("-compatible")
-        name = "AZURE_OPENAI_API_KEY" if provider == "azure" else f"{provider.upper()}_API_KEY"
-        key = KEYS[name]
+        key = KEYS[PROVIDERS[recorded.spec.partition("/")[0]].key_variable]
         body = b'{"error": {"message": "who is %b", "code": "rate_limit_exceeded"}}' % key.encode()
         if echo != 200:
             body = body.replace(b"rate_limit_exceeded", b"x")

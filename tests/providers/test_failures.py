@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict
-from provider_calls import settings
+from provider_calls import Watch, settings
 
 from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
+from astra_async.asking.providers.openai_chat import ChatReader
+from astra_async.asking.providers.reception import Reception
 from astra_async.errors import (
     Overloaded,
     PoolUnusable,
@@ -423,3 +425,9 @@ JSON = st.recursive(
 def test_no_body_breaks_the_classifier(body: Any, status: int | None) -> None:
     error = meant(status, body)
     assert isinstance(error, ProviderError) or error in {"content_filter", "context_exceeded"}
+
+
+def test_a_body_that_a_format_cannot_put_into_usual_words_is_read_as_it_came() -> None:
+    reception = Reception(settings(), Watch(), ChatReader(), in_usual_words=lambda said: said.body["wrong"])
+    with pytest.raises(RateLimited, match="a proxy's page"):
+        reception.refused(Failure(body="a proxy's page", status=429))

@@ -133,13 +133,15 @@ _NUMBERS = re.compile(r"\b[0-9a-f]{8}[-0-9a-f]{9,}|\b\w*\d[\w-]*")
 class Failure:
     """An error as it arrived. `status` is None when it came in mid-stream, after HTTP 200.
 
-    `body` is decoded JSON where it was JSON, else text.
+    `body` is decoded JSON where it was JSON, else text. `hint_s`: seconds to wait, which a wire format read
+    out of headers of its own.
     """
 
     body: Any
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
     limits: RateLimits | None = None
+    hint_s: float | None = None
 
 
 def classify(
@@ -230,6 +232,7 @@ def _unusable(said: ErrorBody, message: str) -> bool:
 
 def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
     hints = (
+        failure.hint_s,
         header_hint_s(failure.headers, now),
         body_hint_s(said.details, said.message),
         exhausted_reset_s(failure.limits),

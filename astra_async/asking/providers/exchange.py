@@ -67,7 +67,7 @@ class HttpProvider:
         Raises:
             ProviderError: the branch says what the pool should do; the message is masked and one line.
         """
-        reception = Reception(self._settings, watch, self._wire.reader())
+        reception = Reception(self._settings, watch, self._wire.reader(), in_usual_words=self._wire.failure)
         return await reception.attempt(
             self._exchange(request, reception), lambda error: _meaning(error, streaming=reception.streaming)
         )

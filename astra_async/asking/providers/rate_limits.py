@@ -134,20 +134,7 @@ def body_hint_s(details: Any, message: str) -> float | None:
     return seconds * scale if seconds is not None else None
 
 
-def _openai_window(headers: Mapping[str, str], dimension: str) -> RateWindow | None:
-    limit = headers.get(f"x-ratelimit-limit-{dimension}")
-    remaining = headers.get(f"x-ratelimit-remaining-{dimension}")
-    return _window(limit, remaining, duration_s(headers.get(f"x-ratelimit-reset-{dimension}")))
-
-
-def _anthropic_window(headers: Mapping[str, str], dimension: str, now: datetime) -> RateWindow | None:
-    limit = headers.get(f"anthropic-ratelimit-{dimension}-limit")
-    remaining = headers.get(f"anthropic-ratelimit-{dimension}-remaining")
-    reset = _moment(headers.get(f"anthropic-ratelimit-{dimension}-reset"), datetime.fromisoformat)
-    return _window(limit, remaining, _seconds_until(reset, now))
-
-
-def _window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:
+def window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:
     """A window, or None when it says nothing: negative limits (Azure) and longer windows are ignored."""
     most, left = number(limit), number(remaining)
     if most is not None and most <= 0:
@@ -155,6 +142,19 @@ def _window(limit: str | None, remaining: str | None, reset_s: float | None) -> 
     if reset_s is not None and reset_s > LONGEST_RESET_S:
         return None
     return RateWindow(limit=most, remaining=left, reset_s=reset_s) if most or left is not None else None
+
+
+def _openai_window(headers: Mapping[str, str], dimension: str) -> RateWindow | None:
+    limit = headers.get(f"x-ratelimit-limit-{dimension}")
+    remaining = headers.get(f"x-ratelimit-remaining-{dimension}")
+    return window(limit, remaining, duration_s(headers.get(f"x-ratelimit-reset-{dimension}")))
+
+
+def _anthropic_window(headers: Mapping[str, str], dimension: str, now: datetime) -> RateWindow | None:
+    limit = headers.get(f"anthropic-ratelimit-{dimension}-limit")
+    remaining = headers.get(f"anthropic-ratelimit-{dimension}-remaining")
+    reset = _moment(headers.get(f"anthropic-ratelimit-{dimension}-reset"), datetime.fromisoformat)
+    return window(limit, remaining, _seconds_until(reset, now))
 
 
 def _moment(text: str | None, parse: Callable[[str], datetime]) -> datetime | None:

@@ -69,11 +69,19 @@ BROKEN = (Cut, Refused, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
 class Reception:
     """The reader, the watch and the times of one attempt."""
 
-    def __init__(self, settings: ModelSettings, watch: CallWatch, reader: Reader) -> None:
+    def __init__(
+        self,
+        settings: ModelSettings,
+        watch: CallWatch,
+        reader: Reader,
+        *,
+        in_usual_words: Callable[[Failure], Failure] = lambda failure: failure,
+    ) -> None:
         self.watch = watch
         self.reader = reader
         self.patience = Patience(silence_s=settings.timeout_s)
         self._settings = settings
+        self._in_usual_words = in_usual_words
         self._started_s = time.monotonic()
         self._first_s: float | None = None
         self._told = 0
@@ -208,6 +216,8 @@ class Reception:
         Raises:
             ProviderError: the error is no result.
         """
+        with suppress(*WRONG_SHAPE):  # else it is somebody else's: a proxy's page, a gateway's own error
+            failure = self._in_usual_words(failure)
         meant = classify(failure, self._settings)
         if isinstance(meant, ProviderError):
             meant.usage = self._billed()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.error_meaning import Failure
     from astra_async.types import ModelRequest, RateLimits
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -75,6 +76,10 @@ class WireFormat:
     def body(self, request: ModelRequest) -> Json:
         """The request for one answer, streamed; fields that are None are left out."""
         raise NotImplementedError
+
+    def failure(self, failure: Failure) -> Failure:
+        """An error of a response or in mid-stream, its body in the words that `error_body` knows."""
+        return failure
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:  # noqa: ARG002 - some send none
         """What the response's headers announce."""
