@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from bedrock_server import BedrockServer, bedrock, frame
-from provider_calls import Watch, call, settings
+from provider_calls import Watch, call, request, settings
 from recorded import CHAT_EVENTS, GEMINI_EVENTS, MESSAGE_EVENTS, TEXT, Recorded, chat_chunk, gemini_chunk
 from test_every_format import every_format
 from wire_server import Reply, serving, sse
 
+from astra_async.asking.providers.connection import open_session
+from astra_async.asking.providers.exchange import HttpProvider
+from astra_async.asking.providers.openai_chat import OpenAIChat
 from astra_async.errors import (
     ConfigError,
     PoolUnusable,
@@ -22,10 +25,10 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.types import Usage
+from astra_async.types import RateLimits, RateWindow, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from astra_async.types import Completion
 
@@ -146,6 +149,25 @@ def test_lines_of_json_are_read_whatever_stands_before_them(before: bytes) -> No
     events = (chat_chunk({"content": "to"}), chat_chunk({"content": "ld"}), chat_chunk({}, "stop"))
     lines = [orjson.dumps(event) + b"\n" for event in events]
     assert answered("openai/x", lines[0], before + lines[1], before + lines[2]).text == "told"
+
+
+class Careless(OpenAIChat):
+    """A format that takes every header for a number."""
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        return RateLimits(requests=RateWindow(limit=int(headers["x-limit"])))
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Limit": "many"}, {"X-Limit": "1" * 5000}], ids=len)
+def test_an_answer_is_not_lost_to_an_odd_header(headers: dict[str, str]) -> None:
+    async def run() -> Completion:
+        async with serving(Reply(pieces=[sse(*CHAT_EVENTS)], headers=headers)) as server:
+            chosen = settings("openai-compatible/x", base_url=server.base_url)
+            async with open_session({}) as session:
+                wire = Careless(chosen, None, environ={})
+                return await HttpProvider(chosen, wire, session, environ={}).complete(request(), Watch())
+
+    assert asyncio.run(run()).text == TEXT
 
 
 def test_garbage_in_the_event_stream_ends_its_attempt() -> None:

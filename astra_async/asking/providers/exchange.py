@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 from multidict import CIMultiDict
 
-from astra_async.asking.providers.answer import Unreadable
+from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
 from astra_async.asking.providers.connection import proxy_for
 from astra_async.asking.providers.error_meaning import Failure, parse_body
 from astra_async.asking.providers.reception import CONNECT_TIMEOUT_S, Cut, Reception
@@ -100,7 +100,9 @@ class HttpProvider:
         )
 
     async def _receive(self, response: aiohttp.ClientResponse, reception: Reception) -> Completion:
-        limits = self._wire.limits(response.headers)
+        limits = None
+        with suppress(*WRONG_SHAPE):  # an answer is not lost to a header that a format reads as a number
+            limits = self._wire.limits(response.headers)
         if limits is not None:
             reception.watch.limits(limits)
         if response.status != HTTPStatus.OK:
