@@ -144,3 +144,8 @@ def spelled_out(place: str) -> list[str]:
     """`a/{b,c}` as a/b and a/c."""
     before, brace, names = place.rstrip("}").partition("{")
     return [before + name for name in names.split(",")] if brace else [place]
+
+
+def test_no_file_name_stands_for_two_things() -> None:
+    names = [path.name for path in MODULES.values() if path.name != "__init__.py"]
+    assert len(names) == len(set(names))

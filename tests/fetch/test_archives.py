@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from astra_async.errors import ArchiveError
-from astra_async.problems.fetch.entries import read_archive, read_folder
+from astra_async.problems.fetch.archives import read_archive, read_folder
 from astra_async.problems.fetch.tree import build_project
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ class Ledger:
                 f"--budget-usd: no price is known for {settings.name};"
                 " set price_input and price_output (USD per million tokens) for it under [[models]]"
             )
-        self.tally = Tally(now)
+        self.tally = Spending(now)
         self._name = settings.name
         self._estimator = estimator
         self._price = price
@@ -127,7 +127,7 @@ class Ledger:
         )
 
 
-class Tally:
+class Spending:
     """Counts of one pool, written as things happen."""
 
     def __init__(self, now: float) -> None:

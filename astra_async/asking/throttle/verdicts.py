@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import random
 
     from astra_async.asking.throttle.gate import Emit, Gate
-    from astra_async.asking.throttle.ledger import Tally
+    from astra_async.asking.throttle.ledger import Spending
     from astra_async.asking.throttle.waiting import Attempt
     from astra_async.errors import ProviderError
 
@@ -32,7 +32,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Consequence:
     """`retry`: how the call goes on, None if it is given up. `dead`: why the pool ends, None if not."""
 
     retry: Retry | None = None
@@ -42,7 +42,7 @@ class Verdict:
 class Judge:
     """Classifies the failures of one pool and tells its gate and its counts."""
 
-    def __init__(self, name: str, gate: Gate, tally: Tally, emit: Emit, rng: random.Random) -> None:
+    def __init__(self, name: str, gate: Gate, tally: Spending, emit: Emit, rng: random.Random) -> None:
         self._name = name
         self._gate = gate
         self._tally = tally
@@ -56,7 +56,7 @@ class Judge:
         self._retries.earn()
         self._hopeless.answered()
 
-    def failed(self, effort: Effort, attempt: Attempt, error: ProviderError, now: float) -> Verdict:
+    def failed(self, effort: Effort, attempt: Attempt, error: ProviderError, now: float) -> Consequence:
         """One attempt has ended with this error."""
         match error:
             case RateLimited():
@@ -71,23 +71,25 @@ class Judge:
             case TransientError():
                 return self._interrupted(effort, attempt, error, now)
             case PoolUnusable():
-                return Verdict(dead=error)
+                return Consequence(dead=error)
             case _:
                 return self._refused(attempt, error)
 
     def _rejected(
         self, effort: Effort, attempt: Attempt, error: RateLimited | Overloaded, now: float
-    ) -> Verdict:
+    ) -> Consequence:
         wait_s = self._gate.paused_for_s(now)
         if wait_s > GIVE_UP_S:
             # The call waits with the others, and is told with them that the pool is dead.
             hours, why = wait_s / 3600, self._gate.pause.reason
             told = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
-            return Verdict(retry=Retry(), dead=PoolUnusable(f"{self._name}: {told}"))
+            return Consequence(retry=Retry(), dead=PoolUnusable(f"{self._name}: {told}"))
         retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self._rng)
         return self._again(retry) if retry else self._give_up(attempt, error)
 
-    def _interrupted(self, effort: Effort, attempt: Attempt, error: TransientError, now: float) -> Verdict:
+    def _interrupted(
+        self, effort: Effort, attempt: Attempt, error: TransientError, now: float
+    ) -> Consequence:
         hopeless = self._hopeless.interrupted(attempt.request.prompt_sha256)
         if self._gate.failed(attempt, str(error), now) > PROBES:
             dead = self._dead(
@@ -102,7 +104,7 @@ class Judge:
         self._emit("retry", attempt, str(error), retry.delay_s)
         return self._again(retry)
 
-    def _refused(self, attempt: Attempt, error: ProviderError) -> Verdict:
+    def _refused(self, attempt: Attempt, error: ProviderError) -> Consequence:
         """The provider is there, and has judged the request itself."""
         self._gate.answered()
         if not self._hopeless.refused(attempt.request.prompt_sha256, error):
@@ -111,13 +113,15 @@ class Judge:
         dead = self._dead(f"every request is refused alike: {error}; {remedy}", error)
         return self._give_up(attempt, error, dead)
 
-    def _again(self, retry: Retry) -> Verdict:
+    def _again(self, retry: Retry) -> Consequence:
         self._tally.retries += 1
-        return Verdict(retry=retry)
+        return Consequence(retry=retry)
 
-    def _give_up(self, attempt: Attempt, error: ProviderError, dead: PoolUnusable | None = None) -> Verdict:
+    def _give_up(
+        self, attempt: Attempt, error: ProviderError, dead: PoolUnusable | None = None
+    ) -> Consequence:
         self._emit("gave_up", attempt, str(error))
-        return Verdict(dead=dead)
+        return Consequence(dead=dead)
 
     def _dead(self, told: str, error: ProviderError) -> PoolUnusable:
         return PoolUnusable(f"{self._name}: {told}", status=error.status, code=error.code)

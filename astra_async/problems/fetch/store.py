@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from astra_async.errors import ArchiveError, ProjectError, SourceError
+from astra_async.problems.fetch.archives import read_entries
 from astra_async.problems.fetch.cache import Cache, Known, has_sha256
 from astra_async.problems.fetch.download import Refused, download
-from astra_async.problems.fetch.entries import read_entries
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
