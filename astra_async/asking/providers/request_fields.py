@@ -30,7 +30,6 @@ _HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5
 # What the program itself decides in every format: several answers, or none in a stream.
 _OURS = frozenset({"stream", "n", "best_of", "candidateCount", "candidate_count"})
 _IN_EVERY_FORMAT = frozenset({"spec", "max_tokens", "extra_headers", "extra_body"})
-_NO_FIELD = "it has no field for it: unset it"
 _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -68,7 +67,7 @@ class WireFormat:
         self.base = address(base_url, where=f"{named} of {settings.name}")
         asked = {each.name for each in declared(ModelSettings) if each.about.asked}
         dropped = sorted(asked - _IN_EVERY_FORMAT - self.takes)
-        refuse(settings, **{name: self.meaningless.get(name, _NO_FIELD) for name in dropped})
+        refuse(settings, **{name: self.meaningless.get(name, "unset it") for name in dropped})
         self.settings = settings
         self.extra_headers = extra_headers(settings, environ)
         self.extra_body = extra_body(settings, environ, self.measured)
