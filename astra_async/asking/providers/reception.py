@@ -202,7 +202,7 @@ class Reception:
         if isinstance(error, AnswerTooLong | EventTooLarge):
             raise self.problem(TruncatedStream, str(error)) from error
         if isinstance(error, Unreadable):
-            raise self.problem(self.cut_kind, f"{error}: {error.excerpt}") from error
+            raise self.problem(self.cut_kind, f"{error}: {error.excerpt}".removesuffix(": ")) from error
         raise self.problem(kind or self.cut_kind, text) from error
 
     @property
