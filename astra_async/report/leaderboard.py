@@ -123,7 +123,7 @@ def headline(wide: Table) -> Table:
     columns = [replace(column, title="95 %") if column.interval else column for column in table.columns]
     valid = Column("valid", "Valid", "count", help="valid samples / samples planned")
     rows = tuple((*row[:-2], f"{row[-2]}/{row[-1]}") for row in table.rows)
-    return replace(table, columns=(*columns[:-2], valid), rows=rows)
+    return replace(table, columns=(*columns[:-2], valid), rows=rows, within=wide.name)
 
 
 def uncertainty(wide: Table) -> Table:

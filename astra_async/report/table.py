@@ -73,6 +73,10 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             message = f"table {self.name}: a row has not {len(self.columns)} cells"
             raise ValueError(message)
+        for column in self.columns:
+            if column.kind not in _FORMATS:
+                message = f"table {self.name}, column {column.name}: {column.kind!r} is none of {[*_FORMATS]}"
+                raise ValueError(message)
 
     @property
     def file(self) -> str:

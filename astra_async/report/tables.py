@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,13 @@ class Report:
     simulated: bool
     warnings: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        names = Counter(table.name for table in self._own_files())
+        twice = [name for name, times in names.items() if times > 1]
+        if twice:
+            message = f"two tables have one name, so that one's file would be lost: {', '.join(twice)}"
+            raise ValueError(message)
+
     @property
     def complete(self) -> bool:
         """True when every planned sample of every entry has a result."""
@@ -78,9 +86,12 @@ class Report:
 
     def data(self) -> dict[str, Table]:
         """Every table that has a CSV file of its own, by its name: nothing that people see is elsewhere."""
-        wide = (self.leaderboard, *(table for section in self.sections for table in section.data))
-        whole = (table for table in self.tables() if not table.within)
-        return {table.name: table for table in whole} | {table.name: table for table in wide}
+        return {table.name: table for table in self._own_files()}
+
+    def _own_files(self) -> Iterator[Table]:
+        yield self.leaderboard
+        yield from (table for table in self.tables() if not table.within)
+        yield from (table for section in self.sections for table in section.data)
 
     @property
     def runs_file(self) -> str:

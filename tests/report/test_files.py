@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pandas as pd
 import pytest
 
-from astra_async.report.table import csv_header
+from astra_async.report.table import Column, Table, csv_header
 from astra_async.report.tables import build_report
 from astra_async.report.write import harmless, write_built, write_runs
 from made_runs import Made, made_problems, made_results, run_json, write_run
@@ -42,6 +43,16 @@ def test_every_table_is_a_file_and_all_of_them_are_in_one(out: Path) -> None:
         assert len(told["rows"]) == len(table.rows)
         with (out / "report" / table.file).open(newline="") as stream:
             assert sum(1 for _ in csv.reader(stream)) == 1 + len(table.rows)
+
+
+def test_two_tables_of_one_name_and_an_unknown_kind_are_refused(out: Path) -> None:
+    report = build_report([out])
+    section = report.sections[0]
+    another = replace(section, tables=(*section.tables, replace(section.tables[0], name="costs", within="")))
+    with pytest.raises(ValueError, match=r"two tables have one name.*: costs"):
+        replace(report, sections=(another, *report.sections[1:]))
+    with pytest.raises(ValueError, match="table mine, column n: 'percents' is none of"):
+        Table(name="mine", title="", columns=(Column("n", "N", "percents"),), rows=())  # type: ignore[arg-type]
 
 
 def test_no_cell_of_any_file_is_a_formula(tmp_path: Path) -> None:
