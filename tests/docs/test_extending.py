@@ -18,6 +18,7 @@ from astra_async.images.stacks.commands import Commands
 from astra_async.images.stacks.image_sets import project_set, toolchain_set
 from astra_async.images.stacks.model import Stack
 from astra_async.report.entries import entries_of
+from astra_async.report.load import load_run
 from astra_async.testing.reports.report_text import UnreadableReport
 from astra_async.types import (
     Completion,
@@ -29,6 +30,7 @@ from astra_async.types import (
     SampleKey,
     Usage,
 )
+from made_runs import Made, made_problems, write_run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
@@ -216,12 +218,19 @@ def test_the_stack_makes_the_folders_of_two_images() -> None:
     _, own = project_set(stack, "astra/stack-go:1")
     assert own["challenge/api/go.mod"] == b"module x\n"
     assert b"go mod download" in own["install.sh"]
+    assert b'ENV GOMODCACHE="/opt/go/mod"' in toolchain["Dockerfile"]  # not in root's own HOME
+    hostile = find_go({"a b; id/go.mod": b"module x\n"}, "a b; id", commands)
+    assert "cd 'a b; id' &&" in hostile.install
 
 
-def test_the_table_is_made_of_entries() -> None:
-    table = example("A table")["answers_table"](entries_of(()))
-    assert table.rows == ()
+def test_the_table_is_made_of_entries_and_says_where_samples_are_missing(tmp_path: Path) -> None:
+    lacking = Made(problems=made_problems(3), leave_out=frozenset({("beta", "xml", "p00", 0)}))
+    entries = entries_of((load_run(write_run(tmp_path / "run", lacking)),))
+    table = example("A table")["answers_table"](entries)
     assert [column.name for column in table.columns] == ["model", "format", "valid", "perfect"]
+    assert [row[:3] for row in table.rows] == [("alpha", "xml", 12), ("beta", "xml", 11)]
+    assert [table.shown(place)[3].startswith("~") for place in range(2)] == [False, True]
+    assert all(f"`{name}`" in PAGE or f"`{name}(" in PAGE for name in ("planned", "valid", "summary", "rows"))
 
 
 def test_the_name_of_a_provider_over_http_stands_in_no_place_that_the_page_leaves_out() -> None:
@@ -253,6 +262,8 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("astra_async/images/stacks/detect.py", ["_FINDERS"]),
         ("astra_async/images/stacks/commands.py", ["_CALLS"]),
         ("astra_async/images/stacks/image_sets.py", ["_SKIPPED"]),
+        ("astra_async/overlay/tools.py", ["_SIGNS"]),
+        ("astra_async/overlay/configuration.py", ["_NAMES"]),
     ],
 )
 def test_every_name_that_the_page_sends_a_reader_to_stands_there(place: str, names: list[str]) -> None:
