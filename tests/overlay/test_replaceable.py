@@ -56,6 +56,7 @@ def test_where_no_file_is_protected_the_tests_are_open(
     [
         (GUARDED, "bash check.sh", ("Shop adds two prices",), "1 of 1 tests, in shop_spec.lua"),
         (RUST, "cargo nextest run", ("tests::adds", "survives_many"), "1 of 2 tests, in src/lib.rs"),
+        ({**PERL, "check.sh": "prove t"}, "sh check.sh", ("adds two", "other"), "1 of 2 tests, in t/shop.t"),
         ({**PERL, **NODE}, "prove t; npm test", ("adds two", "empty is 0"), "1 of 2 tests, in t/shop.t"),
     ],
 )
@@ -81,6 +82,7 @@ def test_what_is_protected_has_to_hold_the_tests(
             ("Shop adds two prices",),
             {"test_command": "sh check.sh", "readonly_paths": ("*_spec.lua",)},
         ),
+        ({"lib/Shop.pm": ""}, ("adds two",), {"test_command": "prove t", "readonly_paths": ("t/",)}),
         (NODE, ("Shop adds two",), {"test_command": "npm test"}),
         (NODE, ("Shop GET /tasks", "Shop adds two", "Shop total 3"), {"test_command": "npm test"}),
         (NODE, ("put together", "while [1] it ran"), {"test_command": "npm test"}),
@@ -90,6 +92,11 @@ def test_protected_tests_are_nothing_to_say(
     files: dict[str, str], names: tuple[str, ...], fields: dict[str, object]
 ) -> None:
     assert said(files, names, **fields) == ""
+
+
+def test_read_only_paths_that_miss_the_tests_are_told() -> None:
+    found = said(PERL, ("adds two", "empty is 0"), test_command="prove t", readonly_paths=("tests/", "lib/"))
+    assert "2 of 2 tests, in t/shop.t" in found
 
 
 @pytest.mark.parametrize("files", [PERL, LUA])
