@@ -21,7 +21,7 @@ from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:
     from astra_async.config import RunConfig
-    from astra_async.running.judging import Judged
+    from astra_async.running.judging import JudgingTally
 
 
 @click.command()
@@ -68,7 +68,7 @@ async def _label(config: RunConfig) -> int:
     return 0 if judging.tally.judged == judging.tally.planned else EXIT_INCOMPLETE
 
 
-def _tell(tally: Judged, already: int) -> None:
+def _tell(tally: JudgingTally, already: int) -> None:
     cost = "" if tally.cost_usd is None else f", {tally.cost_usd:.4f} USD"
     tell(f"{tally.judged - already} judged now{cost}; {tally.judged - tally.labelled} answers do not count")
     for trouble, count in list(tally.troubles.items())[:5]:

@@ -18,7 +18,7 @@ from distributed.core import rpc
 from distributed.security import Security
 
 from astra_async.cluster.messages import from_job
-from astra_async.cluster.nodes import Node, NodeGone, Refused
+from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -243,7 +243,7 @@ class ClusterSandbox:
             if other is node or other.state not in ("preparing", "ready"):
                 continue
             if engine and other.about["engine_id"] == engine and _place(other) != place:
-                raise Refused(
+                raise NodeRefused(
                     f"it shares its Docker Engine with {other.name}, and neither sees the other's processes"
                 )
 

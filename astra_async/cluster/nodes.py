@@ -30,7 +30,7 @@ class NodeGone(Exception):  # noqa: N818 - names what was seen
     """The node was lost, or left, before the job's end: nothing is known of it, and others may run it."""
 
 
-class Refused(Exception):  # noqa: N818 - a decision
+class NodeRefused(Exception):  # noqa: N818 - a decision
     """This worker cannot take part; the message says why."""
 
 
@@ -43,11 +43,11 @@ class Surroundings(Protocol):
     silence_s: float
 
     async def supply(self, node: Node) -> None:
-        """Bring the run's images there; raises Refused, OSError."""
+        """Bring the run's images there; raises NodeRefused, OSError."""
         ...
 
     def admit(self, node: Node) -> None:
-        """Whether the node may take part at all; raises Refused."""
+        """Whether the node may take part at all; raises NodeRefused."""
 
     def changed(self) -> None:
         """A node's state or its free places have changed."""
@@ -155,7 +155,7 @@ class Node:
         while True:
             try:
                 await self._serve()
-            except Refused as error:
+            except NodeRefused as error:
                 if str(error) != self.why:
                     self._head.say(f"worker {self.name} ({self.address}) is refused: {error}")
                 self._become("refused", str(error))
@@ -220,14 +220,14 @@ class Node:
 
     def _meet(self, first: Any) -> None:
         if first is None:
-            raise Refused("it is a Dask worker without astra: start it with `astra worker`")
+            raise NodeRefused("it is a Dask worker without astra: start it with `astra worker`")
         about = unpack(first[0])
         if any(name not in about for name in _KNOWN) or about["messages"] != VERSION:
-            raise Refused(f"it speaks another version of astra_async ({about.get('version')})")
+            raise NodeRefused(f"it speaks another version of astra_async ({about.get('version')})")
         self.about, self.name = about, str(about["name"])
         ours = version("astra_async")
         if about["version"] != ours:
-            raise Refused(f"it has astra_async {about['version']}, and this is {ours}")
+            raise NodeRefused(f"it has astra_async {about['version']}, and this is {ours}")
         if about["trouble"]:
             raise OSError(about["trouble"])
         self._head.admit(self)

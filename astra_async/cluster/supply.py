@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from distributed.comm import connect
 
 from astra_async.cluster.messages import LOAD, unpack
-from astra_async.cluster.nodes import Refused
+from astra_async.cluster.nodes import NodeRefused
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.running.wiring import SET_PREFIX, resolve_images
 from astra_async.testing.sandbox.engine import Engine
@@ -79,7 +79,7 @@ class Supply:
         """See to it that the node has all images with the contents of all others.
 
         Raises:
-            Refused: it has another content, or cannot get one.
+            NodeRefused: it has another content, or cannot get one.
             OSError: the node was lost.
         """
         await self._settled.wait()
@@ -97,9 +97,9 @@ class Supply:
         for name, ours in self.known.items():
             theirs = found.get(name, "")
             if ours and not theirs:
-                raise Refused(f"it has no image {name}, and cannot get it")
+                raise NodeRefused(f"it has no image {name}, and cannot get it")
             if ours and theirs != ours:
-                raise Refused(
+                raise NodeRefused(
                     f"its image {name} is {theirs[:19]}, and that of the others {ours[:19]};"
                     f" `docker rmi {name}` there, and it gets the same"
                 )
@@ -112,9 +112,11 @@ class Supply:
                 async with await Engine.open() as engine:
                     trouble = await self._stream(engine, node, names, connection)
             except SandboxError as error:
-                raise Refused(f"it has no image {', '.join(names)}, and none can be sent: {error}") from error
+                raise NodeRefused(
+                    f"it has no image {', '.join(names)}, and none can be sent: {error}"
+                ) from error
         if trouble:
-            raise Refused(f"it does not take {', '.join(names)}: {trouble}")
+            raise NodeRefused(f"it does not take {', '.join(names)}: {trouble}")
 
     async def _stream(
         self, engine: Engine, node: Node, names: list[str], connection: Mapping[str, Any]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class CsvColumn:
     """What a field holds, the names of its column (best first, after `fold`), and how a cell is read."""
 
     help: str
@@ -26,15 +26,15 @@ class Column:
 
 # The first name of each is the field's own; a file may have several that fit.
 # fmt: off
-COLUMNS: Mapping[str, Column] = {
-    "id": Column(
+COLUMNS: Mapping[str, CsvColumn] = {
+    "id": CsvColumn(
         help="Names the problem, once; up to 200 characters on one line.",
         names=(
             "id", "questionid", "problemid", "qid", "taskid", "challengeid", "questionnumber", "question",
         ),
         read=read_id,
     ),
-    "problem_statement": Column(
+    "problem_statement": CsvColumn(
         help="What the model is asked to do, as it is.",
         names=(
             "problemstatement", "statement", "questionstatement", "problemdescription",
@@ -42,7 +42,7 @@ COLUMNS: Mapping[str, Column] = {
         ),
         read=str,
     ),
-    "project": Column(
+    "project": CsvColumn(
         help="Folder, archive (.zip), https:// or s3:// address; relative to the CSV, or to --projects.",
         names=(
             "project", "projecturl", "projectzip", "projectpath", "projectlocation", "projectfolder",
@@ -50,28 +50,28 @@ COLUMNS: Mapping[str, Column] = {
             "s3location", "zipurl", "zipfile", "zip", "archive", "source", "sourceurl",
         ),
     ),
-    "name": Column(
+    "name": CsvColumn(
         help="Title in tables; the id if empty.",
         names=("name", "title", "questionname", "questiontitle", "problemname", "problemtitle"),
     ),
-    "main_skill": Column(
+    "main_skill": CsvColumn(
         help="Skill that the problem is counted under.",
         names=("mainskill", "primaryskill", "skill", "maintopic"),
     ),
-    "sub_skills": Column(
+    "sub_skills": CsvColumn(
         help="List of further skills.",
         names=("subskills", "subskill", "skills", "secondaryskills", "topics", "tags"),
         read=read_list,
     ),
-    "family": Column(
+    "family": CsvColumn(
         help="Group of problems alike, such as react or django.",
         names=("family", "subtype", "stack", "framework", "technology"),
     ),
-    "test_command": Column(
+    "test_command": CsvColumn(
         help="Command that runs the tests, by bash, in the project's folder.",
         names=("testcommand", "testcmd", "command", "scoringcommand", "runtests"),
     ),
-    "result_files": Column(
+    "result_files": CsvColumn(
         help="List of test reports (paths, globs) of the command; its output is read as TAP if empty.",
         names=(
             "resultfiles", "resultfile", "reportfiles", "reportfile", "testreports", "testreport",
@@ -79,31 +79,31 @@ COLUMNS: Mapping[str, Column] = {
         ),
         read=read_list,
     ),
-    "tests": Column(
+    "tests": CsvColumn(
         help="Tests that count: names, or JSON objects {name, file, type, weight}; learned if empty.",
         names=("tests", "testcases", "testcase", "testnames", "expectedtests", "unittests"),
         read=read_tests,
     ),
-    "image": Column(
+    "image": CsvColumn(
         help="Docker image that the tests run in; --image if empty, else one is built from the project.",
         names=("image", "dockerimage", "containerimage", "docker"),
     ),
-    "timeout_s": Column(
+    "timeout_s": CsvColumn(
         help="Seconds that the tests may take, instead of timeout_s in [sandbox].",
         names=("timeouts", "timeout", "timeoutseconds", "timeoutsec", "timelimit", "timelimits"),
         read=read_seconds,
     ),
-    "readonly_paths": Column(
+    "readonly_paths": CsvColumn(
         help="List of paths and patterns that an answer may not change.",
         names=("readonlypaths", "readonlypath", "readonlyfiles", "readonly"),
         read=read_list,
     ),
-    "hidden_paths": Column(
+    "hidden_paths": CsvColumn(
         help="List of paths and patterns that the prompt does not show and an answer may not change.",
         names=("hiddenpaths", "hiddenfilespaths", "hiddenfilepaths", "hiddenfiles"),
         read=read_list,
     ),
-    "reference": Column(
+    "reference": CsvColumn(
         help="Correct solution: folder, archive, or JSON file {path: content}; shown to no model.",
         names=(
             "reference", "referencesolution", "referencepath", "referenceurl", "solution", "solutionpath",
@@ -115,7 +115,7 @@ REQUIRED = ("id", "problem_statement", "project")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class CsvColumns:
     """Where each field stands: its index and header; the headers nobody reads; what was ambiguous."""
 
     index: Mapping[str, int]
@@ -142,7 +142,7 @@ def match_columns(
     *,
     fields: Sequence[str] = tuple(COLUMNS),
     required: Sequence[str] = REQUIRED,
-) -> Columns:
+) -> CsvColumns:
     """Finds each field's column; `mapping` is field -> column as the user gave it (`--column`).
 
     Raises:
@@ -166,7 +166,7 @@ def match_columns(
                 f"columns {named} all fit {field}: the first is used (--column {field}=NAME chooses)"
             )
     _require(required, index, header, name)
-    return Columns(
+    return CsvColumns(
         index=index,
         headers={field: header[at].strip() for field, at in index.items()},
         unused=tuple(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ProblemsError
 from astra_async.problems.cells import read_location
-from astra_async.problems.columns import COLUMNS, Columns, fold, match_columns
+from astra_async.problems.columns import COLUMNS, CsvColumns, fold, match_columns
 from astra_async.problems.csv_rows import Row, read_table
 from astra_async.testing.reports.suspects import is_hook_name
 from astra_async.types import Problem
@@ -97,7 +97,7 @@ def _notices(problems: tuple[Problem, ...]) -> tuple[str, ...]:
 class _Reader:
     """Rows to Problems, collecting the mistakes of the whole file."""
 
-    def __init__(self, *, name: str, columns: Columns, root: str, is_foreign: bool) -> None:
+    def __init__(self, *, name: str, columns: CsvColumns, root: str, is_foreign: bool) -> None:
         self._name = name
         self._is_foreign = is_foreign
         self._columns = columns

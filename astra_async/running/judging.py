@@ -56,7 +56,7 @@ class Failed:
 
 
 @dataclass(slots=True, kw_only=True)
-class Judged:
+class JudgingTally:
     """`planned` failed samples, of which `judged` have a line; `labelled` of those got a class."""
 
     planned: int
@@ -120,7 +120,7 @@ class Judging:
         done = {key: label for key, label in known.items() if key in keys}
         self._waiting = iter([each for each in self.samples if each.key not in done])
         labelled = sum(label is not None for label in done.values())
-        self.tally = Judged(planned=len(self.samples), judged=len(done), labelled=labelled)
+        self.tally = JudgingTally(planned=len(self.samples), judged=len(done), labelled=labelled)
 
     async def run(self, pool: Pool, say: Say) -> None:
         """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""

@@ -21,7 +21,7 @@ from astra_async.cluster.messages import (
     to_job,
     unpack,
 )
-from astra_async.cluster.nodes import Node, NodeGone, Refused
+from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import ContainerLost, ImageError
 from astra_async.running.admission import FairPermits
@@ -199,7 +199,7 @@ def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes
         supply._settled.set()
         await supply.bring(Holding({"a": "sha256:1"}), {})  # type: ignore[arg-type]
         assert supply.known == {"a": "sha256:1", "b": ""}
-        with pytest.raises(Refused, match=r"its image a is sha256:2, and that of the others sha256:1"):
+        with pytest.raises(NodeRefused, match=r"its image a is sha256:2, and that of the others sha256:1"):
             await supply.bring(Holding({"a": "sha256:2"}), {})  # type: ignore[arg-type]
 
     asyncio.run(check())

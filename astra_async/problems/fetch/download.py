@@ -29,7 +29,7 @@ _FINAL = (
 )
 
 
-class Refused(SourceError):  # noqa: N818 - names what was seen
+class AccessRefused(SourceError):  # noqa: N818 - names what was seen
     """The server answers 401 or 403: perhaps it wants credentials that a plain GET does not carry."""
 
 
@@ -38,7 +38,7 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
 
     Raises:
         Passing: connection, time-out, a cut body, 408, 425, 429 or 5xx.
-        Refused: 401 or 403.
+        AccessRefused: 401 or 403.
         SourceError: any other answer than success; too many redirects; no such host.
         ArchiveError: too large.
     """
@@ -80,7 +80,7 @@ def _check(response: aiohttp.ClientResponse, url: str) -> None:
     if told:
         raise SourceError(f"{said}: {told}", where=where)
     if response.status in (401, 403):
-        raise Refused(
+        raise AccessRefused(
             f"{said}: access is refused; check credentials, or sign the address anew if it expired",
             where=where,
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_entries
 from astra_async.problems.fetch.cache import Cache, Known, has_sha256
-from astra_async.problems.fetch.download import Refused, download
+from astra_async.problems.fetch.download import AccessRefused, download
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -186,7 +186,7 @@ class Store:
     async def _from_web(self, where: WebAddress, known: Known | None) -> Known:
         try:
             return await download(self._web(), where.url, self._cache, known)
-        except Refused as refusal:
+        except AccessRefused as refusal:
             if where.behind is None or self._settings.anonymous:
                 raise
             try:
