@@ -44,7 +44,6 @@ def test_a_command_that_the_engine_still_starts_is_neither_late_nor_frozen(run: 
     for _ in range(5):
         done = run("echo begun > unit.xml; sleep 300", "unit.xml", limits=Limits(timeout_s=0.01))
         assert done.timed_out
-        assert done.duration_s > 0.02
 
 
 def test_the_command_is_data_and_no_part_of_the_script(run: Run) -> None:
