@@ -12,8 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
-# Tests that wait more than they compute: of whole programs, in a browser, and on engines of their own.
-_WAITING = ("cluster", "system", "view", "test_engine_restart")
+# Folders of tests that wait more than they compute: for whole programs, nodes, a browser.
+_WAITING = ("cluster", "system", "view")
 _COMPUTING = ("test_bundled_scores",)  # though it is a whole program
 
 
@@ -53,14 +53,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
-        if _waits(nodeid):
-            return "waiting"
-        return "trials" if _file(nodeid).parent.name == "integrity" else "others"
+        path = _file(nodeid)
+        if path.parent.name == "integrity":
+            return "trials"
+        return "programs" if path.parent.name == "system" and path.stem not in _COMPUTING else "others"
 
 
 def _waits(nodeid: str) -> bool:
-    path = _file(nodeid)
-    return bool({path.parent.name, path.stem} & set(_WAITING)) and path.stem not in _COMPUTING
+    return _file(nodeid).parent.name in _WAITING
 
 
 def _file(nodeid: str) -> Path:

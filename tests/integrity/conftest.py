@@ -1,4 +1,4 @@
-"""One sandbox and one event loop for all tests of this folder; two answers are graded at a time."""
+"""One sandbox and one event loop for all tests of this folder; four answers are graded at a time."""
 
 from __future__ import annotations
 

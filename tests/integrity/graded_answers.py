@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loop
 LIMITS = Limits(timeout_s=150.0)
 _ATTEMPTS = 3
-_AT_ONCE = 2
+_AT_ONCE = 4
 _KEY = b"the same twins in every run"
 
 
