@@ -173,7 +173,7 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     install = Command(text=_INSTALL, user="root", environment=environment)
     async with await Keeper.start(engine, container):
         ended = await run_command(engine, container, install, _INSTALL_LIMITS)
-    said = ended.output.combined.text()
+    said = ended.output.text()
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
         raise ImageError(

@@ -149,7 +149,27 @@ def test_standard_output_is_kept_apart() -> None:
     output = Output(1000)
     output.feed(2, b"error\n")
     output.feed(1, b"out\n")
-    assert (output.stdout.text(), output.combined.text()) == ("out\n", "error\nout\n")
+    assert (output.stdout.text(), output.text()) == ("out\n", "error\nout\n")
+
+
+def test_a_line_of_one_stream_is_not_torn_by_the_other() -> None:
+    output = Output(1000)
+    for stream, piece in ((2, b"grep: "), (1, b"took 1 s\npid"), (2, b"a.txt: gone\n"), (1, b" 7\n...")):
+        output.feed(stream, piece)
+    output.feed(2, b"cut")
+    assert output.text() == "took 1 s\ngrep: a.txt: gone\npid 7\n...\ncut"
+    assert output.text() == output.text()
+    assert output.total == len("took 1 s\ngrep: a.txt: gone\npid 7\n...cut")
+
+
+def test_an_endless_line_waits_in_bounded_memory_and_is_told() -> None:
+    output = Output(10**6)
+    for _ in range(100):
+        output.feed(1, b"x" * 5000)
+        assert sum(map(len, output._begun.values())) <= 70_000
+    output.feed(2, b"error\n")
+    assert output.text().replace("x", "") == "error\n"
+    assert output.text().count("x") == 500_000
 
 
 # --- result files ---------------------------------------------------------------------------------------

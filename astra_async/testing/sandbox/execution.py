@@ -300,7 +300,7 @@ async def _delete(
     async with engine.started(process) as stream, asyncio.timeout(job.limits.timeout_s):
         await _drain(stream, output)
     if await engine.exit_code(process):
-        shown = both_ends(output.combined.text())
+        shown = both_ends(output.text())
         raise ImageError(f"Image {job.image} holds a result file that the run's user cannot delete: {shown}")
 
 
@@ -336,8 +336,8 @@ async def _drain(stream: Stream, output: Output) -> None:
     async with engine_call("read the container's output", timeout_s=None, running=True):
         while (message := await stream.read_out()) is not None:
             output.feed(message.stream, message.data)
-            if output.combined.total > due:
-                due = output.combined.total + _PACED_OUTPUT_BYTES
+            if output.total > due:
+                due = output.total + _PACED_OUTPUT_BYTES
                 await asyncio.sleep(_OUTPUT_PAUSE_S)
 
 
@@ -356,9 +356,9 @@ def _execution(
         out_of_memory=out_of_memory,
         failed_limit="disk" if ended.stopped == "disk" else None,
         duration_s=ended.duration_s,
-        output=ended.output.combined.text(),
+        output=ended.output.text(),
         stdout=ended.output.stdout.text(),
-        output_bytes=ended.output.combined.total,
+        output_bytes=ended.output.total,
         reports=reports,
         report_problems=tuple(problems),
     )

@@ -130,7 +130,7 @@ async def look(
         said = ended.output.stdout.text()
         answer = said.split("\0")
         if ended.exit_code or not said.endswith("\0") or len(answer) < len(("uid", "gid", "w", "home", "")):
-            shown = both_ends(ended.output.combined.text().replace("\0", " "))
+            shown = both_ends(ended.output.text().replace("\0", " "))
             raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
         uid, gid, writable, home, *places, _ = answer
         fitness = Fitness(uid=int(uid), gid=int(gid), home=home if writable == "yes" else FALLBACK_HOME)

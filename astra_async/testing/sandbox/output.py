@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_STDOUT = 1
+_STDOUT, _STDERR = 1, 2
+_LONGEST_LINE = 64 * 1024  # bytes that wait for the end of their line
 
 
 class Clipped:
@@ -36,14 +37,34 @@ class Clipped:
 
 
 class Output:
-    """Standard output and error as they came, and standard output alone, each clipped."""
+    """Standard output and error line by line as they came, and standard output alone, each clipped.
+
+    Docker tells both in pieces as the machine had time for them: a line of one that the other began in
+    would belong to neither, and be another one in each run.
+    """
 
     def __init__(self, limit: int) -> None:
-        self.combined = Clipped(limit)
+        self.total = 0  # bytes
         self.stdout = Clipped(limit)
+        self._lines = Clipped(limit)
+        self._begun = {_STDOUT: bytearray(), _STDERR: bytearray()}
 
     def feed(self, stream: int, data: bytes) -> None:
         """Take one frame of Docker's multiplexed stream (1: standard output, 2: standard error)."""
-        self.combined.feed(data)
+        self.total += len(data)
         if stream == _STDOUT:
             self.stdout.feed(data)
+        begun = self._begun[stream]
+        begun += data
+        whole = begun.rfind(b"\n", len(begun) - len(data)) + 1
+        if not whole and len(begun) > _LONGEST_LINE:
+            whole = len(begun)
+        self._lines.feed(bytes(begun[:whole]))
+        del begun[:whole]
+
+    def text(self) -> str:
+        """Both streams; of lines that have not ended yet, standard output's is told first."""
+        self._lines.feed(b"\n".join(bytes(begun) for begun in self._begun.values() if begun))
+        for begun in self._begun.values():
+            begun.clear()
+        return self._lines.text()
