@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-_FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0")
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--remote-debugging-port=0",
+    "--disable-features=SpareRendererForSitePerProcess,BackForwardCache",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+)
 _START_S = 30
 
 
@@ -59,10 +70,10 @@ class Tab:
         return answer["result"].get("value")
 
     async def until(self, condition: str) -> None:
-        """Wait, frame by frame, until an expression of the page is true."""
+        """Wait until an expression of the page is true."""
         assert await self.run(
             "new Promise((done) => { const end = Date.now() + 10000; const look = () =>"
-            f" ({condition}) ? done(true) : Date.now() > end ? done(false) : requestAnimationFrame(look);"
+            f" ({condition}) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 20);"
             " look(); })"
         ), condition
 

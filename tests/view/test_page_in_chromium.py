@@ -38,6 +38,7 @@ class Page:
     def __init__(self, tab: Tab, address: str) -> None:
         self.tab, self.address = tab, address
         self.run = tab.run
+        self.loads = 0
 
     async def until(self, condition: str) -> None:
         """Wait until an expression is true; one that fails is not true yet."""
@@ -45,8 +46,8 @@ class Page:
 
     async def go(self, route: str, shown: str) -> None:
         """Load a route from nothing, until an expression is true."""
-        await self.tab.open("about:blank")
-        await self.tab.open(f"{self.address}#/{route}")
+        self.loads += 1
+        await self.tab.open(f"{self.address}?{self.loads}#/{route}")
         await self.until(shown)
 
     async def press(self, *keys: str) -> None:
