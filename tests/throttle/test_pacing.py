@@ -75,7 +75,7 @@ def sends(opening: Opening, until: float) -> list[float]:
         if ready_at > now:
             now = ready_at
             continue
-        opening.sent()
+        opening.sent(now)
         times.append(now)
     return times
 
@@ -92,7 +92,7 @@ def test_after_ten_seconds_the_opening_is_over() -> None:
     opening.reopen(0.0)
     assert opening.ready_at(10.0) == 10.0
     for _ in range(100_000):
-        opening.sent()
+        opening.sent(10.0)
     assert opening.ready_at(10.1) == 10.1
 
 

@@ -118,7 +118,7 @@ class Gate:
         )
         self._ceiling.sent(attempt)
         self._silent.append(attempt)  # in the order of sending; whoever is heard of goes when it is in front
-        self._opening.sent()
+        self._opening.sent(now)
         self._smoothing.sent(now)
         self.pace.sent(attempt.number, now)
         if self.buckets:

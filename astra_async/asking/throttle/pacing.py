@@ -84,8 +84,7 @@ class Opening:
         """The pause is over."""
         self._first = self._open = False
         self._began_at = now
-        self._second = 0
-        self._left = _FIRST_SENDS
+        self._last = (0, 0)  # the second of the last send, and how many went in it
 
     def alive(self) -> None:
         """The provider has answered, whatever it said."""
@@ -94,18 +93,24 @@ class Opening:
 
     def ready_at(self, now: float) -> float:
         """When the next send is allowed; `now` if at once."""
-        if self._open:
+        second = self._second(now)
+        if self._open or second >= _OPEN_AFTER_S or self._sent_in(second) < self._allowed_in(second):
             return now
-        second = int(now - self._began_at)
-        if second > self._second:
-            self._open = second >= _OPEN_AFTER_S
-            self._second = second
-            self._left = 1 if self._first else _FIRST_SENDS << min(second, _OPEN_AFTER_S)
-        return now if self._left > 0 or self._open else self._began_at + second + 1
+        return self._began_at + second + 1
 
-    def sent(self) -> None:
+    def sent(self, now: float) -> None:
         """A request goes out."""
-        self._left -= 1
+        second = self._second(now)
+        self._last = (second, self._sent_in(second) + 1)
+
+    def _second(self, now: float) -> int:
+        return max(0, int(now - self._began_at))
+
+    def _sent_in(self, second: int) -> int:
+        return self._last[1] if second == self._last[0] else 0
+
+    def _allowed_in(self, second: int) -> int:
+        return 1 if self._first and second else _FIRST_SENDS << second
 
 
 class Outage:
