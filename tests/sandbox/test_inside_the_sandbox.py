@@ -157,6 +157,7 @@ def test_a_line_of_one_stream_is_not_torn_by_the_other() -> None:
     for stream, piece in ((2, b"grep: "), (1, b"took 1 s\npid"), (2, b"a.txt: gone\n"), (1, b" 7\n...")):
         output.feed(stream, piece)
     output.feed(2, b"cut")
+    output.feed(3, b"")
     assert output.text() == "took 1 s\ngrep: a.txt: gone\npid 7\n...\ncut"
     assert output.text() == output.text()
     assert output.total == len("took 1 s\ngrep: a.txt: gone\npid 7\n...cut")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_STDOUT, _STDERR = 1, 2
+_STDOUT = 1
 _LONGEST_LINE = 64 * 1024  # bytes that wait for the end of their line
 
 
@@ -47,14 +47,14 @@ class Output:
         self.total = 0  # bytes
         self.stdout = Clipped(limit)
         self._lines = Clipped(limit)
-        self._begun = {_STDOUT: bytearray(), _STDERR: bytearray()}
+        self._begun = {_STDOUT: bytearray()}  # by stream
 
     def feed(self, stream: int, data: bytes) -> None:
-        """Take one frame of Docker's multiplexed stream (1: standard output, 2: standard error)."""
+        """Take one frame of Docker's stream (1: standard output, 2: standard error, 3: the engine's own)."""
         self.total += len(data)
         if stream == _STDOUT:
             self.stdout.feed(data)
-        begun = self._begun[stream]
+        begun = self._begun.setdefault(stream, bytearray())
         begun += data
         whole = begun.rfind(b"\n", len(begun) - len(data)) + 1
         if not whole and len(begun) > _LONGEST_LINE:
@@ -63,7 +63,7 @@ class Output:
         del begun[:whole]
 
     def text(self) -> str:
-        """Both streams; of lines that have not ended yet, standard output's is told first."""
+        """All streams; of lines that have not ended yet, standard output's is told first."""
         self._lines.feed(b"\n".join(bytes(begun) for begun in self._begun.values() if begun))
         for begun in self._begun.values():
             begun.clear()
