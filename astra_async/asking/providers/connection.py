@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from functools import cache
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -96,7 +97,10 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
         ConfigError: the named bundle cannot be read.
     """
     connector = aiohttp.TCPConnector(
-        limit=0, ssl=_tls(environ), ttl_dns_cache=_DNS_CACHE_S, keepalive_timeout=_KEEPALIVE_S
+        limit=0,
+        ssl=_tls(certificate_bundle(environ)),
+        ttl_dns_cache=_DNS_CACHE_S,
+        keepalive_timeout=_KEEPALIVE_S,
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -126,8 +130,9 @@ def _bypassed(url: URL, no_proxy: str) -> bool:
     return False
 
 
-def _tls(environ: Mapping[str, str]) -> ssl.SSLContext:
-    bundle = certificate_bundle(environ)
+@cache
+def _tls(bundle: str | None) -> ssl.SSLContext:
+    """One for all sessions: reading the certificates of a system takes 25 ms."""
     try:
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:  # ssl.SSLError is one
