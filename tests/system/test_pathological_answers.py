@@ -13,29 +13,32 @@ from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
 from in_memory import run_in_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from astra_async.types import Completion, Format, ModelRequest
 
 MEGABYTE = 2**20
-MONSTERS: dict[str, tuple[Format, str]] = {
-    "10 MB file": ("xml", xml_answer("3" + " " * 10 * MEGABYTE)),
-    "10 MB of talk": ("xml", "I would rather talk about the weather. " * (10 * MEGABYTE // 39)),
-    "10 MB of opened files": ("xml", '<solution><file path="a"><![CDATA[' * (10 * MEGABYTE // 34)),
-    "10 MB of closing marks": ("xml", "<solution>" + "]]></file>" * MEGABYTE),
+MONSTERS: dict[str, tuple[Format, Callable[[], str]]] = {
+    "10 MB file": ("xml", lambda: xml_answer("3" + " " * 10 * MEGABYTE)),
+    "10 MB of talk": ("xml", lambda: "I would rather talk about the weather. " * (10 * MEGABYTE // 39)),
+    "10 MB of opened files": ("xml", lambda: '<solution><file path="a"><![CDATA[' * (10 * MEGABYTE // 34)),
+    "10 MB of closing marks": ("xml", lambda: "<solution>" + "]]></file>" * MEGABYTE),
     "10 MB of lines": (
         "xml",
-        '<solution><file path="src/answer.txt">3\n' + "x\n" * 5 * MEGABYTE + "</file></solution>",
+        lambda: '<solution><file path="src/answer.txt">3\n' + "x\n" * 5 * MEGABYTE + "</file></solution>",
     ),
-    "10 MB of text that is no ASCII": ("xml", xml_answer("3\n" + "\U0001f600" * 2_600_000)),
+    "10 MB of text that is no ASCII": ("xml", lambda: xml_answer("3\n" + "\U0001f600" * 2_600_000)),
     "100,000 small files": (
         "xml",
-        "<solution>" + "".join(f'<file path="f{n}">{n}</file>' for n in range(100_000)) + "</solution>",
+        lambda: (
+            "<solution>" + "".join(f'<file path="f{n}">{n}</file>' for n in range(100_000)) + "</solution>"
+        ),
     ),
-    "JSON opened 100,000 times": ("json", '{"a":' * 100_000),
-    "JSON of unclosed strings": ("json", '{"' + '\\"a\': "' * 30_000),
-    "JSON list opened 1,000,000 times": ("json", "[" * MEGABYTE),
-    "JSON with a raw 10 MB string": ("json", '{"src/answer.txt": "3' + "\n" * 10 * MEGABYTE + '"}'),
+    "JSON opened 100,000 times": ("json", lambda: '{"a":' * 100_000),
+    "JSON of unclosed strings": ("json", lambda: '{"' + '\\"a\': "' * 30_000),
+    "JSON list opened 1,000,000 times": ("json", lambda: "[" * MEGABYTE),
+    "JSON with a raw 10 MB string": ("json", lambda: '{"src/answer.txt": "3' + "\n" * 10 * MEGABYTE + '"}'),
 }
 LONGEST_S = 0.3  # any of these, parsed in place, takes seconds
 OTHERS = 24
@@ -43,7 +46,8 @@ OTHERS = 24
 
 @pytest.mark.parametrize("name", MONSTERS)
 def test_a_monstrous_answer_does_not_hold_up_the_others(tmp_path: Path, name: str) -> None:
-    fmt, monster = MONSTERS[name]
+    fmt, made = MONSTERS[name]
+    monster = made()
     small = xml_answer(2) if fmt == "xml" else '{"src/answer.txt": "2\\n"}'
 
     async def answer(request: ModelRequest) -> Completion:
