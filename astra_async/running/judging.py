@@ -24,7 +24,7 @@ from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged
 from astra_async.running import wiring
 from astra_async.running.held import HeldLines
 from astra_async.running.log import AppendLog, encode, file_mode, keep_synced, now_utc, write_atomically
-from astra_async.running.opening import open_pools, unrecorded_usd
+from astra_async.running.model_pools import open_pools, unrecorded_usd
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record, read_run, require_run

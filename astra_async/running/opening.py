@@ -10,7 +10,6 @@ closed in reverse, whatever happens in between. Nothing here prints: `say` gets 
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
 from astra_async.running.directory import RunDirectory
 from astra_async.running.live import kept_live
+from astra_async.running.model_pools import close_later, open_pools, unrecorded_usd
 from astra_async.running.plan import plan_of
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
@@ -35,11 +35,12 @@ from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Exclusive, Timeouts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
+    from astra_async.running.plan import Plan
     from astra_async.types import Problem, Result, RunSandbox
 
     Say = Callable[[str], None]
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
 RunEnd = Literal["complete", "incomplete", "stopped", "no_answers"]
-_ROUNDING_USD = 1e-9
 _GRADINGS_PER_SANDBOX = 2  # one in its container, one being packed or judged
 
 
@@ -204,17 +204,23 @@ async def _open_rooms(
                 recorded_only=config.answers_only_from_record,
             ),
         )
-        metrics = wiring.planned_metrics(directory.run)
-        recorded.count_into(metrics)
-        runner = Runner(plan, rooms, metrics)
-        if sandbox:
-            # One at least: whoever waits for a turn is told through it when no node comes back.
-            sandbox.on_slots = lambda slots: runner.permits.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
-        no_answer = "has no answer in the parent run"
-        runner.dead |= {
-            name: PoolUnusable(f"{name}: {no_answer}") for name in plan.models if name not in pools
-        }
+        runner = _runner(plan, rooms, recorded, sandbox)
         yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
+
+
+def _runner(plan: Plan, rooms: Rooms, recorded: Recorded, sandbox: RunSandbox | None) -> Runner:
+    metrics = wiring.planned_metrics(rooms.directory.run)
+    recorded.count_into(metrics)
+    runner = Runner(plan, rooms, metrics)
+    if sandbox:
+        # One at least: whoever waits for a turn is told through it when no node comes back.
+        sandbox.on_slots = lambda slots: runner.permits.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
+    runner.dead |= {
+        name: PoolUnusable(f"{name}: has no answer in the parent run")
+        for name in plan.models
+        if name not in rooms.asking.pools
+    }
+    return runner
 
 
 def _describe(
@@ -241,12 +247,6 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
             )
 
 
-def unrecorded_usd(pool: Pool, recorded_usd: float) -> float:
-    """What a pool has paid and no record holds; 0 where it has no price."""
-    more_usd = (pool.state.cost_usd or 0.0) - recorded_usd
-    return more_usd if more_usd > _ROUNDING_USD else 0.0
-
-
 def _say_who_has_no_twin(
     config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
 ) -> None:
@@ -262,18 +262,6 @@ def _say_who_has_no_twin(
         )
 
 
-def _close_later(stack: AsyncExitStack, say: Say, what: str, close: Callable[[], Awaitable[None]]) -> None:
-    """Close a room at the end; one that fails to close takes nothing from a run that has come to its end."""
-
-    async def close_or_tell() -> None:
-        try:
-            await close()
-        except Exception as error:  # noqa: BLE001 - the boundary: everything is recorded by now
-            say(f"warning: {what} could not be closed: {told(error)}")
-
-    stack.push_async_callback(close_or_tell)
-
-
 async def _open_tests(
     config: RunConfig, run_id: str, prepared: Mapping[str, Prepared], *, stack: AsyncExitStack, say: Say
 ) -> tuple[RunSandbox, dict[str, str], dict[str, AstraError]]:
@@ -284,12 +272,12 @@ async def _open_tests(
         cluster = await ClusterSandbox.open(
             config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
         )
-        _close_later(stack, say, "the cluster", cluster.close)
+        close_later(stack, say, "the cluster", cluster.close)
         return cluster, *await cluster.provide(prepared, config.image)
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
-    _close_later(stack, say, "the sandbox", sandbox.close)
+    close_later(stack, say, "the sandbox", sandbox.close)
     return sandbox, *await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
 
 
@@ -300,36 +288,6 @@ async def _pools(
         return {}
     spent_usd = sum(each.cost_usd for each in directory.earlier.values())
     return await open_pools(config, stack, say, spent_usd=spent_usd, on_event=_event_recorder(directory))
-
-
-async def open_pools(
-    config: RunConfig,
-    stack: AsyncExitStack,
-    say: Say,
-    *,
-    spent_usd: float,
-    on_event: Callable[[PoolEvent], None],
-) -> dict[str, Pool]:
-    """One pool for each model; a model whose key is missing stops the program before any call.
-
-    `spent_usd` is what earlier calls have taken of the budget.
-    """
-    from astra_async.asking.providers import open_provider
-    from astra_async.asking.providers.connection import open_session
-    from astra_async.asking.providers.models import cost_usd
-    from astra_async.asking.throttle import Budget, Pool
-
-    session = await stack.enter_async_context(open_session(os.environ))
-    budget = Budget(config.budget_usd, spent_usd=spent_usd) if config.budget_usd is not None else None
-    pools = {}
-    for settings in config.models:
-        provider = open_provider(settings, session=session)
-        _close_later(stack, say, settings.name, provider.close)
-        pools[settings.name] = Pool(
-            settings, provider, price=partial(cost_usd, settings), budget=budget, on_event=on_event
-        )
-        _close_later(stack, say, settings.name, pools[settings.name].close)
-    return pools
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
