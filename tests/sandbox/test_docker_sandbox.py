@@ -255,9 +255,15 @@ def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
             await DockerSandbox.open(run_id="one", slots=1) as one,
             await DockerSandbox.open(run_id="two", slots=1) as two,
         ):
-            mine = asyncio.create_task(one.run(job(image, "sleep 1; echo one")))
-            await asyncio.sleep(0.5)
-            assert await sweep(two.engine, "two") == 0
+            mine = asyncio.create_task(one.run(job(image, "sleep 3; echo one")))
+
+            async def running() -> bool:
+                found = await one.engine.containers(f"{RUN_LABEL}=one")
+                return [each["State"] for each in found] == ["running"]
+
+            await eventually(running)
+            await sweep(two.engine, "two")
+            assert await running()
             assert (await two.run(job(image, "echo two"))).stdout == "two\n"
             await two.close()
             assert (await mine).stdout == "one\n"
@@ -265,20 +271,25 @@ def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
     asyncio.run(check())
 
 
-# --- sweeping ---------------------------------------------------------------------------------------
+# --- sweeping: every program that opens a sandbox sweeps, so the one that does it here may be another ---
 
-_KILLED_RUN = """
+_OTHER_RUN = """
 import asyncio, os, signal, sys
 sys.path.insert(0, {tests!r})
 from sandbox_jobs import tar
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+from astra_async.testing.sandbox.sweep import RUN_LABEL
 from astra_async.types import Job, Limits
 
 async def main():
     sandbox = await DockerSandbox.open(run_id={run_id!r}, slots=2)
-    asyncio.create_task(sandbox.run(Job(image={image!r}, archive=tar({{}}), command="echo up; sleep 300")))
+    job = Job(image={image!r}, archive=tar({{}}), command="echo up; sleep 300")
+    running = asyncio.create_task(sandbox.run(job))
     sandbox.expect({image!r}, Limits(timeout_s=5.0))
-    await asyncio.sleep(1.5)
+    states = []
+    while sorted(states) != ["created", "running"]:
+        await asyncio.sleep(0.05)
+        states = [each["State"] for each in await sandbox.engine.containers(f"{{RUN_LABEL}}={run_id}")]
     print("ready", flush=True)
     {end}
 
@@ -287,7 +298,8 @@ asyncio.run(main())
 
 
 def started_run(image: str, run_id: str, tests: Path, end: str) -> subprocess.Popen[str]:
-    code = _KILLED_RUN.format(tests=str(tests), run_id=run_id, image=image, end=end)
+    """A program whose run has one container that runs and one that is made ahead."""
+    code = _OTHER_RUN.format(tests=str(tests), run_id=run_id, image=image, end=end)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -303,53 +315,46 @@ async def of_run(run_id: str) -> int:
 def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
     image: str, request: pytest.FixtureRequest
 ) -> None:
-    async def swept() -> int:
+    async def swept(run_id: str) -> None:
+        async def gone() -> bool:
+            return await of_run(run_id) == 0
+
         async with await Engine.open() as engine:
-            return await sweep(engine, "another run")
+            await sweep(engine, "another run")
+        await eventually(gone)
 
     tests = request.path.parent
     alive = started_run(image, "alive", tests, "await asyncio.sleep(300)")
     try:
         dead = started_run(image, "dead", tests, "os.kill(os.getpid(), signal.SIGKILL)")
         assert dead.wait() == -9
-        assert asyncio.run(of_run("dead")) == 2
-        assert asyncio.run(of_run("alive")) == 2
-        assert asyncio.run(swept()) >= 2
-        assert asyncio.run(of_run("dead")) == 0
+        asyncio.run(swept("dead"))
         assert asyncio.run(of_run("alive")) == 2
     finally:
         alive.kill()
         alive.wait()
-    assert asyncio.run(swept()) >= 2
-    assert asyncio.run(of_run("alive")) == 0
+    asyncio.run(swept("alive"))
 
 
 def test_what_runs_in_a_killed_programs_containers_ends_with_it(
     image: str, request: pytest.FixtureRequest
 ) -> None:
-    async def running() -> list[str]:
+    async def ended() -> bool:
         async with await Engine.open() as engine:
             found = await engine.containers(f"{RUN_LABEL}=orphaned")
-            return [each["State"] for each in found if each["State"] == "running"]
-
-    async def check() -> None:
-        await eventually(lambda: _is_empty(running()))
-
-    async def _is_empty(found: Awaitable[list[str]]) -> bool:
-        return not await found
-
-    program = started_run(image, "orphaned", request.path.parent, "await asyncio.sleep(300)")
-    try:
-        assert asyncio.run(running()) == ["running"]
-    finally:
-        program.kill()
-        program.wait()
-    asyncio.run(check())
+            return "running" not in {each["State"] for each in found}
 
     async def swept() -> None:
         async with await Engine.open() as engine:
             await sweep(engine, "orphaned")
 
+    program = started_run(image, "orphaned", request.path.parent, "await asyncio.sleep(300)")
+    try:
+        assert not asyncio.run(ended())
+    finally:
+        program.kill()
+        program.wait()
+    asyncio.run(eventually(ended))
     asyncio.run(swept())
 
 
@@ -377,9 +382,15 @@ def test_only_an_owner_known_to_be_dead_loses_its_containers(
         async with await Engine.open() as engine:
             container = await engine.create(config, f"astra-test-{random.getrandbits(48):x}")
             try:
+
+                async def gone() -> bool:
+                    listed = await engine.containers(f"{RUN_LABEL}={labels[RUN_LABEL]}")
+                    return container not in {each["Id"] for each in listed}
+
                 await sweep(engine, "mine")
-                listed = await engine.containers(f"{RUN_LABEL}={labels[RUN_LABEL]}")
-                assert (container not in {each["Id"] for each in listed}) == swept
+                if swept:
+                    await eventually(gone)
+                assert await gone() == swept
             finally:
                 await engine.remove(container)
 

@@ -45,8 +45,8 @@ def owner() -> str:
     return f"{_place()}:{os.getpid()}:{_start_time(os.getpid())}"
 
 
-async def sweep(engine: Engine, run_id: str) -> int:
-    """Remove what dead runs, and earlier processes of this run, left behind; returns how many.
+async def sweep(engine: Engine, run_id: str) -> None:
+    """Remove what dead runs, and earlier processes of this run, left behind.
 
     Containers of living owners stay, this process's own too: those it removes itself.
     """
@@ -55,7 +55,7 @@ async def sweep(engine: Engine, run_id: str) -> int:
         for summary in await engine.containers(RUN_LABEL)
         if _left_behind(summary["Labels"].get(OWNER_LABEL, ""), summary["Labels"][RUN_LABEL] == run_id)
     ]
-    return await remove_all(engine, leftovers)
+    await remove_all(engine, leftovers)
 
 
 async def sweep_own(engine: Engine, run_id: str) -> None:
@@ -69,20 +69,18 @@ async def sweep_own(engine: Engine, run_id: str) -> None:
     await remove_all(engine, own)
 
 
-async def remove_all(engine: Engine, containers: list[str]) -> int:
-    """Remove containers, a bounded number at once; returns how many are gone. One failure stops no other."""
+async def remove_all(engine: Engine, containers: list[str]) -> None:
+    """Remove containers, a bounded number at once. One failure stops no other."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def remove(container: str) -> int:
+    async def remove(container: str) -> None:
         async with gate:
             try:
                 await engine.remove(container)
             except SandboxError as error:
                 _log.warning("container %s stays: %s", container[:12], error)
-                return 0
-        return 1
 
-    return sum(await asyncio.gather(*(remove(container) for container in containers)))
+    await asyncio.gather(*(remove(container) for container in containers))
 
 
 def remove_later(run_id: str, environ: Mapping[str, str]) -> None:
