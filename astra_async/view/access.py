@@ -35,6 +35,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 
+NOBODY = -1  # no account has it
+
 
 class Access:
     """The rules for one server.
@@ -70,7 +72,6 @@ class Access:
             return False
         if transport not in self._accounts:
             account = account_of(transport.get_extra_info("peername"), transport.get_extra_info("sockname"))
-            # what no local socket answers for came through another network namespace: a container's port
             self._accounts[transport] = account in (None, 0, os.geteuid())
         return self._accounts[transport]
 
@@ -98,24 +99,36 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 def account_of(peer: Any, own: Any) -> int | None:
-    """The user id that owns the socket at the other end of a local connection (/proc/net/tcp, proc(5))."""
-    ends = [f"{_kernel_form(name)}:{port:04X}" for name, port, *_ in (peer, own)]
-    try:
-        table = Path("/proc/net/tcp6" if ":" in peer[0] else "/proc/net/tcp").read_text(encoding="ascii")
-    except OSError:
-        return None
-    for line in table.splitlines()[1:]:
-        fields = line.split()
-        if fields[1:3] == ends:
-            return int(fields[7])
-    return None
+    """The user id that owns the socket at the other end of a local connection (/proc/net/tcp, proc(5)).
+
+    NOBODY if no open socket is there; None where that cannot be known: without /proc, and from an address
+    that is no loopback's, for such a socket is in another network namespace (a container's port).
+    """
+    ends = [_kernel_forms(name, port) for name, port, *_ in (peer, own)]
+    for form, table in enumerate(("tcp", "tcp6")):
+        try:
+            lines = Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            return None
+        for line in lines:
+            fields = line.split()
+            # A socket that its program has closed has no inode any more, and root for its user.
+            if fields[1:3] == [forms[form] for forms in ends] and fields[9] != "0":
+                return int(fields[7])
+    address = ip_address(peer[0].partition("%")[0])
+    return NOBODY if (getattr(address, "ipv4_mapped", None) or address).is_loopback else None
 
 
-def _kernel_form(name: str) -> str:
-    """An address as the kernel prints it: words of four bytes, each in the machine's own order."""
+def _kernel_forms(name: str, port: int) -> tuple[str, str]:
+    """An address as the kernel's tables of IPv4 and IPv6 sockets print it.
+
+    In words of four bytes, each in the machine's own order. An IPv4 address is in both tables: a program may
+    reach it through an IPv6 socket too (RFC 4291, 2.5.5.2).
+    """
     packed = ip_address(name.partition("%")[0]).packed
-    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
-    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
+    mapped = (bytes(10) + b"\xff\xff" + packed)[-16:]
+    words = [f"{int.from_bytes(mapped[at : at + 4], sys.byteorder):08X}" for at in range(0, 16, 4)]
+    return f"{words[-1]}:{port:04X}", f"{''.join(words)}:{port:04X}"
 
 
 def is_loopback(name: str) -> bool:

@@ -7,6 +7,7 @@ import csv
 import io
 import os
 import shutil
+import socket
 import struct
 import sys
 from contextlib import asynccontextmanager, suppress
@@ -18,7 +19,7 @@ import orjson
 import pytest
 
 from astra_async.report.tables import build_report
-from astra_async.view.access import Access
+from astra_async.view.access import NOBODY, Access, account_of
 from astra_async.view.serving import Viewer, served
 from made_runs import Made, agreeing, made_problems, run_json, write_run
 
@@ -429,15 +430,21 @@ def test_another_account_of_the_machine_is_refused_without_a_token(tmp_path: Pat
         "import encodings.idna, os, sys, urllib.request, urllib.error\n"
         "os.setuid(65534)\n"
         "try:\n"
-        "    print(urllib.request.urlopen(sys.argv[1]).status)\n"
+        "    asked = urllib.request.Request(sys.argv[1], headers={'Host': 'localhost'})\n"
+        "    print(urllib.request.urlopen(asked).status)\n"
         "except urllib.error.HTTPError as error:\n"
         "    print(error.code, error.read().decode())\n"
     )
 
     async def scenario() -> None:
-        for host, token in (("127.0.0.1", None), ("::1", None), ("127.0.0.1", "t")):
+        for host, name, token in (
+            ("127.0.0.1", "127.0.0.1", None),
+            ("127.0.0.1", "[::ffff:127.0.0.1]", None),  # a socket of IPv6 that leads to the same place
+            ("::1", "[::1]", None),
+            ("127.0.0.1", "127.0.0.1", "t"),
+        ):
             async with served(Viewer([directory], Access(token)), host, 0) as port:
-                address = f"http://{f'[{host}]' if ':' in host else host}:{port}/api/run?token={token}"
+                address = f"http://{name}:{port}/api/run?token={token}"
                 process = await asyncio.create_subprocess_exec(
                     sys.executable, "-I", "-c", script, address, stdout=asyncio.subprocess.PIPE
                 )
@@ -446,6 +453,17 @@ def test_another_account_of_the_machine_is_refused_without_a_token(tmp_path: Pat
                 assert token or "another account" in said
 
     asyncio.run(scenario())
+
+
+def test_who_has_closed_its_socket_is_nobody() -> None:
+    """The kernel shows root as the user of a connection whose other end has been closed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, peer = server.accept()
+        with accepted:
+            assert account_of(peer, accepted.getsockname()) == os.geteuid()
+            client.close()
+            assert account_of(peer, accepted.getsockname()) == NOBODY
 
 
 def test_no_request_reaches_a_file_that_is_not_the_pages(tmp_path: Path) -> None:
