@@ -123,7 +123,8 @@ class _Record:
                     "simulated": str(bool(self._run.settings.simulated)).lower(),
                 },
             },
-            "evaluation_results": [self._result(name) for name in _METRICS],
+            # one sample a problem has no SD, and the schema has no place for what was not measured
+            "evaluation_results": [self._result(name) for name in _METRICS if self._row[name] is not None],
         }
 
     def _result(self, metric: str) -> dict[str, Any]:

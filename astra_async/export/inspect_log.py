@@ -117,7 +117,8 @@ def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _sample(record: Mapping[str, Any], answer: str | None, run: Run) -> dict[str, Any]:
     output = _output(record, _WITHHELD if answer is None else answer)
-    prompt = f"(prompt {record['prompt_sha256']}; its text lies in the run directory's prompts/)"
+    digest = record.get("prompt_sha256", "not recorded")
+    prompt = f"(prompt {digest}; its text lies in the run directory's prompts/)"
     usage = {record["model"]: _usage(record)}
     return {
         "id": record["problem_id"],

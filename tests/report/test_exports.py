@@ -17,7 +17,7 @@ import pytest
 from junitparser import Failure, JUnitXml
 
 import astra_async
-from made_runs import Made, made_problems, write_run
+from made_runs import Made, agreeing, made_problems, write_run
 
 MADE = Made(formats=("xml", "json"), problems=made_problems(5), samples=3, seed=7)
 
@@ -156,6 +156,18 @@ def test_junit_cases_fail_below_the_wanted_share(whole: Path, tmp_path: Path) ->
             assert any(isinstance(one, Failure) for one in case.result) == (share < 0.5)
 
 
+def test_a_share_of_samples_is_compared_exactly(tmp_path: Path) -> None:
+    """14 of 25 are 0.56, though 0.56 times 25 is more than 14 in floating point."""
+    path = write_run(tmp_path / "run", Made(skill={"alpha": 0.9}, problems=made_problems(1), samples=25))
+    results = path / "results.jsonl"
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    made = [agreeing(line, line["total"] if at < 14 else 0) for at, line in enumerate(lines)]
+    results.write_text("".join(f"{json.dumps(line)}\n" for line in made))
+    for least, failures in (("0.56", 0), ("0.5601", 1)):
+        export(path, "junit", tmp_path / "j.xml", "--min-pass", least)
+        assert JUnitXml.fromfile(str(tmp_path / "j.xml")).failures == failures
+
+
 def test_nothing_half_written_stays_and_nothing_is_written_over(whole: Path, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
@@ -206,6 +218,20 @@ def test_every_eval_ever_gets_records_that_its_own_schemas_accept(whole: Path, t
             row = json.loads(line)
             instance.validate(row)
             assert len(row["output"]["raw"]) == 1
+
+
+def test_every_eval_ever_gets_no_metric_without_a_value(tmp_path: Path) -> None:
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parent / "every_eval_ever" / "eval.schema.json").read_text())
+    once = write_run(tmp_path / "run", Made(problems=made_problems(4), samples=1))
+    export(once, "eee", tmp_path / "out")
+    for path in (tmp_path / "out").rglob("*.json"):
+        record = json.loads(path.read_text())
+        jsonschema.Draft7Validator(schema).validate(record)
+        told = {each["metric_config"]["metric_id"] for each in record["evaluation_results"]}
+        assert "mean_score" in told
+        assert "median_sd" not in told, "one sample a problem has no SD"
 
 
 def test_every_eval_ever_gets_no_provisional_numbers(torn: Path, tmp_path: Path) -> None:
