@@ -27,6 +27,10 @@ def test_a_flag_outranks_the_file_and_the_file_outranks_the_default(tmp_path: Pa
     assert load_config(GIVEN).samples == 32
 
 
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    assert load_config(GIVEN, toml(tmp_path, "\ufeffsamples = 8\n")).samples == 8
+
+
 def test_a_model_in_the_file_brings_its_settings_under_its_name(tmp_path: Path) -> None:
     path = toml(
         tmp_path,

@@ -19,6 +19,7 @@ from astra_async.asking.prompt import (
     prompt_fingerprint,
     shown_files,
 )
+from astra_async.overlay import anchored
 from astra_async.types import Format, Problem, Project, ProjectFile, Solution
 
 PROBLEM = Problem(
@@ -50,7 +51,7 @@ PROJECT = project_of(
     file("node_modules/x/index.js", b"DEPENDENCY"),
     file("public/logo.png", b"\x89PNG\0"),
     file("data.bin", b"a\0b"),
-    file("latin.txt", b"\xe4"),
+    file("koi8.txt", "Привет".encode("koi8-r")),
     file("big.json", b"1" * 300_000),
     ProjectFile(path="link.js", link="src/app.js"),
 )
@@ -72,12 +73,31 @@ def test_what_is_left_out_is_listed_with_its_rule() -> None:
         "node_modules/x/index.js": "node_modules/",
         "public/logo.png": "*.png",
         "data.bin": "binary",
-        "latin.txt": "binary",
+        "koi8.txt": "binary",
         "big.json": "larger than 262144 bytes",
         "link.js": "link",
     }
     assert not re.search("SECRET|LOCK|DEPENDENCY|secret", prompt.text)
     assert prompt.files == ("src/app.js", "src/empty.js", "src/fixed.js", "src/no-end.js", "test/app.spec.js")
+
+
+def test_text_that_is_not_utf_8_is_shown_and_its_heading_says_so() -> None:
+    files = {
+        "src/a.js": ("// Größe €\nfoo()", "windows-1252"),
+        "src/fixed.js": ("class Größe {}\r\n", "utf-16"),
+        "src/marked.js": ("\ufeffx\n", "utf-8"),
+    }
+    project = project_of(*(file(path, text.encode(saved)) for path, (text, saved) in files.items()))
+    text = build_prompt(PROBLEM, project, "xml").text
+    for heading in (
+        "src/a.js (saved in windows-1252, your answer will be in UTF-8) (no line break at its end)",
+        "src/fixed.js (saved in UTF-16, your answer will be in UTF-8) (do not change)",
+        "src/marked.js",
+    ):
+        assert f"\n## {heading}\n" in text
+    assert shown_files(text) == {path: text for path, (text, _) in files.items()}
+    headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## src/")]
+    assert set(anchored(Solution(files=dict.fromkeys(headings, "x")), project).files) == set(files)
 
 
 def test_files_that_an_answer_may_not_change_are_shown_and_marked() -> None:

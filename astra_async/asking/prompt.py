@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.overlay import path_policy
 from astra_async.problems.patterns import PathPatterns
+from astra_async.problems.source_text import source_text
 from astra_async.types import Prompt
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
     from astra_async.overlay import PathPolicy
+    from astra_async.problems.source_text import SourceText
     from astra_async.types import Format, Problem, Project, ProjectFile
 
 PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}
@@ -80,7 +82,8 @@ PROMPT_LEAVES_OUT: tuple[str, ...] = (
 )
 
 MAX_FILE_BYTES = 256 * 1024
-_RULE_TOO_LARGE = f"larger than {MAX_FILE_BYTES} bytes"
+RULE_TOO_LARGE = f"larger than {MAX_FILE_BYTES} bytes"
+RULE_BINARY = "binary"
 
 _INTRODUCTION = """\
 # Question Instructions
@@ -154,6 +157,9 @@ _FILES = (
     "\n# Project Files\n\nEach file stands between two fences of backticks, under its path. A file ends with"
     " a line break unless its heading says otherwise.\n"
 )
+# In no fingerprint: it stands only at files that version 1 of the prompts left out before.
+_SAVED_IN = " (saved in {}, your answer will be in UTF-8)"
+_ANY_SAVED_IN = re.compile(re.escape(_SAVED_IN).replace(r"\{\}", r"(?:UTF-16|windows-1252)") + "$")
 _PROTECTED = " (do not change)"
 _NO_LINE_END = " (no line break at its end)"
 _BACKTICKS = re.compile(r"`{3,}")
@@ -170,10 +176,11 @@ def build_prompt(
 ) -> Prompt:
     """The prompt, the same to the byte for the same problem, project, format and rules.
 
-    Never shown: the problem's hidden files, links, binary files (a NUL byte, or not UTF-8) and files over
-    256 KiB. `leave_out` holds more rules as .gitignore patterns. Every file left out stands in
-    `Prompt.left_out` with the rule. Line ends are kept. A file's fence is longer than any run of backticks
-    in it, so that no content can end it. `policy` is `path_policy` of both, where that is known already.
+    Never shown: the problem's hidden files, links, binary files and files over 256 KiB. `leave_out` holds
+    more rules as .gitignore patterns. Every file left out stands in `Prompt.left_out` with the rule. Line
+    ends are kept; a heading says what a file is saved in that is not UTF-8. A file's fence is longer than
+    any run of backticks in it, so that no content can end it. `policy` is `path_policy` of both, where that
+    is known already.
     """
     policy = policy or path_policy(problem, project)
     hidden = PathPatterns.of(problem.hidden_paths)
@@ -183,11 +190,12 @@ def build_prompt(
     pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
     for file in sorted(project.files, key=lambda each: each.path):
         rule = "hidden file" if hidden.matches(file.path) else _rule_against(file, ignored)
-        if rule is not None:
-            left_out.append((file.path, rule))
+        source = source_text(file.content) if rule is None else None
+        if source is None:
+            left_out.append((file.path, rule or RULE_BINARY))
             continue
         shown.append(file.path)
-        pieces.append(_rendered(file, is_protected=policy.refusal(file.path) is not None))
+        pieces.append(_rendered(file.path, source, is_protected=policy.refusal(file.path) is not None))
     text = "".join(pieces)
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
     return Prompt(text=text, sha256=digest, files=tuple(shown), left_out=tuple(left_out))
@@ -200,9 +208,10 @@ def shown_files(prompt: str) -> dict[str, str]:
     while found := _RENDERED.match(prompt, at):
         fence = found["fence"]
         end = prompt.find(f"\n{fence}\n", found.end() - 1)  # an empty file ends where it begins
-        path, has_line_end = found["path"], not found["path"].endswith(_NO_LINE_END)
+        heading, has_line_end = found["path"], not found["path"].endswith(_NO_LINE_END)
         content = prompt[found.end() : end + 1 if has_line_end else end]
-        files[path.removesuffix(_NO_LINE_END).removesuffix(_PROTECTED)] = content
+        path = heading.removesuffix(_NO_LINE_END).removesuffix(_PROTECTED)
+        files[_ANY_SAVED_IN.sub("", path)] = content
         at = end + len(fence) + 2
     return files
 
@@ -229,23 +238,14 @@ def _rule_against(file: ProjectFile, ignored: GitIgnoreSpec) -> str | None:
     checked = ignored.check_file(file.path)
     if checked.include and checked.index is not None:
         return str(ignored.patterns[checked.index].pattern)
-    if len(file.content) > MAX_FILE_BYTES:
-        return _RULE_TOO_LARGE
-    return "binary" if b"\0" in file.content or not _is_utf8(file.content) else None
+    return RULE_TOO_LARGE if len(file.content) > MAX_FILE_BYTES else None
 
 
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _rendered(file: ProjectFile, *, is_protected: bool) -> str:
-    content = file.content.decode()
+def _rendered(path: str, source: SourceText, *, is_protected: bool) -> str:
+    content = source.text
     longest = max((len(run) for run in _BACKTICKS.findall(content)), default=2)
     fence = "`" * (longest + 1)
     has_line_end = not content or content.endswith("\n")
-    notes = f"{_PROTECTED if is_protected else ''}{'' if has_line_end else _NO_LINE_END}"
-    return f"\n## {file.path}{notes}\n\n{fence}\n{content}{'' if has_line_end else chr(10)}{fence}\n"
+    notes = _SAVED_IN.format(source.encoding) if source.encoding else ""
+    notes += f"{_PROTECTED if is_protected else ''}{'' if has_line_end else _NO_LINE_END}"
+    return f"\n## {path}{notes}\n\n{fence}\n{content}{'' if has_line_end else chr(10)}{fence}\n"

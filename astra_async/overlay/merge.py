@@ -17,6 +17,7 @@ from astra_async.overlay.merged_files import (
 )
 from astra_async.overlay.paths import above, anchored, split
 from astra_async.overlay.suspicions import suspicions
+from astra_async.problems.source_text import as_utf8
 from astra_async.surrogates import without_surrogates
 from astra_async.types import Dropped, FileChange, Integrated, Unusable
 
@@ -152,10 +153,10 @@ class _Overlay:
             self.unchanged += 1
 
     def _merge_environment(self, path: str, text: str) -> None:
-        kept, dropped = merged_environment(path, text)
+        merged, dropped = merged_environment(path, self._pristine(path), text)
         self.dropped.extend(dropped)
-        if kept.strip() or not dropped:
-            self._apply(path, without_surrogates(kept).encode())
+        if merged is not None:
+            self._apply(path, without_surrogates(merged).encode())
 
     def _apply(self, path: str, content: bytes) -> None:
         if path in self.policy.files and self._pristine(path) == content:
@@ -165,8 +166,9 @@ class _Overlay:
         self.folders.update(above(path))
 
     def _pristine(self, path: str) -> bytes:
+        """In UTF-8, as the prompt shows it: no answer changes a file by repeating it."""
         file = self.policy.files.get(path)
-        return file.content if file is not None else b""
+        return as_utf8(file.content) if file is not None else b""
 
 
 def _report_names(patterns: Iterable[str]) -> set[str]:

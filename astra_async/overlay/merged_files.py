@@ -5,7 +5,8 @@
   as they are. Entries that the answer adds or changes are taken; removals are ignored, as they could only
   break what the image has installed. A version is taken only as a plain range: aliases (`npm:other@1`),
   paths, links and addresses would put other code under a library's name.
-- Of an .env file an application's own variables are taken, those that steer a test process are not.
+- Of an .env file an application's own variables are taken; the lines that steer a test process are always
+  the pristine ones, in their order, whatever the answer does with them.
 """
 
 from __future__ import annotations
@@ -93,13 +94,52 @@ _STEERING = re.compile(
 )
 
 
-def merged_environment(path: str, text: str) -> tuple[str, list[Dropped]]:
-    """The text without the lines that set a steering variable, and those lines' names as dropped parts."""
-    kept, dropped = [], []
-    for line in text.splitlines(keepends=True):
-        steering = _STEERING.search(line)
-        if steering is None:
-            kept.append(line)
-        else:
-            dropped.append(Dropped(path=f"{path}#{steering.group(1)}", reason="runner_configuration"))
-    return "".join(kept), dropped
+# At most one value in quotes, with neither quotes nor escapes in it; or a comment.
+_PLAIN = re.compile(r"""\s*+\#.*|[^"'`\\]*+(?:"[^"'`\\]*+"|'[^"'`\\]*+')?[^"'`\\]*+""", re.DOTALL)
+
+
+def merged_environment(path: str, pristine: bytes, answer: str) -> tuple[str | None, list[Dropped]]:
+    """An answer's .env with the pristine one's steering lines, and the answer's own as dropped parts.
+
+    None for the text when nothing of the answer's was taken. A steering line stands where the answer repeats
+    it, below what it may refer to; one that is missing comes before the next of them, or last.
+    """
+    lines = pristine.decode(errors="replace").removeprefix("\ufeff").splitlines(keepends=True)
+    fixed = [line for line in lines if _steered(line)]
+    waiting, known = list(map(_bare, fixed)), set(map(_bare, fixed))
+    merged, own, dropped = [], [], []
+    for line in answer.splitlines(keepends=True):
+        steered, bare = _steered(line), _bare(line)
+        if steered is None:
+            own.append(line)
+            merged.append(line)
+        elif bare in waiting:
+            passed = waiting.index(bare) + 1
+            del waiting[:passed]
+            at = len(fixed) - len(waiting)
+            merged += fixed[at - passed : at]
+        elif bare not in known:
+            dropped.append(Dropped(path=f"{path}#{steered}", reason="runner_configuration"))
+    if dropped and not "".join(own).strip():
+        return None, dropped
+    merged += fixed[len(fixed) - len(waiting) :]
+    # A quotation mark that stays open, whoever reads it, takes the lines below it into its value.
+    return _joined(merged if all(map(_PLAIN.fullmatch, own)) else fixed + own), dropped
+
+
+def _steered(line: str) -> str | None:
+    """The steering variable that a line sets, or None."""
+    if line.lstrip().startswith(("=", ":")):  # Node's dotenv sets what the line above names
+        return line.strip()[:1]
+    found = _STEERING.search(line)
+    return found.group(1) if found else None
+
+
+def _bare(line: str) -> str:
+    return line.strip("\ufeff \t\r\n")
+
+
+def _joined(lines: list[str]) -> str:
+    """Lines as one text; the last alone may be without an end."""
+    above = (line if line.endswith(("\n", "\r")) else f"{line}\n" for line in lines[:-1])
+    return "".join([*above, *lines[-1:]])

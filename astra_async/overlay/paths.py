@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from astra_async.problems.patterns import composed
 from astra_async.types import Solution
 
 if TYPE_CHECKING:
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
     from astra_async.types import Project
 
 PATH_REPAIRS = {
-    "path_mended": "a path was written with ./, backslashes, blanks or the container's folder before it",
+    "path_mended": "a path was written with ./, backslashes, blanks, a slash, a remark of the prompt's or the"
+    " container's folder beside it, or in another Unicode form",
     "path_prefix": "all paths began with the project's own folder, which was dropped",
     "duplicate_path": "a path was given more than once; the last content was taken",
 }
 
-_CONTAINER_FOLDER = re.compile(r"/?projects/challenge/")
+_CONTAINER_FOLDER = re.compile(r"\A/?(?:projects/challenge/)+")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_REMARK = re.compile(  # of a heading of the prompt
+    r"(?: \((?:do not change|no line break at its end|saved in [\w-]+, your answer will be in UTF-8)\))+\Z"
+)
 _MAX_NAME_BYTES = 255  # ext4, overlayfs
 _MAX_PATH_BYTES = 1024
 _MAX_DEPTH = 32
@@ -29,19 +34,23 @@ _MAX_DEPTH = 32
 def anchored(solution: Solution, project: Project) -> Solution:
     """The solution with its paths relative to the project's root; repairs are named.
 
-    Idempotent. Paths that cannot be mended (absolute ones, `..` out of the project) stay as they are, to
-    be refused by name.
+    What names a file or folder of the project in another Unicode form names it: macOS stores names
+    decomposed, models write them composed, and a twin beside a file would change nothing, or hide it.
+
+    Idempotent. Paths that cannot be mended (`..` out of the project, absolute ones where the project has
+    nothing of the name) stay so, to be refused by name.
     """
     repairs = dict.fromkeys(solution.repairs)
-    cleaned = [(_mended(path), path, content) for path, content in solution.files.items()]
-    prefix = _own_folder([path for path, _, _ in cleaned], project)
+    names = _Names(project)
+    cleaned = [(names.spelled(_mended(path)), path, content) for path, content in solution.files.items()]
+    prefix = _own_folder([path for path, _, _ in cleaned], names)
     if prefix:
         repairs["path_prefix"] = None
     files: dict[str, str] = {}
-    for path, written, content in cleaned:
-        if path != written:
+    for mended, written, content in cleaned:
+        path = names.meant(names.spelled(mended.removeprefix(prefix)))
+        if path != written.removeprefix(prefix):
             repairs["path_mended"] = None
-        path = path.removeprefix(prefix)  # noqa: PLW2901 - the same path, one step further
         if path in files:
             repairs["duplicate_path"] = None
             del files[path]
@@ -80,20 +89,58 @@ def split(path: str) -> tuple[str, str, str]:
 
 def _mended(path: str) -> str:
     path = path.strip().replace("\\", "/")
-    path = _CONTAINER_FOLDER.sub("", path, count=1) if _CONTAINER_FOLDER.match(path) else path
-    if not path or path.startswith("/") or path.endswith("/"):
+    path = posixpath.normpath(path).strip() if path and not path.endswith("/") else path
+    return _CONTAINER_FOLDER.sub("", path)
+
+
+class _Names:
+    """How the project spells its files and folders; `top` are those at its root."""
+
+    def __init__(self, project: Project) -> None:
+        self.files = {file.path for file in project.files}
+        empty = [folder.rstrip("/") for folder in project.empty_folders]
+        self.top = set(map(_top, (*self.files, *empty)))
+        odd = [path for path in (*self.files, *(f"{each}/_" for each in empty)) if not path.isascii()]
+        self._folders = {folder for path in odd for folder in above(path)}
+        self._spelling = {composed(path): path for path in sorted({*odd, *self._folders})}
+
+    def spelled(self, path: str) -> str:
+        """The path, with as much of it as the project has spelt as there."""
+        if path.isascii() or path in self.files or len(path) > _MAX_PATH_BYTES:
+            return path
+        for known in (path, *reversed(list(above(path)))):
+            if known in self._folders:
+                return path
+            if spelling := self._spelling.get(composed(known)):
+                return spelling + path[len(known) :]
         return path
-    return posixpath.normpath(path)
+
+    def meant(self, path: str) -> str:
+        """The file that a path would name without what stands beside it; else the path."""
+        if path in self.files:
+            return path
+        others = (path.removeprefix("/"), _REMARK.sub("", path))
+        return next((each for each in others if each in self.files), path)
 
 
-def _own_folder(paths: Collection[str], project: Project) -> str:
-    """The folder that all paths share and the project lacks, if without it one of them exists; else ""."""
-    first, slash, _ = next(iter(paths), "").partition("/")
-    prefix = first + slash
-    if not slash or not first or not all(path.startswith(prefix) for path in paths):
+def _own_folder(paths: Collection[str], names: _Names) -> str:
+    """The beginning that all paths share and the project lacks, if without it one of them is there; else "".
+
+    It is the project's own folder, the root of all folders, or both.
+    """
+    start = next(iter(paths), "")
+    first = start.removeprefix("/").partition("/")[0]
+    if _all_begin("/", paths) and any(_top(path[1:]) in names.top for path in paths):
+        return "/"
+    prefix = f"{start[: start.startswith('/')]}{first}/"
+    if not first or first in names.top or not _all_begin(prefix, paths):
         return ""
-    existing = {file.path for file in project.files}
-    top = {path.partition("/")[0] for path in (*existing, *project.empty_folders)}
-    if first in top or not any(path.removeprefix(prefix) in existing for path in paths):
-        return ""
-    return prefix
+    return prefix if any(names.spelled(path.removeprefix(prefix)) in names.files for path in paths) else ""
+
+
+def _all_begin(prefix: str, paths: Iterable[str]) -> bool:
+    return all(path.startswith(prefix) for path in paths)
+
+
+def _top(path: str) -> str:
+    return path.partition("/")[0]

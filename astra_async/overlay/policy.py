@@ -40,6 +40,7 @@ from astra_async.overlay.paths import above, name_refusal, split
 from astra_async.overlay.resolution import Lookups
 from astra_async.overlay.tools import Tools
 from astra_async.problems.patterns import PathPatterns
+from astra_async.problems.source_text import source_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -233,6 +234,8 @@ def _texts(files: Iterable[ProjectFile]) -> dict[str, str]:
 
 
 def _text(file: ProjectFile) -> str:
-    if file.link is not None or len(file.content) > _READABLE_BYTES or b"\0" in file.content:
+    if file.link is not None or len(file.content) > _READABLE_BYTES:
         return ""
-    return file.content.decode(errors="replace")
+    if found := source_text(file.content):
+        return found.text
+    return "" if b"\0" in file.content else file.content.decode(errors="replace")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
 import re
+import tokenize
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from astra_async.problems.manifest.document import number
+from astra_async.problems.patterns import listed_paths
 from astra_async.types import ExpectedTest
 
 _OPENINGS = ('["', "['", "[{", '{"', "{'")  # begun as a list: never read as a name, even if cut off
@@ -27,6 +31,16 @@ def read_list(cell: str) -> tuple[str, ...]:
         ValueError: looks like a list in brackets and is none.
     """
     return tuple(_text(entry) for entry in _entries(cell) if not _blank(entry))
+
+
+def read_paths(cell: str) -> tuple[str, ...]:
+    """A list of paths or patterns: as `read_list`, and a comma separates, too.
+
+    Raises:
+        ValueError: looks like a list in brackets and is none.
+    """
+    text = cell.strip()
+    return read_list(text) if _is_bracketed(text) else tuple(listed_paths(text))
 
 
 def read_tests(cell: str) -> tuple[ExpectedTest, ...]:
@@ -92,13 +106,17 @@ def read_location(cell: str, root: str) -> str:
 
 def _entries(cell: str) -> list[object]:
     text = cell.strip()
-    if text[:1] + text[-1:] in {"[]", "{}"} or text.startswith(_OPENINGS):
+    if _is_bracketed(text):
         value = _bracketed(text)
         if isinstance(value, dict):
             return [value] if "name" in value else [{"name": k, "weight": v} for k, v in value.items()]
         return list(value)
     # A list of lines is what a spreadsheet cell holds when somebody typed one entry per line.
     return list(re.split(r"[;\n]" if ";" in text else r"\n", text))
+
+
+def _is_bracketed(text: str) -> bool:
+    return text[:1] + text[-1:] in {"[]", "{}"} or text.startswith(_OPENINGS)
 
 
 def _bracketed(text: str) -> list[object] | dict[str, object]:
@@ -124,9 +142,19 @@ def _python_literal(text: str) -> object:
     try:
         with warnings.catch_warnings(action="ignore", category=Warning):  # stray backslashes in names
             value: object = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        joins = _joins_texts(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
         return None
+    if joins:
+        raise ValueError("two texts stand side by side without a comma, as NumPy writes arrays; add commas")
     return value
+
+
+def _joins_texts(text: str) -> bool:
+    """Whether Python would make one text of two, `'a' 'b'`."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    kinds = [token.type for token in tokens if token.type not in {tokenize.NL, tokenize.COMMENT}]
+    return any(pair == (tokenize.STRING, tokenize.STRING) for pair in pairwise(kinds))
 
 
 def _blank(entry: object) -> bool:

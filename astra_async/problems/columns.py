@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ProblemsError
-from astra_async.problems.cells import read_id, read_list, read_seconds, read_tests
+from astra_async.problems.cells import read_id, read_list, read_paths, read_seconds, read_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +77,7 @@ COLUMNS: Mapping[str, CsvColumn] = {
             "resultfiles", "resultfile", "reportfiles", "reportfile", "testreports", "testreport",
             "outputfiles", "outputfile", "scoringfiles", "reports", "report",
         ),
-        read=read_list,
+        read=read_paths,
     ),
     "tests": CsvColumn(
         help="Tests that count: names, or JSON objects {name, file, type, weight}; learned if empty.",
@@ -96,12 +96,12 @@ COLUMNS: Mapping[str, CsvColumn] = {
     "readonly_paths": CsvColumn(
         help="List of paths and patterns that an answer may not change.",
         names=("readonlypaths", "readonlypath", "readonlyfiles", "readonly"),
-        read=read_list,
+        read=read_paths,
     ),
     "hidden_paths": CsvColumn(
         help="List of paths and patterns that the prompt does not show and an answer may not change.",
         names=("hiddenpaths", "hiddenfilespaths", "hiddenfilepaths", "hiddenfiles"),
-        read=read_list,
+        read=read_paths,
     ),
     "reference": CsvColumn(
         help="Correct solution: folder, archive, or JSON file {path: content}; shown to no model.",

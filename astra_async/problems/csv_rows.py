@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 
 from astra_async.errors import ProblemsError
@@ -11,6 +12,7 @@ from astra_async.errors import ProblemsError
 MAX_CSV_BYTES = 512 * 1024**2
 
 _SEPARATORS = ",;\t|"
+_EXCELS_OWN = re.compile(r'"?sep=([^\r\n"\w ])"?[,;\t| ]*(?=[\r\n])', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,8 @@ class Row:
 def read_table(data: bytes, name: str) -> tuple[tuple[str, ...], tuple[Row, ...]]:
     """The header and the rows that are not blank; `name` is what errors call the file.
 
-    The separator (comma, semicolon, tab or bar) is the one that divides the header into most columns.
+    The separator (comma, semicolon, tab or bar) is the one that divides the header into most columns, or
+    stands in a line before it, `sep=;`, as Excel reads and writes it.
 
     Raises:
         ProblemsError: empty, too large, wrong encoding, or quotes that do not add up (with the line).
@@ -34,7 +37,9 @@ def read_table(data: bytes, name: str) -> tuple[tuple[str, ...], tuple[Row, ...]
     text = _decode(data, name)
     if text.lstrip()[:200].lower().startswith(("<!doctype html", "<html")):
         raise ProblemsError(f"{name} is an HTML page and no CSV: an error, a login or a preview in its place")
-    rows = _rows(text, _separator(text), name)
+    named = _EXCELS_OWN.match(text)
+    text = text[named.end() :] if named else text  # the end of the line stays, so that lines are counted
+    rows = _rows(text, named[1] if named else _separator(text), name)
     if not rows:
         raise ProblemsError(f"{name} is empty: a header line and a row for each problem are expected")
     return rows[0].cells, rows[1:]
@@ -52,7 +57,8 @@ def _decode(data: bytes, name: str) -> str:
 def _separator(text: str) -> str:
     def columns(separator: str) -> int:
         try:
-            return len(next(csv.reader(_lines(text), delimiter=separator, strict=True), []))
+            rows = csv.reader(_lines(text), delimiter=separator, strict=True)
+            return next((len(row) for row in rows if any(map(str.strip, row))), 0)
         except csv.Error:
             return 0
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from astra_async.asking.prompt import PROMPT_LEAVES_OUT, build_prompt
+from astra_async.asking.prompt import PROMPT_LEAVES_OUT, RULE_BINARY, RULE_TOO_LARGE, build_prompt
 from astra_async.errors import ProjectError
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.offline import offline_command, offline_environment
+from astra_async.problems.source_text import as_utf8, source_text
 from astra_async.types import Integrated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from astra_async.types import Format, Problem, Project, ProjectStore, Prompt, Solution
 
 _LOADS_AT_ONCE = 16
+_NAMED = 5  # patterns and files in one warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +96,12 @@ async def prepare(
     )
     rules = PROMPT_LEAVES_OUT if leave_out is None else leave_out
     policy = path_policy(whole, project)
+    prompts = {fmt: build_prompt(whole, project, fmt, leave_out=rules, policy=policy) for fmt in formats}
     return Prepared(
         problem=whole,
         project=project,
         policy=policy,
-        prompts={fmt: build_prompt(whole, project, fmt, leave_out=rules, policy=policy) for fmt in formats},
+        prompts=prompts,
         reference=reference,
         command=offline_command(whole.test_command, project),
         environment=offline_environment(project),
@@ -105,6 +110,9 @@ async def prepare(
             *project.warnings,
             *(manifest.warnings if manifest_file else ()),
             *_ignored_patterns(policy),
+            *_idle_patterns(policy),
+            *_unseen_files(project, prompts.values()),
+            *(["the reference's files that are no text were left out"] if _is_partial(reference) else []),
             *replaceable_tests(policy, whole.tests),
         ),
     )
@@ -133,6 +141,44 @@ def _ignored_patterns(policy: PathPolicy) -> list[str]:
     ]
 
 
+def _idle_patterns(policy: PathPolicy) -> Iterator[str]:
+    """Patterns that protect or hide nothing: misspelt, or meant for files that come when it is scored."""
+    for what, patterns in (("read-only", policy.read_only), ("hidden", policy.hidden)):
+        if idle := patterns.without_match(policy.files):
+            yield f"no file of the project is {what} by {_named(idle)}; wildcards are *, ** and ?"
+
+
+def _unseen_files(project: Project, prompts: Iterable[Prompt]) -> Iterator[str]:
+    """Text that models are not shown, or shown in another encoding than it is saved in."""
+    prompt = next(iter(prompts), None)
+    if prompt is None:
+        return
+    remedies = {RULE_BINARY: "; text is read as UTF-8, save it so", RULE_TOO_LARGE: ""}
+    for rule, remedy in remedies.items():
+        if paths := [path for path, why in prompt.left_out if why == rule]:
+            yield f"no model is shown {_named(paths)}: {rule}{remedy}"
+    shown = frozenset(prompt.files)
+    saved_in: dict[str, list[str]] = {}
+    for file in project.files:
+        source = source_text(file.content) if file.path in shown else None
+        if source and source.encoding:
+            saved_in.setdefault(source.encoding, []).append(file.path)
+    for encoding, paths in saved_in.items():
+        yield (
+            f"{_named(paths)}: no UTF-8, shown to models as {encoding}, and UTF-8 where an answer changes it;"
+            " save it as UTF-8 if that is not meant"
+        )
+
+
+def _is_partial(reference: Solution | None) -> bool:
+    return reference is not None and "binary_left_out" in reference.repairs
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(repr(name[:200]) for name in names[:_NAMED]) + more
+
+
 def problem_part(prepared: Prepared) -> dict[str, Any]:
     """What of a problem changes its results: its part of the fingerprint."""
     problem = prepared.problem
@@ -146,6 +192,14 @@ def problem_part(prepared: Prepared) -> dict[str, Any]:
         "hidden_paths": problem.hidden_paths,
         "timeout_s": problem.timeout_s,
     }
+
+
+def reference_sha256(prepared: Prepared) -> str | None:
+    """The hash of the reference, whose run decides which tests count (see `testing.expected`)."""
+    if prepared.reference is None:
+        return None
+    files = json.dumps(sorted(prepared.reference.files.items()))
+    return hashlib.sha256(files.encode()).hexdigest()
 
 
 def _reference_sizes(prepared: Prepared) -> dict[str, int] | None:
@@ -174,7 +228,7 @@ def problem_description(prepared: Prepared) -> dict[str, Any]:
         "family": problem.family,
         "statement_characters": len(problem.statement),
         "input_files": len(shown),
-        "input_characters": sum(len(contents[path].decode(errors="replace")) for path in shown),
+        "input_characters": sum(len(as_utf8(contents[path]).decode()) for path in shown),
         "prompt_characters": {fmt: len(prompt.text) for fmt, prompt in prepared.prompts.items()},
         "prompt_sha256": {fmt: prompt.sha256 for fmt, prompt in prepared.prompts.items()},
         "project_sha256": prepared.project.sha256,

@@ -205,6 +205,31 @@ def test_history_and_junk_are_left_out_and_history_is_told_of(tmp_path: Path) ->
     assert found.warnings == ("its .git was left out",)
 
 
+@pytest.mark.parametrize(
+    "junk",
+    ["._proj", "desktop.ini", "ehthumbs.db", ".DS_Store", "__MACOSX/._proj", "proj/src/Icon\r", "Icon\r"],
+)
+def test_what_file_managers_leave_hides_no_wrapper_folder(tmp_path: Path, junk: str) -> None:
+    files = [
+        ("proj/._hackerrank.yml", b"\0"),
+        ("proj/hackerrank.yml", MANIFEST),
+        ("proj/a.js:Zone.Identifier", b""),
+    ]
+    names = [(junk, b"\x00\x05\x16\x07"), *files, ("proj/src/app.js", b"1")]
+    found = project(tmp_path, zipped(*names))
+    assert paths(found) == ["hackerrank.yml", "src/app.js"]
+    found = project(tmp_path, tarred(*((member(name, len(content)), content) for name, content in names)))
+    assert paths(found) == ["hackerrank.yml", "src/app.js"]
+
+
+def test_names_that_differ_in_their_unicode_form_alone_are_told(tmp_path: Path) -> None:
+    found = project(tmp_path, zipped(("caf\u00e9", b"1"), ("cafe\u0301", b"2")))
+    assert len(found.files) == 2
+    assert found.warnings == (
+        "caf\u00e9 and cafe\u0301 differ in the form of their accents only: both were kept",
+    )
+
+
 def test_the_history_of_a_folder_is_not_even_read(tmp_path: Path) -> None:
     (tmp_path / "p/.git").mkdir(parents=True)
     (tmp_path / "p/a.js").write_bytes(b"")

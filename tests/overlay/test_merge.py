@@ -6,6 +6,9 @@ import io
 import json
 import tarfile
 import time
+from dataclasses import replace
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 
@@ -124,6 +127,50 @@ def test_of_an_environment_file_all_is_merged_but_what_steers_the_tests() -> Non
     )
 
 
+ENVIRONMENT = "BASE=/srv\nTEST_DB=sqlite:$BASE/x\nPORT=1\nNODE_PATH=src\nNAME='a b'"
+
+
+@pytest.mark.parametrize(
+    ("answer", "merged"),
+    [
+        (ENVIRONMENT, None),
+        (ENVIRONMENT + "\nAPI=x\n", ENVIRONMENT + "\nAPI=x\n"),
+        ("PORT=2\n", "PORT=2\nTEST_DB=sqlite:$BASE/x\nNODE_PATH=src\n"),
+        ("NODE_PATH=lib\nPORT=2", "PORT=2\nTEST_DB=sqlite:$BASE/x\nNODE_PATH=src\n"),
+        ("NODE_PATH=src\nA=1\nTEST_DB=sqlite:$BASE/x", "TEST_DB=sqlite:$BASE/x\nNODE_PATH=src\nA=1\n"),
+        ("A='\nNODE_PATH=src\n'\n", "TEST_DB=sqlite:$BASE/x\nNODE_PATH=src\nA='\n'\n"),
+        ("A=\"'\"'\nB='\n", "TEST_DB=sqlite:$BASE/x\nNODE_PATH=src\nA=\"'\"'\nB='\n"),
+        ("A=1 \\\n", "TEST_DB=sqlite:$BASE/x\nNODE_PATH=src\nA=1 \\\n"),
+        ("NODE_OPTIONS\n\n=--require x\n", "NODE_OPTIONS\n\nTEST_DB=sqlite:$BASE/x\nNODE_PATH=src\n"),
+    ],
+)
+def test_the_lines_that_steer_the_tests_are_always_the_projects_own(answer: str, merged: str | None) -> None:
+    project = Project(
+        files=(*PROJECT.files, ProjectFile(path=".env", content=ENVIRONMENT.encode())), sha256="0"
+    )
+    result = applied({".env": answer}, project)
+    assert result.files == ({} if merged is None else {".env": merged.encode()})
+
+
+@pytest.mark.parametrize(
+    "line", ["a" * 3_000_000 + "'", " " * 3_000_000, "NODE_PATH=src\n" * 200_000, "'\n" * 900_000]
+)
+def test_no_environment_file_takes_long(line: str) -> None:
+    project = Project(files=(ProjectFile(path=".env", content=ENVIRONMENT.encode()),), sha256="0")
+    started = time.process_time()
+    applied({".env": line}, project)
+    assert time.process_time() - started < 5
+
+
+def test_repeating_a_file_that_is_not_utf_8_changes_nothing() -> None:
+    text = "// Größe\nfoo();\n"
+    project = Project(files=(ProjectFile(path="src/a.js", content=text.encode("latin-1")),), sha256="0")
+    assert applied({"src/a.js": text}, project).files == {}
+    result = applied({"src/a.js": f"{text}bar();\n"}, project)
+    assert result.files == {"src/a.js": f"{text}bar();\n".encode()}
+    assert [(change.added, change.removed) for change in result.changes] == [(1, 0)]
+
+
 def test_an_environment_file_that_only_steers_the_tests_is_no_usable_file() -> None:
     verdict = integrate(PROJECT, Solution(files={".env": "NODE_OPTIONS=x"}), POLICY)
     assert isinstance(verdict, Unusable)
@@ -143,6 +190,11 @@ def test_an_environment_file_that_only_steers_the_tests_is_no_usable_file() -> N
         ("/projects/challenge/src/app.js", ("path_mended",)),
         ("projects/challenge/src/app.js", ("path_mended",)),
         ("shop/src/app.js", ("path_prefix",)),
+        ("/src/app.js", ("path_prefix",)),
+        ("/shop/src/app.js", ("path_prefix",)),
+        ("./projects/challenge/src/app.js", ("path_mended",)),
+        ("src/app.js (do not change)", ("path_mended",)),
+        ("src/app.js (saved in UTF-16, your answer will be in UTF-8) (do not change)", ("path_mended",)),
     ],
 )
 def test_paths_are_mended_and_the_repair_is_named(written: str, repairs: tuple[str, ...]) -> None:
@@ -156,6 +208,61 @@ def test_paths_are_mended_and_the_repair_is_named(written: str, repairs: tuple[s
 )
 def test_a_folder_that_only_looks_like_a_prefix_stays(files: dict[str, str]) -> None:
     assert anchored(Solution(files=files), PROJECT).files == files
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        (("/src/app.js", "/src/new.js", "/new.js"), ("src/app.js", "src/new.js", "new.js")),
+        (("/src/app.js", "lib/x.js"), ("src/app.js", "lib/x.js")),
+        (("/etc/passwd",), ("/etc/passwd",)),
+        (("/etc/passwd", "src/app.js"), ("/etc/passwd", "src/app.js")),
+        (("/src/new.js", "src/app.js"), ("/src/new.js", "src/app.js")),
+        (("src/new (1).js", "app/(shop)"), ("src/new (1).js", "app/(shop)")),
+    ],
+)
+def test_a_slash_before_paths_is_dropped_where_the_project_has_what_they_name(
+    written: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
+    assert tuple(anchored(Solution(files=dict.fromkeys(written, "x")), PROJECT).files) == kept
+
+
+@pytest.mark.parametrize(("stored", "typed"), [("NFD", "NFC"), ("NFC", "NFD"), ("NFD", "NFD")])
+def test_a_path_in_another_unicode_form_names_the_projects_own_file(
+    stored: Literal["NFC", "NFD"], typed: Literal["NFC", "NFD"]
+) -> None:
+    tests = "describe('a', () => { it('works', () => expect(1).to.equal(1)); });\n"
+    contents = {
+        "src/caf\u00e9.js": "old\n",
+        "sp\u00e9cs/caf\u00e9.test.js": tests,
+        "donn\u00e9es/a.json": "{}\n",
+    }
+    files = tuple(
+        ProjectFile(path=normalize(stored, path), content=text.encode()) for path, text in contents.items()
+    )
+    project = Project(files=files, empty_folders=(normalize(stored, "vid\u00e9"),), sha256="0")
+    problem = replace(PROBLEM, readonly_paths=(normalize("NFC", "donn\u00e9es/**"),))
+    given = (*contents, "donn\u00e9es/b.json", "vid\u00e9/new.js")
+    answer = Solution(files={normalize(typed, path): "new\n" for path in given})
+    result = integrate(project, answer, path_policy(problem, project))
+    assert isinstance(result, Integrated)
+    assert [(change.path, change.kind) for change in result.changes] == [
+        (normalize(stored, "src/caf\u00e9.js"), "changed"),
+        (normalize(stored, "vid\u00e9") + "/new.js", "new"),
+    ]
+    assert [(entry.path, entry.reason) for entry in result.dropped] == [
+        (normalize(stored, "sp\u00e9cs/caf\u00e9.test.js"), "protected_test"),
+        (normalize(stored, "donn\u00e9es/a.json"), "read_only"),
+        (normalize(stored, "donn\u00e9es") + "/b.json", "read_only"),
+    ]
+    once = anchored(answer, project)
+    assert anchored(once, project) == once
+
+
+def test_of_two_files_whose_names_differ_in_form_alone_each_is_itself() -> None:
+    both = [normalize(form, "caf\u00e9.js") for form in ("NFC", "NFD")]
+    project = Project(files=tuple(ProjectFile(path=path, content=b"x") for path in both), sha256="0")
+    assert list(anchored(Solution(files=dict.fromkeys(both, "y")), project).files) == both
 
 
 def test_the_last_of_two_spellings_of_a_path_wins() -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from astra_async.problems.patterns import PathPatterns
+from astra_async.problems.patterns import PathPatterns, listed_paths
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,50 @@ def test_a_pattern_without_a_slash_counts_at_any_depth_unless_it_is_anchored() -
     assert PathPatterns.of(["*.xml"]).matches("reports/unit.xml")
     assert not PathPatterns.of(["*.xml"], anchored=True).matches("reports/unit.xml")
     assert PathPatterns.of(["*.xml"], anchored=True).matches("unit.xml")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "covered", "free"),
+    [
+        ("app/[slug]", "app/[slug]/data/x.json", "app/s/data/x.json"),
+        ("app/[slug]/", "app/[slug]/page.js", "app/s"),
+        ("app/[slug]/**", "app/[slug]/data/x.json", "app/s/x.json"),
+        ("app/[...all]/*.js", "app/[...all]/page.js", "app/./page.js"),
+        ("app/[user-id]/page.js", "app/[user-id]/page.js", "app/s/page.js"),
+        ("*[id]*", "lib/[id].js", "lib/i.js"),
+        ("src\\tests", "src/tests/a.js", "src/app.js"),
+        ("!x.js", "!x.js/y", "x.js"),
+        ("!*.js", "lib/!x.js", "lib/x.js"),
+        ("donn\u00e9es", "donne\u0301es/a.json", "donnees/a.json"),
+        ("donne\u0301es/*.json", "donn\u00e9es/a.json", "donnees/a.json"),
+    ],
+)
+def test_a_pattern_means_what_it_says_but_for_its_wildcards(pattern: str, covered: str, free: str) -> None:
+    patterns = PathPatterns.of([pattern])
+    assert patterns.matches(covered)
+    assert not patterns.matches(free)
+    assert patterns.without_match([free]) == [pattern]
+    assert patterns.without_match([free, covered]) == []
+
+
+def test_brackets_in_result_files_are_read_both_ways() -> None:
+    patterns = PathPatterns.of(["out/TEST-[ab].xml", "out/[z-a].xml"], anchored=True)
+    for path in ("out/TEST-a.xml", "out/TEST-[ab].xml", "out/[z-a].xml"):
+        assert patterns.matches(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("src/a.js, src/b.js", ["src/a.js", "src/b.js"]),
+        ("src/{a,b}.js, app/[x, y]/c", ["src/{a,b}.js", "app/[x, y]/c"]),
+        ("(shop)/a.js,(shop)/b.js", ["(shop)/a.js", "(shop)/b.js"]),
+        ("a,b; c", ["a,b", "c"]),
+        ("a\r\n b,\n", ["a", "b"]),
+    ],
+)
+def test_paths_that_are_no_list_are_separated_by_what_people_type(text: str, paths: list[str]) -> None:
+    assert listed_paths(text) == paths
 
 
 def test_no_pattern_takes_long_on_any_path() -> None:

@@ -139,6 +139,14 @@ def test_the_separator_is_found_in_the_header(tmp_path: Path, separator: str) ->
     assert [test.name for test in problem.tests] == ["a", "b;c"]
 
 
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\r\n', "SEP=;;;\n", "\ufeffsep=;\r", "\n;;\n"])
+def test_the_line_that_names_the_separator_and_blank_ones_are_no_header(tmp_path: Path, first: str) -> None:
+    text = f"{first}id;statement;project\n1;One, two, three;p\n1;s;p\n"
+    line = len(first.splitlines()) + 3
+    assert f"line {line}, column id: '1' is also" in mistake(tmp_path, text)
+    assert load(tmp_path, text.replace("1;s;p\n", "")).problems[0].statement == "One, two, three"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_byte_order_marks_and_line_ends_of_all_systems_are_read(
@@ -277,7 +285,7 @@ def test_any_file_loads_or_names_its_mistake_in_one_line(
         ("a; b ;;c;", ["a", "b", "c"]),
         ("a\nb\r\n c", ["a", "b", "c"]),
         ('["a;b", "c"]', ["a;b", "c"]),
-        ("['it''s', \"b\"]", ["its", "b"]),
+        ("['its', \"b\"]", ["its", "b"]),
         ("['a', 'b\\d']", ["a", "b\\d"]),
         ("[GET] / works; [POST] / works", ["[GET] / works", "[POST] / works"]),
         ('["same", "same"]', ["same", "same"]),
@@ -288,6 +296,12 @@ def test_any_file_loads_or_names_its_mistake_in_one_line(
 )
 def test_lists_are_read_in_both_notations(tmp_path: Path, cell: str, names: list[str]) -> None:
     assert [test.name for test in one(tmp_path, {"tests": cell}).tests] == names
+
+
+@pytest.mark.parametrize("column", ["readonly_paths", "hidden_paths", "result_files"])
+def test_paths_are_separated_by_commas_too(tmp_path: Path, column: str) -> None:
+    for cell in ("a.js, b/*.js", "a.js;b/*.js", '["a.js", "b/*.js"]'):
+        assert getattr(one(tmp_path, {column: cell}), column) == ("a.js", "b/*.js")
 
 
 def test_tests_may_be_one_object_of_weights(tmp_path: Path) -> None:
@@ -305,6 +319,8 @@ def test_tests_may_be_one_object_of_weights(tmp_path: Path) -> None:
         '[{"name": "a", "weight": -1}]',
         '[["a"]]',
         "[a, b]",
+        "['a' 'b']",
+        "['it''s', 'b']",
         '["a", "b"',
         '{"a": 1',
         "[" * 100_000 + "]" * 100_000,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from astra_async.errors import ArchiveError
 from astra_async.problems.fetch.tree import MAX_FILE_BYTES, is_left_out, safe_path
 from astra_async.problems.manifest import MANIFEST_NAMES
+from astra_async.problems.source_text import source_text
 from astra_async.types import Solution
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def solution_of(entries: Iterable[Entry]) -> Solution:
         inner = path.removeprefix(root)
         if _is_left_out(inner):
             continue
-        try:
-            files[inner] = content.decode()
-        except UnicodeDecodeError:
+        if source := source_text(content):
+            files[inner] = source.text
+        else:
             binary = True
     if not files:
         raise ArchiveError("the reference holds no text files")

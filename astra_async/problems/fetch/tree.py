@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.errors import ArchiveError
 from astra_async.problems.manifest import MANIFEST_NAMES
+from astra_async.problems.patterns import composed
 from astra_async.types import Project, ProjectFile
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ MAX_FILE_BYTES = 64 * 1024**2
 MAX_TOTAL_BYTES = 512 * 1024**2
 
 _JUNK_FOLDERS = {"__MACOSX", "__pycache__"}  # pip compiles even the bundled projects
-_JUNK_FILES = {".DS_Store", "Thumbs.db"}
+# What file managers leave: `._x` is what macOS keeps of a file where a file system or a tar cannot.
+_JUNK_FILE = re.compile(
+    r"\.DS_Store|\._.*|Icon\r|(?:eh)?thumbs\.db|desktop\.ini|.*:Zone\.Identifier", re.IGNORECASE | re.DOTALL
+)
 _HISTORY = ".git"
 # A lone folder of such a name is a part of a project and no wrapper round one.
 _PARTS = {
@@ -118,7 +122,7 @@ def safe_path(text: str) -> str:
         raise ArchiveError(f"{text[:200]!r} is an absolute path")
     if ".." in parts:
         raise ArchiveError(f"{text[:200]!r} leads out of the project")
-    if _UNUSABLE.search(path):
+    if _UNUSABLE.search(f"/{path}".removesuffix("/Icon\r")):  # a picture of macOS's, left out by its name
         raise ArchiveError(f"{text[:200]!r} is no usable file name")
     if len(path) > _MAX_PATH or len(parts) > _MAX_DEPTH or any(len(part.encode()) > 255 for part in parts):  # noqa: PLR2004 - ext4's limit
         raise ArchiveError(f"{text[:100]!r}... is too long a path")
@@ -128,7 +132,8 @@ def safe_path(text: str) -> str:
 def is_left_out(path: str) -> bool:
     """True for version control and for what operating systems leave behind."""
     parts = path.split("/")
-    return _HISTORY in parts or parts[-1] in _JUNK_FILES or not _JUNK_FOLDERS.isdisjoint(parts)
+    is_junk = _JUNK_FILE.fullmatch(parts[-1]) is not None or not _JUNK_FOLDERS.isdisjoint(parts)
+    return is_junk or _HISTORY in parts
 
 
 def _safe(entries: Iterable[Entry], said: list[str]) -> Iterable[Entry]:
@@ -149,9 +154,10 @@ def _distinct(entries: Iterable[Entry], said: list[str]) -> dict[str, Entry]:
         before = kept.get(entry.path)
         if before is not None and (before.kind, entry.kind) != ("folder", "folder"):
             said.append(f"{entry.path} is there more than once: the last was taken")
-        other = folded.setdefault(entry.path.casefold(), entry.path)
+        other = folded.setdefault(composed(entry.path).casefold(), entry.path)
         if other != entry.path:
-            said.append(f"{other} and {entry.path} differ in case only: both were kept")
+            what = "case" if composed(other) != composed(entry.path) else "the form of their accents"
+            said.append(f"{other} and {entry.path} differ in {what} only: both were kept")
         kept[entry.path] = entry
     return kept
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.problems.manifest.document import MAX_DEPTH, number
+from astra_async.problems.patterns import listed_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -148,8 +149,8 @@ def _path_list(value: Node, key: str, warn: Callable[[str], None]) -> list[str]:
         warn(f"`{key}` is a mapping, not a list of paths: left out")
         return []
     if isinstance(value, str) and value.strip():
-        warn(f"`{key}` is one text, not a list: read as one entry per line")
-        value = list(value.splitlines())
+        warn(f"`{key}` is one text, not a list: its entries are separated by lines, `;` or `,`")
+        value = list(listed_paths(value))
     elif isinstance(value, list) and any(not isinstance(entry, str) for entry in value):
         warn(f"`{key}` holds nested lists: flattened")
     paths = []

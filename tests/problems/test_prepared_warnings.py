@@ -1,0 +1,68 @@
+"""What is told of a problem before anybody is asked: patterns without effect, files that nobody is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from astra_async.problems.prepare import prepare
+from astra_async.types import Problem, Project, ProjectFile, Solution
+from fakes import MemorySource
+
+if TYPE_CHECKING:
+    from astra_async.problems.prepare import Prepared
+
+FILES = {
+    "app/[slug]/page.js": b"x\n",
+    "src/a.js": "// d\u00e9j\u00e0 vu, et bien plus encore\n".encode("latin-1"),
+    "src/b.js": b"x\n",
+    "src/Form.cs": "class Form { }\n".encode("utf-16"),
+    "src/data.json": b"1" * 300_000,
+    "src/greek.txt": "\u03b1\u03b2\u03b3\u03b4".encode("iso8859-7"),
+    "test/a.test.js": b"x\n",
+}
+
+
+def prepared(**fields: object) -> Prepared:
+    files = tuple(ProjectFile(path=path, content=content) for path, content in FILES.items())
+    source = MemorySource(
+        {"p": Project(files=files, sha256="0")},
+        {"r": Solution(files={"src/b.js": "y"}, repairs=("binary_left_out",))},
+    )
+    settings = {"test_command": "npx jest", "result_files": ("unit.xml",)} | fields
+    problem = Problem(id="p", statement="s", project="p", **settings)  # type: ignore[arg-type]
+    return asyncio.run(prepare(problem, source, ["xml"]))
+
+
+def test_files_that_models_do_not_see_as_they_are_are_told() -> None:
+    binary, large, *others = prepared().warnings
+    assert binary == "no model is shown 'src/greek.txt': binary; text is read as UTF-8, save it so"
+    assert large == "no model is shown 'src/data.json': larger than 262144 bytes"
+    assert [each.partition(", and ")[0] for each in others] == [
+        "'src/a.js': no UTF-8, shown to models as windows-1252",
+        "'src/Form.cs': no UTF-8, shown to models as UTF-16",
+    ]
+
+
+@pytest.mark.parametrize("column", ["readonly_paths", "hidden_paths"])
+def test_patterns_that_cover_nothing_are_told_and_others_are_not(column: str) -> None:
+    covering = ("app/[slug]/", "src", "**/*.test.js", r".*\.cs$")
+    idle = ("src/{a,b}.js", "src/a.js src/b.js", "srcs/**", "app/[slag]")
+    told = [each for each in prepared(**{column: covering + idle}).warnings if "by " in each]
+    what = "read-only" if column == "readonly_paths" else "hidden"
+    names = "'src/{a,b}.js', 'src/a.js src/b.js', 'srcs/**', 'app/[slag]'"
+    assert told == [f"no file of the project is {what} by {names}; wildcards are *, ** and ?"]
+    many = prepared(**{column: tuple(f"x{number}" for number in range(9))}).warnings
+    assert any(each.endswith("'x4' and 4 more; wildcards are *, ** and ?") for each in many)
+
+
+def test_a_hidden_folder_of_a_router_is_shown_to_no_model() -> None:
+    item = prepared(hidden_paths=("app/[slug]",))
+    assert "app/[slug]/page.js" not in item.prompts["xml"].files
+    assert item.policy.refusal("app/[slug]/page.js") == "hidden"
+
+
+def test_a_reference_of_which_something_was_left_out_is_told() -> None:
+    assert "the reference's files that are no text were left out" in prepared(reference="r").warnings
