@@ -114,7 +114,7 @@ class ProviderError(AstraError):
         cost_usd: US dollars spent on all attempts of the call so far.
         cost_estimated: tokens that the provider did not tell are estimated in it.
         attempts: attempts made when the error left the pool.
-        meets_all: nothing in it speaks of this one prompt: every request of the pool would meet it alike.
+        meets_all: it names what every request of the pool shares: all would meet it alike.
         likeness: equal for errors that say the same: status, code and sentence, without numbers and names of
             requests in it; empty when no response arrived.
     """
@@ -160,7 +160,7 @@ class TruncatedStream(TransientError):  # noqa: N818 - names what was seen
 
 
 class RequestRejected(ProviderError):  # noqa: N818 - names what was seen
-    """This request can never succeed (400, 404, 413, 422, a parameter that the model rejects)."""
+    """This request can never succeed (400, 403, 404, 413, 422, a parameter that the model rejects)."""
 
 
 class PoolUnusable(ProviderError):  # noqa: N818 - a state of the pool

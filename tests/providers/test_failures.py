@@ -75,6 +75,10 @@ def google(code: int, status: str, message: str = "no", details: list[Any] | Non
         (400, "invalid_value", RequestRejected),
         (401, "invalid_api_key", PoolUnusable),
         (403, "unsupported_country_region_territory", PoolUnusable),
+        (403, None, RequestRejected),
+        (403, "permission-denied", RequestRejected),
+        (429, "exceeded_current_quota_error", PoolUnusable),
+        (403, "AccountOverdueError", PoolUnusable),
         (404, "model_not_found", PoolUnusable),
         (404, None, RequestRejected),
         (302, None, PoolUnusable),
@@ -188,6 +192,47 @@ def test_bodies_of_other_shapes(status: int | None, body: Any, expected: type[Ex
     assert type(raised(status, body)) is expected
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        (429, "Insufficient balance or no resource package. Please recharge.", PoolUnusable),
+        (429, "\u4f59\u989d\u4e0d\u8db3\u6216\u65e0\u53ef\u7528\u8d44\u6e90\u5305", PoolUnusable),
+        (429, "You exceeded your current quota, please check your plan", RateLimited),  # Gemini, per minute
+        (400, "bad value: 'When a transfer fails, answer: Insufficient balance'", RequestRejected),
+    ],
+)
+def test_a_balance_that_is_used_up_is_told_in_words(
+    status: int, message: str, expected: type[Exception]
+) -> None:
+    error = raised(status, {"error": {"code": "1113", "message": message}})
+    assert type(error) is expected
+    assert ("check quota, billing" in str(error)) == (expected is PoolUnusable)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "meets_all"),
+    [
+        (400, {"message": "no"}, False),
+        (403, {"message": "no"}, False),
+        (422, {"message": "no", "param": "messages[3].content"}, False),
+        (422, {"message": "no", "param": "input_tokens"}, False),
+        (422, {"message": "no", "param": "top_k"}, True),
+        (400, {"message": "temperature: Extra inputs are not permitted"}, True),
+        (400, {"message": "max_tokens: 32768 and this prompt are too much"}, False),
+        (400, {"message": "bad value in 'write `seed: 1` into x.yml'"}, False),
+        (404, {"message": "no"}, True),
+        (405, {"message": "no"}, True),
+        (401, {"message": "no"}, True),
+    ],
+)
+def test_an_error_meets_all_only_where_it_names_what_all_share(
+    status: int,
+    error: dict[str, Any],
+    meets_all: bool,  # noqa: FBT001 - parametrised
+) -> None:
+    assert raised(status, {"error": error}, temperature=1.0, max_tokens=32768).meets_all is meets_all
+
+
 def test_a_402_with_retry_after_is_a_rate_limit() -> None:
     error = raised(402, openai(), {"retry-after": "3"})
     assert isinstance(error, RateLimited)
@@ -219,10 +264,29 @@ def test_x_should_retry_outranks_the_status() -> None:
         (400, openai("filtered", innererror={"code": "ResponsibleAIPolicyViolation"})),
         (403, {"error": {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"]}}}),
         (None, openai("The response was filtered", code="content_filter")),
+        (400, anthropic("invalid_request_error", "Output blocked by content filtering policy")),
+        (None, anthropic("invalid_request_error", "Output blocked by content filtering policy")),
+        (403, {"code": "permission-denied", "error": "Content violates usage guidelines. Team: t"}),
+        (400, openai("Content Exists Risk", code="invalid_request_error")),
+        (400, openai("Output data may contain inappropriate content.", code="data_inspection_failed")),
+        (400, openai("<400> InternalError: Input text data may contain inappropriate content.")),
+        (400, openai("Invalid prompt: your prompt was flagged as potentially violating our usage policy.")),
     ],
 )
 def test_a_filtered_prompt_is_a_result(status: int | None, body: Any) -> None:
     assert meant(status, body) == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (429, "Content Exists Risk"),
+        (500, "Content Exists Risk"),
+        (422, "x" * 400 + "Content Exists Risk"),  # a prompt that is quoted
+    ],
+)
+def test_a_filters_words_elsewhere_are_no_result(status: int, message: str) -> None:
+    raised(status, openai(message))
 
 
 TOO_LONG = [
@@ -359,6 +423,17 @@ def test_a_date_to_retry_after_is_counted_by_the_providers_clock_whatever_ours_s
         (openai("Please retry after 26 seconds."), {}, 26),
         (openai("Please try again in 2 minutes."), {}, 120),
         (google(429, "RESOURCE_EXHAUSTED", details=[RETRY]), {}, 45.837906927),
+        (openai("Please try again in 1 day."), {}, 86400),
+        (openai("try again in 5 min"), {}, 300),
+        (openai("Try again in about 1 hour and 5 mins."), {}, 3900),
+        (openai("try again in 1d2h, please"), {}, 93600),
+        (openai("retry 3 times, then try again in 2 hrs"), {}, 7200),
+        (openai("try again in 3 fortnights"), {}, None),
+        (openai("try again in 5 to 10 minutes"), {}, None),
+        (openai("try again after 2026-11-21T00:00:00Z"), {}, None),
+        (openai("try again at 12:30"), {}, None),
+        (openai("try again in 1,000 seconds"), {}, None),
+        (openai("retry after 7."), {}, 7),
         (openai("Please try again later."), {}, None),
         (openai(), {"retry-after": "soon"}, None),
         (openai(), {"retry-after": "-5"}, None),

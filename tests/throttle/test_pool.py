@@ -9,6 +9,7 @@ import pytest
 from limited_provider import answer, request, settings
 from virtual_time import VirtualLoop, run
 
+from astra_async.asking.providers.error_meaning import Failure, classify
 from astra_async.asking.throttle import Budget, Pool, PoolEvent
 from astra_async.errors import (
     Overloaded,
@@ -19,7 +20,9 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.types import CallWatch, Completion, ModelRequest, Usage
+from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, RateWindow, Usage
+
+Behaviour = Callable[[ModelRequest, float], ProviderError | Completion]
 
 
 class Script:
@@ -340,6 +343,153 @@ def test_a_provider_that_answers_nobody_costs_thirty_requests_and_four_minutes()
     assert "connection refused" in events[-1].detail
     assert len(provider.sent) <= 30
     assert 180 < took_s < 400
+
+
+class Judging(Script):
+    """A Provider that answers or refuses by the request and the seconds since the test began."""
+
+    def __init__(self, behaviour: Behaviour, *, limits: RateLimits | None = None) -> None:
+        super().__init__()
+        self.behaviour = behaviour
+        self.limits = limits
+
+    async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+        now = asyncio.get_running_loop().time()
+        self.sent.append((now, request.key.sample))
+        if self.limits is not None:
+            watch.limits(self.limits)
+        outcome = self.behaviour(request, now - 1000)
+        if isinstance(outcome, ProviderError):
+            await asyncio.sleep(0.05)
+            raise outcome
+        await asyncio.sleep(2.0)
+        return outcome
+
+
+@pytest.mark.parametrize("kind", [RateLimited, Overloaded])
+@pytest.mark.parametrize("hint_s", [None, 0.0, 1.0, 60.0])
+@pytest.mark.parametrize("blocks", [1, 25])
+def test_a_provider_that_only_rejects_ends_its_pool_after_half_an_hour(
+    kind: type[ProviderError], hint_s: float | None, blocks: int
+) -> None:
+    provider = Judging(lambda _request, _s: kind("HTTP 429: no more", hint_s=hint_s))
+
+    async def main(loop: VirtualLoop) -> None:
+        events: list[PoolEvent] = []
+        pool = pool_of(provider, loop, events)
+        calls = (pool.call(request(i, f"p{i // blocks % 8}")) for i in range(200))
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert 1800 <= loop.time() - 1000 < 1800 + 120
+        assert sum(isinstance(o, PoolUnusable) for o in outcomes) > 190
+        assert "nobody was let in for 30 minutes" in str(pool.state.dead)
+        assert "HTTP 429: no more" in str(pool.state.dead)
+        assert [e.kind for e in events].count("pool_failed") == 1
+
+    run(main)
+    assert len(provider.sent) < 300
+
+
+def test_whoever_is_let_in_between_keeps_a_pool_alive() -> None:
+    few = iter(range(3))
+    storms = Judging(
+        lambda _request, s: (
+            answer() if s > 3000 or (1500 < s < 1700 and next(few, None) is not None) else RateLimited("429")
+        )
+    )
+    outcomes, _, took_s = ask_all(storms, 100, 8)
+    assert took_s > 3000
+    assert not any(isinstance(o, PoolUnusable) for o in outcomes)
+
+
+@pytest.mark.parametrize("kind", [RateLimited, Overloaded])
+@pytest.mark.parametrize("hint_s", [None, 20.0])
+def test_a_prompt_that_is_never_let_in_costs_its_own_samples_only(
+    kind: type[ProviderError], hint_s: float | None
+) -> None:
+    too_large = Judging(
+        lambda request, _: kind("429", hint_s=hint_s) if request.prompt_sha256 == "p0" else answer()
+    )
+
+    async def main(loop: VirtualLoop) -> tuple[list[object], float]:
+        pool = pool_of(too_large, loop)
+        calls = (pool.call(request(i, f"p{i // 32}")) for i in range(9 * 32))
+        return list(await asyncio.gather(*calls, return_exceptions=True)), loop.time() - 1000
+
+    outcomes, took_s = run(main)
+    assert all(isinstance(o, kind) for o in outcomes[:32])
+    assert all(isinstance(o, Completion) for o in outcomes[32:])
+    assert took_s < 3600
+
+
+def test_a_long_answer_in_flight_is_no_silence() -> None:
+    class OneAtATime(Script):
+        async def complete(self, request: ModelRequest, watch: CallWatch) -> Completion:
+            if self.in_flight:
+                raise RateLimited("429: one at a time", hint_s=60.0)
+            self.in_flight += 1
+            watch.first_token()
+            await asyncio.sleep(2400)
+            self.in_flight -= 1
+            return answer()
+
+    async def main(loop: VirtualLoop) -> None:
+        pool = pool_of(OneAtATime(), loop)
+        calls = [asyncio.create_task(pool.call(request(i, f"p{i}"))) for i in range(12)]
+        await asyncio.sleep(2450)
+        assert pool.state.calls_ok == 1
+        assert pool.state.dead is None
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    run(main)
+
+
+REFUSALS = {
+    "a firewall's page": Failure(status=403, body="<html><h1>Request blocked.</h1></html>"),
+    "a filter nobody knows": Failure(
+        status=400, body={"error": {"type": "invalid_request_error", "message": "We cannot help with that."}}
+    ),
+    "no permission": Failure(status=403, body={"error": {"code": "permission-denied", "message": "denied"}}),
+}
+
+
+@pytest.mark.parametrize("failure", REFUSALS.values(), ids=REFUSALS.keys())
+@pytest.mark.parametrize("refused_problems", [1, 9])
+def test_one_prompts_refusal_ends_no_pool_and_that_of_all_does(
+    failure: Failure, refused_problems: int
+) -> None:
+    def behave(request: ModelRequest, _s: float) -> ProviderError | Completion:
+        if int(request.prompt_sha256[1:]) >= refused_problems:
+            return answer()
+        error = classify(failure, settings())
+        assert isinstance(error, ProviderError)
+        return error
+
+    outcomes, _, _ = ask_all(Judging(behave), 9 * 32, 9)
+    answered = sum(isinstance(o, Completion) for o in outcomes)
+    assert answered == (9 - refused_problems) * 32
+    assert any(isinstance(o, PoolUnusable) for o in outcomes) == (refused_problems == 9)
+
+
+@pytest.mark.parametrize("limit", [1.0, 100.0])
+def test_an_announced_limit_below_one_request_lets_one_at_a_time_through_and_is_told_once(
+    limit: float,
+) -> None:
+    limits = RateLimits(tokens=RateWindow(limit=limit, remaining=0.0, reset_s=1.0))
+    outcomes, events, took_s = ask_all(Judging(lambda _request, _s: answer(), limits=limits), 40, 4)
+    assert all(isinstance(o, Completion) for o in outcomes)
+    assert took_s < 100
+    assert [e.detail for e in events] == [f"one at a time: {limit:g} tokens a minute are announced"]
+
+
+def test_a_limit_of_the_settings_below_one_request_is_kept() -> None:
+    async def main(loop: VirtualLoop) -> None:
+        pool = pool_of(Script(), loop, output_tokens_per_minute=5)
+        await asyncio.gather(*(pool.call(request(i)) for i in range(3)))
+        assert loop.time() - 1000 > 120
+
+    run(main)
 
 
 def test_an_outage_of_two_minutes_loses_no_call_and_costs_few_requests() -> None:

@@ -171,7 +171,9 @@ def test_a_minute_window_that_asks_to_wait_a_second_is_used_up_and_waited_for(ki
 def test_without_any_limit_concurrency_reaches_the_maximum() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = LimitedProvider(loop.time, latency_s=5.0, network_s=0.0)
-        pool = Pool(settings(max_in_flight=256), provider, price=lambda _: None, clock=loop.time)
+        pool = Pool(
+            settings(max_in_flight=256), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0)
+        )
         begun_at = loop.time()
         await asyncio.gather(*(pool.call(request(i)) for i in range(4000)))
         assert provider.most_in_flight == 256
@@ -183,7 +185,7 @@ def test_without_any_limit_concurrency_reaches_the_maximum() -> None:
 def test_a_quick_server_is_not_slowed_down_by_the_opening() -> None:
     async def main(loop: VirtualLoop) -> None:
         provider = LimitedProvider(loop.time, latency_s=0.003, network_s=0.001)
-        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time)
+        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0))
         begun_at = loop.time()
         await asyncio.gather(*(pool.call(request(i)) for i in range(2080)))
         assert loop.time() - begun_at < 1.0
@@ -201,7 +203,7 @@ def test_a_storm_of_rejections_holds_no_slot_and_ends_well() -> None:
 
     async def main(loop: VirtualLoop) -> None:
         provider = Storm(loop.time, latency_s=0.5)
-        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time)
+        pool = Pool(settings(), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0))
         outcomes = await asyncio.gather(*(pool.call(request(i)) for i in range(512)))
         assert len(outcomes) == 512
         assert pool.state.rate_limited < 100
@@ -217,7 +219,7 @@ def test_a_refused_pool_and_a_limited_one_leave_a_healthy_one_alone() -> None:
 
     async def main(loop: VirtualLoop) -> None:
         def pool_of(provider: LimitedProvider) -> Pool:
-            return Pool(settings(), provider, price=lambda _: None, clock=loop.time)
+            return Pool(settings(), provider, price=lambda _: None, clock=loop.time, rng=random.Random(0))
 
         refused, limited, healthy = (
             pool_of(Refused(loop.time)),

@@ -6,7 +6,7 @@ says in `error_body`; what follows for the call and its pool is the throttle's (
 Tables: OpenAI's error codes, Anthropic's error types, google.rpc codes with their details, Bedrock's
 exception names; each falls back to the HTTP status. A content filter that blocked the prompt and a prompt
 longer than the context window are the model's results (a FinishReason), everything else is raised.
-Never decided by text alone where a code exists; sentences are read only for what has no code.
+Never decided by text alone where a code exists; sentences are read only for what has no code of its own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _KIND_OF_STATUS: dict[int, Kind] = {
     401: "pool",
     402: "pool",
-    403: "pool",
+    403: "request",  # a key's, or one prompt's: firewalls and filters say so, too
     407: "pool",
     408: "transient",
     409: "transient",
@@ -72,7 +72,12 @@ _POOL_CODES = frozenset(
         "billing_hard_limit_reached",
         "billing_not_active",
         "billing_error",
+        "exceeded_current_quota_error",  # Moonshot
+        "Arrearage",  # DashScope
+        "AccountOverdueError",  # Ark
         "account_deactivated",
+        "permission_error",
+        "PERMISSION_DENIED",
         "invalid_api_key",
         "invalid_issuer",
         "enforced_spend_limit_reached",
@@ -97,14 +102,43 @@ _POOL_SENTENCES = (  # sent without a code of their own
     "location is not supported for the api use",
     "too many tokens per day",  # Bedrock, as a ThrottlingException
 )
-_FILTER_CODES = frozenset({"content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation"})
+# Words that a prompt may hold, and a message may quote: believed only where a quota is refused.
+_QUOTA_SENTENCES = (
+    "insufficient balance",  # Zhipu's 1113, DeepSeek, Moonshot
+    "\u4f59\u989d\u4e0d\u8db3",  # the same
+    "balance is insufficient",
+    "used all available credits",  # xAI
+)
+_STATUS_OF_QUOTA = frozenset({402, 403, 429})
+_FILTER_CODES = frozenset(
+    {
+        "content_filter",
+        "ResponsibleAIPolicyViolation",
+        "content_policy_violation",
+        "data_inspection_failed",  # DashScope
+        "DataInspectionFailed",
+    }
+)
+_FILTER_SENTENCES = (  # under codes that mean anything; at a message's beginning, for it may quote the prompt
+    "blocked by content filtering policy",  # Anthropic
+    "content violates usage guidelines",  # xAI
+    "content exists risk",  # DeepSeek
+    "may contain inappropriate content",  # DashScope
+    "may contain sensitive information",  # Ark
+    "potentially unsafe or sensitive content",  # Zhipu
+    "\u4e0d\u5b89\u5168\u6216\u654f\u611f\u5185\u5bb9",  # the same
+    "it was considered high risk",  # Moonshot
+    "flagged as potentially violating",  # OpenAI
+)
+_STATUS_OF_FILTER = frozenset({400, 403, 424, 451})
+_BEGINNING = 300
 _OVERLOAD_CODES = frozenset({"server_is_overloaded", "overloaded_error", "engine_overloaded_error"})
 
 # A 4xx of these says that this one prompt is at fault: other prompts may be answered.
 _PROMPT_CODES = frozenset(
     {"invalid_prompt", "string_above_max_length", "request_too_large", "moderation_blocked"}
 )
-_PROMPT_PARAMETERS = ("messages", "input", "contents", "prompt", "content")
+_PROMPT_PARAMETERS = ("message", "input", "content", "prompt")  # how they begin
 
 # How our settings are called in the bodies that providers quote.
 _PARAMETERS = {
@@ -149,9 +183,9 @@ def classify(
 ) -> ProviderError | FinishReason:
     """What the error means for the pool: an exception to raise, or the finish reason of a result."""
     said = ErrorBody.read(failure.body)
-    if said.codes & _FILTER_CODES or said.flagged:
-        return "content_filter"
     status = failure.status or said.status
+    if _filtered(said, status):
+        return "content_filter"
     over = overflow(said.codes, said.message, max_tokens=settings.max_tokens)
     over = over if status in _STATUS_OF_OVERFLOW else None
     if over == "prompt":
@@ -164,7 +198,7 @@ def classify(
         error.hint_s = _hint_s(failure, said, now or datetime.now(UTC))
     error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message)
     error.meets_all = kind == "pool" or (
-        kind == "request" and not over and not _is_of_the_prompt(said, status)
+        kind == "request" and not over and _is_of_all(said, status, settings)
     )
     return error
 
@@ -193,7 +227,7 @@ _LOWER_MAX_TOKENS = (
 
 def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     message = said.message[:2000].lower()
-    if _unusable(said, message):
+    if _unusable(said, status, message):
         return "pool"
     again = headers.get("x-should-retry")
     if status in _STATUS_OF_ADDRESS:
@@ -221,13 +255,27 @@ def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     return kind
 
 
-def _unusable(said: ErrorBody, message: str) -> bool:
+def _filtered(said: ErrorBody, status: int) -> bool:
+    beginning = said.message[:_BEGINNING].lower()
+    return (
+        bool(said.codes & _FILTER_CODES)
+        or said.flagged
+        or (status in _STATUS_OF_FILTER and any(sentence in beginning for sentence in _FILTER_SENTENCES))
+    )
+
+
+def _unusable(said: ErrorBody, status: int, message: str) -> bool:
     return (
         bool(said.codes & _POOL_CODES)
         or any(code.endswith(_POOL_CODE_ENDINGS) for code in said.codes)
         or any(sentence in message for sentence in _POOL_SENTENCES)
+        or _quota_is_used_up(status, message)
         or said.daily
     )
+
+
+def _quota_is_used_up(status: int, message: str) -> bool:
+    return status in _STATUS_OF_QUOTA and any(sentence in message for sentence in _QUOTA_SENTENCES)
 
 
 def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
@@ -240,14 +288,19 @@ def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
     return next((hint for hint in hints if hint is not None), None)
 
 
-def _is_of_the_prompt(said: ErrorBody, status: int) -> bool:
-    """Whether the error speaks of what was asked, and not of how: other prompts may be answered."""
-    return (
-        status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        or bool(said.codes & _PROMPT_CODES)
-        or "request too large" in said.message[:2000].lower()
-        or said.param.partition("[")[0].partition(".")[0] in _PROMPT_PARAMETERS
-    )
+def _is_of_all(said: ErrorBody, status: int, settings: ModelSettings) -> bool:
+    """Whether a refusal names what all requests share: the address, the API's version, a setting.
+
+    Whatever else it says, it may say of this one prompt: filters and firewalls have words that nobody lists.
+    """
+    if said.codes & _PROMPT_CODES:
+        return False
+    if said.param:
+        return not said.param.startswith(_PROMPT_PARAMETERS)
+    if status == HTTPStatus.NOT_FOUND or _is_of_the_version(said, settings):
+        return True
+    named = set(_named(said)) - {"max_tokens"}  # whether they fit is a question of the prompt as well
+    return any(getattr(settings, name, None) not in (None, ()) for name in named)
 
 
 def _remedy(kind: Kind, said: ErrorBody, status: int, settings: ModelSettings) -> str:
@@ -255,18 +308,29 @@ def _remedy(kind: Kind, said: ErrorBody, status: int, settings: ModelSettings) -
         return _pool_remedy(said, status)
     if kind != "request":
         return ""
+    if status == HTTPStatus.FORBIDDEN:
+        return "a filter refuses this prompt, or this key may not use this model"
     message = said.message[:2000]
-    if settings.provider == "azure" and _API_VERSION.search(message):
+    if _is_of_the_version(said, settings):
         return "set api_version in [[models]] to one that the message names"
-    named = [
+    if named := _named(said):  # of several the one that the user has set
+        ours = next((name for name in named if getattr(settings, name, None) not in (None, ())), named[0])
+        return _parameter_remedy(ours, settings, message)
+    return "check base_url and the model's name" if status == HTTPStatus.NOT_FOUND else ""
+
+
+def _is_of_the_version(said: ErrorBody, settings: ModelSettings) -> bool:
+    return settings.provider == "azure" and bool(_API_VERSION.search(said.message[:2000]))
+
+
+def _named(said: ErrorBody) -> list[str]:
+    """Our settings that the error names."""
+    message = said.message[:2000]
+    return [
         ours
         for ours, theirs in _PARAMETERS.items()
         if said.param in theirs or any(_quotes(message, name) for name in theirs)
     ]
-    if named:  # of several the one that the user has set
-        ours = next((name for name in named if getattr(settings, name, None) not in (None, ())), named[0])
-        return _parameter_remedy(ours, settings, message)
-    return "check base_url and the model's name" if status == HTTPStatus.NOT_FOUND else ""
 
 
 def _quotes(message: str, name: str) -> bool:
@@ -305,7 +369,7 @@ def _pool_remedy(said: ErrorBody, status: int) -> str:
         return "check the API key"
     if status == HTTPStatus.NOT_FOUND:
         return "check the model's name and your access to it"
-    if status == HTTPStatus.FORBIDDEN:
+    if status == HTTPStatus.FORBIDDEN and not _quota_is_used_up(status, said.message[:2000].lower()):
         return "this key may not use this model"
     return "check quota, billing and spend limits"
 

@@ -5,7 +5,8 @@ at Azure as whole seconds. Anthropic: `anthropic-ratelimit-...`, the reset in RF
 a minute only.
 
 Order of the hints (the throttle's rule 8): `retry-after-ms`, `retry-after` in seconds or as an HTTP date
-(RFC 9110, section 10.2.3), `RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message.
+(RFC 9110, section 10.2.3), `RetryInfo.retryDelay` (google.rpc), "try again in 3.89s" in the message. A number
+in an unknown unit, or one that begins a date, is no hint: read as seconds it would ask again far too soon.
 """
 
 from __future__ import annotations
@@ -32,13 +33,21 @@ _UNITS_S = {
 }
 _PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?)(ms|us|ns|d|h|m|s)")
 _LONGEST_DURATION = 64
+_WORDS_S = {
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
+}
+_AMOUNT = r"(?<![\d.,])\d{1,12}(?:\.\d{1,12})?"
+_WORDED = rf"({_AMOUNT})[\s-]{{0,3}}({'|'.join(_WORDS_S)})(?![^\W\d_])"
+_BARE = rf"{_AMOUNT}(?![.,:/-]\d|\s{{0,3}}[\w%])"
 _SENTENCE = re.compile(
-    r"(?:try again|retry)[ a-z]{0,30}? (?:in |after |for )?"
-    r"((?:\d{1,12}(?:\.\d{1,12})?(?:ms|h|m|s))+|\d{1,12}(?:\.\d{1,12})?)"
-    r" ?(milliseconds?|seconds?|minutes?|hours?)?",
-    re.IGNORECASE,
+    rf"(?:try again|retry)[ a-z]{{0,30}}? ((?:{_WORDED}(?:,? and |,? )?)+|{_BARE})", re.IGNORECASE
 )
-_WORDS_S = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+_WORDED_PART = re.compile(_WORDED, re.IGNORECASE)
 
 
 def openai_limits(headers: Mapping[str, str], *, daily_requests: bool = False) -> RateLimits | None:
@@ -128,10 +137,8 @@ def body_hint_s(details: Any, message: str) -> float | None:
     found = _SENTENCE.search(message[:2000])
     if not found:
         return None
-    amount, word = found.groups()
-    scale = _WORDS_S[word.lower().rstrip("s")] if word else 1.0
-    seconds = duration_s(amount)
-    return seconds * scale if seconds is not None else None
+    parts = _WORDED_PART.findall(found[1])
+    return sum(float(amount) * _WORDS_S[word.lower()] for amount, word in parts) if parts else float(found[1])
 
 
 def window(limit: str | None, remaining: str | None, reset_s: float | None) -> RateWindow | None:

@@ -131,6 +131,10 @@ class Bucket:
             ready = max(ready, self._room.ready_at(amount, now))
         return ready
 
+    def is_below(self, amount: float) -> bool:
+        """Whether the announced limit is lower than one request's amount; one of the settings never is."""
+        return self.per_minute < min(amount, self._configured)
+
     def reserve(self, amount: float, now: float, *, guessed: bool = False) -> Hold:
         """Set an amount aside for a request that is sent now."""
         self._spacing.take(amount, now)

@@ -130,6 +130,10 @@ class Ceiling:
         """A request is over, whatever became of it."""
         self._in_flight.pop(attempt.number, None)
 
+    def oldest_sent_at(self) -> float:
+        """When the oldest of the requests in flight was sent; never, without any."""
+        return next((attempt.sent_at for attempt in self._in_flight.values()), math.inf)
+
     def let_in(self, attempt: Attempt, now: float) -> None:
         """A request was let in, or was not rejected for so long that it must have been."""
         if attempt.let_in:

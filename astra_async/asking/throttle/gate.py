@@ -15,7 +15,7 @@ from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_buck
 from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
-from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Outage, Pause
+from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Outage, Pause, Rejections
 from astra_async.asking.throttle.waiting import Attempt
 from astra_async.errors import ConfigError, RateLimited
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Cause = Literal["rate", "ceiling", "trouble"]
 
 SILENCE_S = 2.5
+_REJECTED_WITHIN_S = 600.0  # gateways reject after minutes, too; what is under way for longer may be let in
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 MOST_IN_SILENCE = 256  # beyond it only a provider that says something is asked for more
 
@@ -55,6 +56,7 @@ class Gate:
         buckets: the limits that are known.
         pause: the pool's shared pause.
         pace: how fast to send, as rejections have taught it.
+        rejections: since somebody was let in.
     """
 
     def __init__(
@@ -81,6 +83,8 @@ class Gate:
         self._sends = 0
         self._paused_by: Cause | None = None
         self._outage = Outage()
+        self.rejections = Rejections()
+        self._told: set[str] = set()
 
     # --- admission ----------------------------------------------------------------------------------
 
@@ -175,6 +179,7 @@ class Gate:
             return
         attempt.accepted = True
         self._outage.begun()
+        self.rejections.let_in(attempt.request.prompt_sha256)
         self._ceiling.let_in(attempt, now)
         self._opening.alive()
         self.pause.answered(self._epoch - attempt.epoch)
@@ -188,14 +193,16 @@ class Gate:
         self._outage.over()
         self._opening.alive()
 
-    def succeeded(self) -> None:
+    def succeeded(self, attempt: Attempt) -> None:
         """A request has ended with an answer."""
         self._outage.over()
+        self.rejections.let_in(attempt.request.prompt_sha256)
         self._concurrency.ended(well=True)
 
     def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
         """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
         self._outage.over()
+        self.rejections.rejected(attempt.request.prompt_sha256, now)
         self._opening.alive()
         self.pace.rejected(attempt.number)
         fresh = attempt.epoch == self._epoch
@@ -211,6 +218,8 @@ class Gate:
 
     def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
+        self.rejections.rejected(attempt.request.prompt_sha256, now)
+        self._ceiling.ended(attempt)
         self._opening.alive()
         burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
         if burst:
@@ -222,12 +231,17 @@ class Gate:
 
     def failed(self, attempt: Attempt, reason: str, now: float) -> int:
         """Transport or a 5xx (rules 7, 10); how many tries one by one have failed, 0 without an outage."""
+        self.rejections.interrupted()
         if self._concurrency.ended(well=False):
             self._report_cut()
         probes = self._outage.interrupted(attempt.request.prompt_sha256, attempt.sent_at, now)
         if probes:
             self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
         return probes
+
+    def lets_nobody_in(self, now: float) -> bool:
+        """Whether all that was sent in half an hour was rejected (rule 10), and nobody's answer is open."""
+        return self.rejections.of_all(now) and now - self._ceiling.oldest_sent_at() <= _REJECTED_WITHIN_S
 
     # --- slots and reservations ---------------------------------------------------------------------
 
@@ -286,9 +300,13 @@ class Gate:
         demand = self.estimator.demand(request, warm=warm)
         at, reason = now, ""
         for dimension, bucket in self.buckets.items():
-            ready = bucket.ready_at(demand.of(dimension), now)
-            if ready > at:
-                at, reason = ready, dimension.replace("_", " ")
+            amount, name = demand.of(dimension), dimension.replace("_", " ")
+            ready = bucket.ready_at(amount, now)
+            if ready > now and bucket.is_below(amount) and not self.in_flight:
+                # Not meant as it stands, or never to be kept: one at a time, and rejections teach the rest.
+                self._tell_once("cut", f"one at a time: {bucket.per_minute:g} {name} a minute are announced")
+            elif ready > at:
+                at, reason = ready, name
         return at, reason
 
     def _announce(self, dimension: Dimension, window: RateWindow, attempt: Attempt, now: float) -> None:
@@ -306,6 +324,11 @@ class Gate:
         """Where nobody says how long to wait: a second, or some sends' worth of a known pace."""
         rate = self.pace.per_second
         return 1.0 if rate is None else min(1.0, max(0.25, 4 / rate))
+
+    def _tell_once(self, kind: EventKind, detail: str) -> None:
+        if detail not in self._told:
+            self._told.add(detail)
+            self._emit(kind, None, detail)
 
     def _report_cut(self) -> None:
         self._emit("cut", None, f"at most {self.limit} in flight")

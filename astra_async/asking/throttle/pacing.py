@@ -1,4 +1,4 @@
-"""Rules 8, 9 and 10: when a whole pool pauses, how it opens again, and how an outage is recognised."""
+"""Rules 8, 9 and 10: when a whole pool pauses, how it opens again, and when nobody is answered any more."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 
 PARKED_S = 600.0
 LONGEST_BACKOFF_S = 60.0
+GIVE_UP_S = 1800.0
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _EPISODES_BEFORE_DOUBT = 2
 
 ERRORS_ALIKE, PROMPTS = 10, 3
+_YIELDS_AFTER = 5
 PROBES = 8  # one by one, with pauses that double from 2 s to a minute: four minutes in all
 
 _FIRST_SENDS = 4
@@ -111,6 +113,84 @@ class Opening:
 
     def _allowed_in(self, second: int) -> int:
         return 1 if self._first and second else _FIRST_SENDS << second
+
+
+class InVain:
+    """Rejections in a row, of one call, one prompt or all, with nobody let in between.
+
+    Two that are further apart than the longest pause are two matters: nothing was asked between them.
+
+    Attributes:
+        count: how many.
+    """
+
+    __slots__ = ("_latest", "_since", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._since, self._latest = math.inf, -math.inf
+
+    def another(self, now: float) -> None:
+        """One more."""
+        if now - self._latest > GIVE_UP_S + LONGEST_BACKOFF_S:
+            self.count, self._since = 0, now
+        self.count += 1
+        self._latest = now
+
+    def too_long(self, now: float) -> bool:
+        """Whether they have gone on for as long as anybody waits."""
+        return now - self._since >= GIVE_UP_S
+
+
+class Rejections:
+    """Rule 10: a provider that lets nobody in, and says no more than that its rate or its load is too high.
+
+    One prompt may never be let in by itself, as one that passes a limit alone: it takes three, and a prompt's
+    calls let others go first before that. A hint excuses nothing: each call anew would wait for one that says
+    a minute thirty times over, for days. Invariant: only a request that was let in ends it; connections may
+    be lost meanwhile, but not as many.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, InVain] = {}
+        self._begin()
+
+    def let_in(self, prompt_sha256: str) -> None:
+        """A request was let in."""
+        self._of.pop(prompt_sha256, None)
+        self._begin()
+
+    def rejected(self, prompt_sha256: str, now: float) -> None:
+        """A request was rejected."""
+        self._of.setdefault(prompt_sha256, InVain()).another(now)
+        self._all.another(now)
+        self._prompts.add(prompt_sha256)
+
+    def interrupted(self) -> None:
+        """An attempt failed, which says nothing."""
+        self._failed += 1
+
+    def yields(self, prompt_sha256: str) -> bool:
+        """Whether a prompt's calls should let others go first: they may be what holds them up."""
+        return self._count(prompt_sha256) >= _YIELDS_AFTER
+
+    def of_prompt(self, prompt_sha256: str, now: float) -> bool:
+        """Whether a prompt was rejected for so long that one more rejection is enough for each call."""
+        return self._count(prompt_sha256) >= ERRORS_ALIKE and self._of[prompt_sha256].too_long(now)
+
+    def of_all(self, now: float) -> bool:
+        """Whether nobody has been let in for as long as a call may wait."""
+        alike = self._all.count > self._failed and len(self._prompts) >= PROMPTS
+        return alike and self._all.too_long(now)
+
+    def _count(self, prompt_sha256: str) -> int:
+        known = self._of.get(prompt_sha256)
+        return known.count if known else 0
+
+    def _begin(self) -> None:
+        self._all = InVain()
+        self._failed = 0
+        self._prompts: set[str] = set()
 
 
 class Outage:

@@ -220,6 +220,8 @@ class Pool:
     def _admit(self, now: float) -> float:
         """Admit from the front until someone must wait; returns until when, as far as time can tell."""
         while (ticket := self._line.first(now)) is not None:
+            if self._yields(ticket):
+                continue
             request = ticket.request
             role = self._role(request, now)
             if role == "follow":
@@ -239,6 +241,16 @@ class Pool:
             self._grant(ticket, attempt, worst_usd, leads=role == "lead")
         self._held_by = None
         return math.inf
+
+    def _yields(self, ticket: Ticket) -> bool:
+        """Whether the first in line went to the tail: its prompt is rejected again and again (rule 10)."""
+        if ticket.yielded or not self._gate.rejections.yields(ticket.request.prompt_sha256):
+            return False
+        ticket.yielded = True
+        self._line.leave()
+        self._line.new_place(ticket)
+        self._line.enter(ticket)
+        return True
 
     def _grant(self, ticket: Ticket, attempt: Attempt, worst_usd: float, *, leads: bool) -> None:
         # A ticket stands in the line, behind a leader, or has its attempt: never in two of these at once.
@@ -282,7 +294,7 @@ class Pool:
     def _succeeded(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
         now, estimator = self._clock(), self._gate.estimator
         self._gate.accepted(attempt, now)
-        self._gate.succeeded()
+        self._gate.succeeded(attempt)
         self._gate.settle(attempt, estimator.actual(completion.usage), now)
         estimator.learn(attempt.request, completion.usage)
         self._warm(attempt)

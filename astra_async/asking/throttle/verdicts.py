@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.pacing import ERRORS_ALIKE, PROBES, PROMPTS, backoff_s
+from astra_async.asking.throttle.pacing import ERRORS_ALIKE, GIVE_UP_S, PROBES, PROMPTS, InVain, backoff_s
 from astra_async.errors import Overloaded, PoolUnusable, RateLimited, TransientError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 6
 CUT_STREAMS = 2
-GIVE_UP_S = 1800.0
 _FREE_RETRIES, _RETRIES_PER_SUCCESS = 10, 0.1
 
 
@@ -84,8 +83,15 @@ class Judge:
             hours, why = wait_s / 3600, self._gate.pause.reason
             told = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
             return Consequence(retry=Retry(), dead=PoolUnusable(f"{self._name}: {told}"))
+        if self._gate.lets_nobody_in(now):
+            told = f"nobody was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
+            remedy = "check quota and balance, or run the same command again later"
+            return self._give_up(attempt, error, self._dead(f"{told}; {remedy}", error))
         retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self._rng)
-        return self._again(retry) if retry else self._give_up(attempt, error)
+        prompt, rejections = attempt.request.prompt_sha256, self._gate.rejections
+        if retry is None or rejections.of_prompt(prompt, now):
+            return self._give_up(attempt, error)
+        return self._again(replace(retry, to_tail=rejections.yields(prompt)))
 
     def _interrupted(
         self, effort: Effort, attempt: Attempt, error: TransientError, now: float
@@ -109,7 +115,7 @@ class Judge:
         self._gate.answered()
         if not self._hopeless.refused(attempt.request.prompt_sha256, error):
             return self._give_up(attempt, error)
-        remedy = "change the model's settings, then run the same command again"
+        remedy = "check the key and the model's settings, then run the same command again"
         dead = self._dead(f"every request is refused alike: {error}; {remedy}", error)
         return self._give_up(attempt, error, dead)
 
@@ -137,7 +143,7 @@ class Effort:
     failures: int = 0
     cut_streams: int = 0
     overloads: int = 0
-    rejected_since: float | None = None
+    in_vain: InVain = field(default_factory=InVain)
 
     def spend(self, cost_usd: float | None, *, estimated: bool = False) -> None:
         """Add an attempt's cost; a cost that is unknown, or an estimate, makes the sum one."""
@@ -158,9 +164,8 @@ class Effort:
         trouble, with delays twice as long as after a lost connection.
         """
         self.cut_streams += billed
-        if self.rejected_since is None:
-            self.rejected_since = now
-        if self.cut_streams >= CUT_STREAMS or now - self.rejected_since >= GIVE_UP_S:
+        self.in_vain.another(now)
+        if self.cut_streams >= CUT_STREAMS or self.in_vain.too_long(now):
             return None
         if isinstance(error, RateLimited):
             return Retry()

@@ -35,6 +35,7 @@ class Ticket:
     place: float = 0.0  # stays over its retries, unless it is sent to the tail
     turn: asyncio.Future[None] | None = None  # what the call's task waits on, None while it does not wait
     attempt: Attempt | None = None  # the slot it was given and has not used yet
+    yielded: bool = False  # it has let others go first, once
     dismissed: bool = False  # it has left, or was told that the pool is dead
 
     @property
