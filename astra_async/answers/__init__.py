@@ -2,11 +2,13 @@
 
 `parse_strictly` has linear stages only; `parse_leniently` adds json-repair and belongs into a helper
 process with a deadline. Both are pure, and what goes in and comes out can be pickled.
-The asked format is read first. An answer wholly in the other format counts (repair `other_format`):
-what is measured is the code, and the repair in the record lets a user judge the format on its own.
+The asked format counts wherever it gives a whole answer, whatever examples of the other one stand beside
+it. An answer wholly in the other format counts, too (repair `other_format`): what is measured is the code,
+and the repair in the record lets a user judge the format on its own.
 
     xml_answer, xml_search      XML: strictly, then by plain searching
-    json_answer, json_shapes    JSON: step by step; whatever shape it has
+    json_answer, json_places    JSON: step by step; by the places of its paths
+    json_shapes                 JSON's files, whatever shape they have
     reading, contents           what a reader found; a single file's content mended
     lenient                     the slow repair in a process of its own
 """
@@ -14,11 +16,14 @@ what is measured is the code, and the repair in the record lets a user judge the
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.answers.contents import mended
-from astra_async.answers.json_answer import json_start, may_hold_json, read_json, slow_repair
-from astra_async.answers.xml_answer import read_xml, xml_start
+from astra_async.answers.json_answer import OBJECT_START, may_hold_json, read_json, slow_repair
+from astra_async.answers.reading import EXACT
+from astra_async.answers.xml_answer import read_xml
+from astra_async.answers.xml_search import FILE_HEAD
 from astra_async.surrogates import without_surrogates
 from astra_async.types import Solution, Unusable
 
@@ -36,6 +41,7 @@ REPAIRS = {
     "surrogate": "lone surrogates became U+FFFD",
     "invalid_utf8": "bytes of the stream that are no text became U+FFFD",
     "no_finish_reason": "the stream ended in order, and the server did not say why the answer ended",
+    "stray_data": "data between the stream's events that is none (such as ping) was passed over",
     "thinking": "a <think> block before the answer was dropped",
     "prose": "text around the answer was ignored",
     "fence": "a markdown fence round the answer or round a file's content was dropped",
@@ -62,6 +68,10 @@ REPAIRS = {
     "trailing_comma": "a comma before a closing bracket was dropped",
     "unescaped_quotes": "quotation marks in contents were not escaped; files were found by their paths",
     "backticks": "contents were given in backticks, as JavaScript's template literals",
+    "triple_quotes": "contents were given in triple quotes, as in Python",
+    "joined_strings": "contents were given as several strings joined by +",
+    "comments": "comments between the files were dropped",
+    "single_quotes": "strings were written in single quotes, as Python does",
     "json_repair": "the JSON was repaired by guessing (json-repair)",
     "wrapped": "not one object of paths: a wrapper, a list, or objects with path and content",
     "nested_folders": "folders were given as nested objects",
@@ -76,6 +86,8 @@ MAX_CHARACTERS = 16_000_000
 MAX_SLOW_CHARACTERS = 256_000
 
 _THOUGHT = re.compile(r"\s{0,200}<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_MOST_ENDS = 3  # a thought may name its own end
 
 
 def parse_strictly(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
@@ -106,12 +118,12 @@ def parse_leniently(text: str, fmt: Format, finish_reason: FinishReason) -> Solu
     strict = _parse(text, fmt, finish_reason)
     if strict is not None:
         return strict
-    prepared, repairs = _prepared(text)
-    reading = slow_repair(prepared) if len(prepared) <= MAX_SLOW_CHARACTERS else None
-    if reading is None:
-        return Unusable(failure="format_error", reason="the answer's JSON cannot be read", repairs=repairs)
-    other = ("other_format",) if fmt == "xml" else ()
-    return _solution(reading, (*repairs, *other))
+    answer = _understood(text, fmt)
+    found = slow_repair(answer.text) if len(answer.text) <= MAX_SLOW_CHARACTERS else None
+    if found is not None:
+        other = ("other_format",) if fmt == "xml" else ()
+        return _solution(found, (*answer.repairs, *other))
+    return Unusable(failure="format_error", reason="the answer's JSON cannot be read", repairs=answer.repairs)
 
 
 def parse_solution(text: str, fmt: Format, finish_reason: FinishReason = "stop") -> Solution | Unusable:
@@ -127,72 +139,98 @@ def _by_finish_reason(finish_reason: FinishReason) -> Unusable | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The answer's own text, what a reader found in it, and the repairs of both."""
+
+    text: str
+    reading: Reading | None
+    repairs: tuple[str, ...]
+
+
 def _parse(text: str, fmt: Format, finish_reason: FinishReason) -> Solution | Unusable | None:
-    prepared, repairs = _prepared(text)
-    reading, other = _read(prepared, fmt)
-    if finish_reason == "length" and (reading is None or not reading.closed):
+    answer = _understood(text, fmt)
+    files = answer.reading.files if answer.reading else {}
+    if finish_reason == "length" and (answer.reading is None or not answer.reading.closed):
         return Unusable(
             failure="truncated",
             reason="the answer was cut by its length limit before its end",
-            repairs=repairs,
+            repairs=answer.repairs,
         )
-    if reading is not None:
-        return _solution(reading, (*repairs, *other))
-    if not prepared.strip():
-        return Unusable(failure="format_error", reason="the answer is empty", repairs=repairs)
-    if may_hold_json(prepared) and not _has_no_files(prepared):
+    if answer.reading is not None and files:
+        return _solution(answer.reading, answer.repairs)
+    if not answer.text:
+        return Unusable(failure="format_error", reason="the answer is empty", repairs=answer.repairs)
+    if may_hold_json(answer.text):
         return None
-    return Unusable(failure="format_error", reason="the answer gives no file", repairs=repairs)
+    return Unusable(failure="format_error", reason="the answer gives no file", repairs=answer.repairs)
 
 
-def _prepared(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text without byte-order mark, lone surrogates and a leading thought."""
-    repairs = []
+def _understood(text: str, fmt: Format) -> _Answer:
+    """The answer without marks of transport and thoughts.
+
+    A server may cut off how a thought begins. What stands before the end of one is dropped if the rest is
+    an answer by itself, and the answer as a whole does not hold that end (in a file about such thoughts).
+    """
+    text, repairs = _prepared(text)
+    answer = _read(text, fmt)
+    for _ in range(_MOST_ENDS):
+        covers = answer.reading.covers if answer.reading else lambda _: False
+        ends = (end.end() for end in _END_OF_THOUGHT.finditer(answer.text) if not covers(end.start()))
+        end = next(ends, None)
+        if end is None or (rest := _read(answer.text[end:].strip(), fmt)).reading is None:
+            break
+        answer = rest
+        repairs["thinking"] = None
+    return replace(answer, repairs=(*repairs, *answer.repairs))
+
+
+def _prepared(text: str) -> tuple[str, dict[str, None]]:
+    """The text without byte-order mark, lone surrogates and a leading thought; its line ends are LF."""
+    repairs: dict[str, None] = {}
     if text.lstrip().startswith("\ufeff"):
         text = text.lstrip().lstrip("\ufeff")
-        repairs.append("bom")
+        repairs["bom"] = None
     scrubbed = without_surrogates(text)
     if scrubbed != text:
-        repairs.append("surrogate")
-    thought = _end_of_thought(scrubbed)
-    if thought:
-        repairs.append("thinking")
-    return scrubbed[thought:].strip(), tuple(repairs)
+        repairs["surrogate"] = None
+    opening = _THOUGHT.match(scrubbed)
+    end = scrubbed.find(f"</{opening.group(1)}>") if opening else -1
+    if opening and end >= 0:
+        scrubbed = scrubbed[end + len(f"</{opening.group(1)}>") :]
+        repairs["thinking"] = None
+    return scrubbed.replace("\r\n", "\n").replace("\r", "\n").strip(), repairs
 
 
-def _end_of_thought(text: str) -> int:
-    """Where the answer begins after a `<think>` block that some servers leave in the text; 0 without one."""
-    opening = _THOUGHT.match(text)
-    tag = f"</{opening.group(1)}>" if opening else "</think>"
-    end = text.find(tag)
-    if end < 0:
-        return 0
-    if opening is None and any(text.find(mark, 0, end) >= 0 for mark in ("<file", '{"', "{\n")):
-        return 0
-    return end + len(tag)
+def _read(text: str, fmt: Format) -> _Answer:
+    """What the asked format gives, or the other one where only that gives an answer."""
+    asked = _READERS[fmt](text)
+    other: Format = "json" if fmt == "xml" else "xml"
+    if (
+        asked is not None
+        and asked.certainty == EXACT
+        and not _STARTS[other].search(text, 0, asked.spans[-1][0])
+    ):
+        return _Answer(text, asked, ())
+    another = _READERS[other](text)
+    if another is not None and another.files and _is_better(another, asked):
+        return _Answer(text, another, ("other_format",))
+    return _Answer(text, asked or another, ())
 
 
-def _read(text: str, fmt: Format) -> tuple[Reading | None, tuple[str, ...]]:
-    """Read first what begins first in the text, so that code which holds the other format is not taken."""
-    starts = {"xml": xml_start(text), "json": json_start(text)}
-    order: list[Format] = ["xml", "json"] if fmt == "xml" else ["json", "xml"]
-    order.sort(key=lambda each: starts[each] if starts[each] >= 0 else len(text))
-    for each in order:
-        reading = read_xml(text) if each == "xml" else read_json(text)
-        if reading is not None:
-            return reading, () if each == fmt else ("other_format",)
-    return None, ()
+def _is_better(other: Reading, asked: Reading | None) -> bool:
+    """Whether the other format, which gives files, is what the model has answered in."""
+    if asked is None:
+        return True
+    if not asked.files:  # broken, and perhaps to be repaired: files found within are none
+        return other.certainty == EXACT
+    if other.encloses(asked):
+        return other.certainty >= asked.certainty
+    return other.certainty > asked.certainty and not asked.encloses(other)
 
 
-def _has_no_files(text: str) -> bool:
-    """Whether the whole text is valid JSON, so that no repair can find what it does not hold."""
-    import orjson
-
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True
+_READERS = {"xml": read_xml, "json": read_json}
+_STARTS = {"xml": FILE_HEAD, "json": OBJECT_START}
 
 
 def _solution(reading: Reading, repairs: Iterable[str]) -> Solution:

@@ -1,79 +1,120 @@
 r"""Reads `{"relative/path": "full content"}`, well-formed or not, without a slow step.
 
-In this order: the whole text by orjson; every object in the text by json with `strict=False` (raw line
-breaks in strings, fences, prose); the same after mending what can be mended for certain (invalid escapes
-such as `\d`, commas before a closing bracket); at last the places where one file's string must end and
-the next path must begin, which survives unescaped quotation marks. Every step is linear; json-repair,
-which is not, stands apart in `slow_repair`.
+In this order: the whole text by orjson; else every object in the text that holds files or begins like an
+answer. Such an object is read by json with `strict=False` (raw line breaks in strings), after mending what
+can be mended for certain (invalid escapes such as `\d`, commas before a closing bracket, comments), with
+its closing brackets added, at last by the places of its paths (`json_places`). Every step is linear;
+json-repair, which is not, stands apart in `slow_repair`.
+
+An object that nothing could read says nothing of the objects behind it: a sentence may show the form.
+Objects within a sentence count only where no other does, and the last that stands for itself must be read.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
+from astra_async.answers.json_places import COMMENT, read_by_places
 from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
-from astra_async.answers.reading import Reading, surroundings
+from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
 
+_BLANKS = rf"(?:\s{{0,200}}(?:{COMMENT})){{0,5}}\s{{0,200}}"
 # Where an answer may begin: an object, or a list of objects.
-_START = re.compile(r"\{\s{0,200}\"|\[\s{0,200}\{\s{0,200}\"")
-_FIRST_KEY = re.compile(r"[\[{\s]{1,400}\"([^\"\\\n]{1,300})\"\s{0,50}:")
-_TOKEN = re.compile(r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?|,(?=\s{0,200}[}\]])", re.DOTALL)
+OBJECT_START = re.compile(rf"\{{{_BLANKS}[\"']|\[\s{{0,200}}\{{\s{{0,200}}[\"']")
+# The same for json-repair, which knows bare names, too.
+_LOOSE_START = re.compile(r"[{\[]\s{0,200}(?://|/\*|['\"\w]|\{\s{0,200}['\"\w])")
+_FIRST_KEY = re.compile(
+    rf"(?:\[\s{{0,200}})?\{{{_BLANKS}(?P<quote>[\"'])(?P<key>[^\"'\\\n]{{1,300}})(?P=quote)\s{{0,50}}:\s{{0,50}}"
+    r"(?:[\"'](?P<value>[^\"'\n]{0,300})|[\[{`])"
+)
+# A fence or an empty line, and what may be an object after it.
+_NEW_BLOCK = re.compile(r"^[ \t]{0,40}(?:(?:```|~~~)[^\n`]{0,40})?\n[ \t]{0,40}(?=[{\[])", re.MULTILINE)
+_FENCE_BEFORE = re.compile(r"(?:```|~~~)[^\n`]{0,40}\n\s*\Z")
+_FENCE_END = re.compile(r"[}\]](?=\s{0,200}\n[ \t]{0,40}(?:```|~~~)[ \t]{0,40}(?:\n|\Z))")
+_STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?"
+_STRINGS = re.compile(_STRING, re.DOTALL)
+_SINGLE_QUOTED = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
+_TOKEN = re.compile(
+    rf"{_STRING}(?:\s{{0,200}}\+\s{{0,200}}{_STRING})*+|{_SINGLE_QUOTED}|(?:{COMMENT})|,(?={_BLANKS}[}}\]])",
+    re.DOTALL,
+)
+_IN_SINGLE_QUOTES = re.compile(r"\\x([0-9a-fA-F]{2})|\\'|\\.|\"", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[^u]|(?=u)|\Z)", re.DOTALL)
 _VALID_ESCAPES = frozenset('"\\/bfnrt')
 _WORD = re.compile(r"\w")
-_MAX_STARTS = 8  # failed attempts, each linear
+_LINE_OPENING = re.compile(r"(?:\A|\n)[ \t]*(?:```\w*[ \t]*)?\Z")
+_LINE_END = re.compile(r"[ \t]*(?:```[ \t]*)?(?:\n|\Z)")
+_DECODER = json.JSONDecoder(strict=False)
+_EFFORT = 6  # how often failed attempts may go through the text
 
 
 def read_json(text: str) -> Reading | None:
-    """The files of a JSON answer, or None when only a slow repair may help."""
+    """The files of a JSON answer; None where nothing begins like one.
+
+    A reading without files says that only a slow repair may help.
+    """
     try:
         whole = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _read_objects(text, ()) or _read_mended(text) or _read_unclosed(text) or _read_by_places(text)
-    found = Reading()
+        return _merged(text, _parts(text)) or _read_last_block(text)
+    found = Reading(certainty=EXACT, spans=[(0, len(text))])
     _shape(whole, text, found)
     return found if found.files else None
 
 
-def json_start(text: str) -> int:
-    """Where the first object that can be an answer of files begins, or -1."""
-    starts = (match.start() for match in _START.finditer(text))
-    return next((start for start in starts if _begins_an_answer(text, start)), -1)
-
-
 def may_hold_json(text: str) -> bool:
-    """Whether the text has a place where a JSON object could begin."""
-    return _START.search(text) is not None
+    """Whether the text has a place where a JSON object could begin, and is not valid JSON as a whole."""
+    if _LOOSE_START.search(text) is None:
+        return False
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return True
+    return False  # no repair can find what it does not hold
 
 
 def slow_repair(text: str) -> Reading | None:
-    """What json-repair makes of it; quadratic on hostile input, so only under a cap and a deadline.
+    """The files with json-repair's reading of the object that nothing else could read.
 
-    json-repair guesses, and a wrong guess loses code silently: a result that keeps less than nine tenths
-    of the text's letters and digits is refused.
+    Quadratic on hostile input, so only under a cap and a deadline.
+    """
+    parts = _standing(_parts(text))
+    if parts and parts[-1].found is None:
+        broken = parts.pop()
+        found = _guessed(text[broken.start :])
+        return _merged(text, [*parts, replace(broken, found=found)] if found else parts)
+    blocks = [block.end() for block in _NEW_BLOCK.finditer(text) if _LOOSE_START.match(text, block.end())]
+    first = _LOOSE_START.search(text)
+    starts = [*reversed(blocks[-2:]), *([first.start()] if first else [])]
+    return next(filter(None, (_guessed(text[start:]) for start in starts)), None)
+
+
+def _guessed(text: str) -> Reading | None:
+    """What json-repair makes of the object that begins here.
+
+    It guesses, and a wrong guess loses code silently: a result that keeps less than nine tenths of the
+    text's letters and digits as files is refused.
     """
     import json_repair
 
-    start = _START.search(text)
-    if start is None:
-        return None
     end = max(text.rfind("}"), text.rfind("]")) + 1
-    region = text[start.start() : end if '"' not in text[end:] else len(text)]
+    region = text[: end if '"' not in text[end:] else len(text)]
     try:
-        value = json_repair.loads(region, skip_json_loads=True)
+        # A stable stream is one whose strings keep the line break at their end.
+        value = json_repair.loads(region, skip_json_loads=True, stream_stable=True)
     except (ValueError, RecursionError):
         return None
     found = Reading()
     shape(value, found)
     found.note("json_repair")
     kept = len(_WORD.findall(json.dumps(found.files, ensure_ascii=False)))
-    if not found.files or kept < 0.9 * len(_WORD.findall(region)):
-        return None
-    return found
+    return found if found.files and kept >= 0.9 * len(_WORD.findall(region)) else None
 
 
 def _shape(value: Any, source: str, found: Reading) -> None:
@@ -94,75 +135,211 @@ def _has_duplicate_keys(source: str, found: Reading) -> bool:
         keys = [key for key, _ in pairs if is_path(key)]
         duplicates.extend(keys if len(set(keys)) < len(keys) else ())
 
-    json.loads(source, strict=False, object_pairs_hook=note)
+    try:
+        json.loads(source, strict=False, object_pairs_hook=note)
+    except (ValueError, RecursionError):
+        return False  # nested deeper or numbers longer than this parser takes: they are read all the same
     return bool(duplicates)
 
 
 # --- objects among prose and fences -----------------------------------------------------------------
 
 
-def _read_objects(text: str, repairs: tuple[str, ...]) -> Reading | None:
-    """Every object of the text that holds files, merged; the last content of a path wins."""
-    decoder = json.JSONDecoder(strict=False)
-    found = Reading()
-    first, last, blocks, failures, open_tail = -1, 0, 0, 0, False
-    position = 0
-    while failures < _MAX_STARTS and (start := _START.search(text, position)) is not None:
-        try:
-            value, end = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            if _begins_an_answer(text, start.start()) and not blocks:
-                return None
-            failures, open_tail, position = failures + 1, True, start.end()
-            continue
-        position = end
-        inner = Reading()
-        _shape(value, text[start.start() : end], inner)
-        if not inner.files:
-            continue
-        first, last, blocks, open_tail = (start.start() if first < 0 else first), end, blocks + 1, False
-        _merge(inner, found, text[start.start() : end])
-    if not found.files:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """An object of the text that holds files, or that begins like an answer and could not be read."""
+
+    start: int
+    end: int
+    begins_line: bool
+    ends_line: bool
+    found: Reading | None
+
+    @property
+    def stands(self) -> bool:
+        """Whether it stands for itself, and is no part of a sentence."""
+        return self.begins_line or self.ends_line
+
+    @property
+    def certainty(self) -> int:
+        """How sure it is that this is the answer, or a part of it."""
+        read = self.found.certainty if self.found is not None else IN_SENTENCE
+        return read if self.begins_line and self.ends_line else GUESSED if self.stands else IN_SENTENCE
+
+
+def _standing(parts: list[_Part]) -> list[_Part]:
+    return [part for part in parts if part.stands] or parts
+
+
+def _merged(text: str, parts: list[_Part]) -> Reading | None:
+    """The files of all parts that stand for themselves, else of all.
+
+    The last content of a path wins, those in lines of prose (`Example: {...}`) before the others.
+    """
+    parts = _standing(parts)
+    if not parts:
         return None
-    extra = ("several_blocks",) if blocks > 1 else ()
-    around = surroundings(text[:first], text[last:])
-    names = dict.fromkeys((*around, *repairs, *extra, *found.repairs))
-    return Reading(files=found.files, repairs=names, closed=not open_tail)
+    if parts[-1].found is None:
+        return Reading(closed=False)
+    merged = Reading(closed=parts[-1].found.closed, certainty=max(part.certainty for part in parts))
+    parts = [part for part in parts if part.found is not None]
+    merged.spans += [(part.start, part.end) for part in parts]
+    merged.note(*surroundings(text[: parts[0].start], text[parts[-1].end :]))
+    for found in (part.found for part in sorted(parts, key=lambda part: part.begins_line)):
+        for path, content in found.files.items() if found else ():
+            merged.add(path, content)
+        merged.note(*(found.repairs if found else ()))
+    if len(parts) > 1:
+        merged.note("several_blocks")
+    return merged
 
 
-def _begins_an_answer(text: str, start: int) -> bool:
-    """Whether the object here starts with a path or a wrapper; nothing inside it is then an answer."""
-    key = _FIRST_KEY.match(text, start)
-    return key is not None and begins_an_answer(key.group(1))
+def _parts(text: str) -> list[_Part]:
+    """Every object of the text that holds files or begins like an answer; objects within those are passed."""
+    parts = []
+    position, effort = 0, _EFFORT * len(text)
+    while effort > 0 and (start := OBJECT_START.search(text, position)) is not None:
+        begin, position = start.start(), start.end()
+        found: Reading | None
+        try:
+            found, end = _decoded(text, begin)
+        except (ValueError, RecursionError) as failure:
+            effort -= _cost(failure, text, begin)
+            if not _begins_like_an_answer(text, begin):
+                continue
+            found, end = _read_broken(text, begin)
+        position = end
+        if found is None or found.files:
+            parts.append(_part(text, begin, end, found))
+    return parts
 
 
-def _merge(inner: Reading, found: Reading, source: str) -> None:
-    for path, content in inner.files.items():
-        found.add(path, content)
-    found.repairs.update(inner.repairs)
+def _part(text: str, start: int, end: int, found: Reading | None) -> _Part:
+    begins_line = _LINE_OPENING.search(text[max(0, start - 200) : start]) is not None
+    ends_line = _LINE_END.match(text, end) is not None
+    return _Part(start=start, end=end, begins_line=begins_line, ends_line=ends_line, found=found)
+
+
+def _cost(failure: Exception, text: str, begin: int) -> int:
+    """Characters that a failed attempt went through; more are charged, as there may be one for each brace."""
+    end = len(text)
+    if isinstance(failure, json.JSONDecodeError) and not failure.msg.startswith("Unterminated"):
+        end = failure.pos
+    return end - begin + len(text) // 100 + 1
+
+
+def _decoded(text: str, begin: int) -> tuple[Reading, int]:
+    """The files of the JSON value that begins here, and where it ends."""
+    value, end = _DECODER.raw_decode(text, begin)
+    source = text[begin:end]
+    found = Reading(certainty=EXACT)
+    _shape(value, source, found)
     try:
         orjson.loads(source)
     except orjson.JSONDecodeError:
         found.note("control_characters")
+    return found, end
 
 
-# --- mending what is certain ------------------------------------------------------------------------
+def _begins_like_an_answer(text: str, begin: int) -> bool:
+    """Whether the object here starts with a path or a wrapper; nothing inside it is then an answer."""
+    first = _FIRST_KEY.match(text, begin)
+    return first is not None and begins_an_answer(first.group("key"), first.group("value"))
 
 
-def _read_mended(text: str) -> Reading | None:
-    start = _START.search(text)
-    if start is None:
+# --- an object that is no JSON ----------------------------------------------------------------------
+
+
+def _read_last_block(text: str) -> Reading | None:
+    """The files of an object that begins with anything else, such as an explanation."""
+    blocks = [match.end() for match in _NEW_BLOCK.finditer(text) if OBJECT_START.match(text, match.end())]
+    first = OBJECT_START.search(text)
+    if first is None:
         return None
+    begin = blocks[-1] if blocks else first.start()
+    found, end = _read_broken(text, begin)
+    return _merged(text, [_part(text, begin, end, found)]) if found else None
+
+
+def _read_broken(text: str, begin: int) -> tuple[Reading | None, int]:
+    """The files of the object that begins here, if any step can read it, and where it ends."""
+    end = _extent(text, begin)
+    region = text[begin:end]
+    for read in (_read_mended, _read_unclosed, read_by_places):
+        found = read(region)
+        if found is not None and found[0].files:
+            return found[0], begin + found[1]
+    return None, end
+
+
+def _extent(text: str, begin: int) -> int:
+    """Where an object that cannot be read must have ended.
+
+    With its line, if its brackets are closed there; else with its fence, or where a block begins like
+    another answer.
+    """
+    line_end = text.find("\n", begin)
+    line = text[begin : line_end if line_end >= 0 else len(text)]
+    last = max(line.rfind("}"), line.rfind("]")) + 1
+    if last and line.count("{") == line.count("}") and '"' not in line[last:]:
+        return begin + last
+    blocks = (block.end() for block in _NEW_BLOCK.finditer(text, begin))
+    end = next((block for block in blocks if _begins_like_an_answer(text, block)), len(text))
+    fence = (
+        _FENCE_END.search(text, begin, end)
+        if _FENCE_BEFORE.search(text[max(0, begin - 200) : begin])
+        else None
+    )
+    return fence.end() if fence else end
+
+
+def _read_mended(region: str) -> tuple[Reading, int] | None:
+    """After mending what is certain."""
+    mended, repairs, shifts = _mended(region)
+    if not repairs:
+        return None
+    try:
+        found, end = _decoded(mended, 0)
+    except (ValueError, RecursionError):
+        return None
+    found.repairs = dict.fromkeys((*repairs, *found.repairs))
+    return found, end - shifts[bisect_right(shifts, (end, len(mended))) - 1][1]
+
+
+def _mended(region: str) -> tuple[str, dict[str, None], list[tuple[int, int]]]:
+    """The text, its repairs, and by how much it has grown at which of its positions."""
     repairs: dict[str, None] = {}
+    shifts = [(0, 0)]
 
     def mend(token: re.Match[str]) -> str:
-        if token.group() == ",":
-            repairs["trailing_comma"] = None
-            return ""
-        return _with_valid_escapes(token.group(), repairs)
+        written = token.group()
+        replaced = _mended_token(written, repairs)
+        if replaced != written:
+            growth = shifts[-1][1] + len(replaced) - len(written)
+            shifts.append((token.end() + growth, growth))
+        return replaced
 
-    mended = text[: start.start()] + _TOKEN.sub(mend, text[start.start() :])
-    return _read_objects(mended, tuple(repairs)) if repairs else None
+    return _TOKEN.sub(mend, region), repairs, shifts
+
+
+def _mended_token(written: str, repairs: dict[str, None]) -> str:
+    if written[0] not in "\"'":
+        repairs["trailing_comma" if written == "," else "comments"] = None
+        return ""
+    string = written
+    if written[0] == "'":
+        repairs["single_quotes"] = None
+        string = f'"{_IN_SINGLE_QUOTES.sub(_in_double_quotes, written[1:-1])}"'
+    elif len(pieces := _STRINGS.findall(written)) > 1:
+        repairs["joined_strings"] = None
+        string = '"' + "".join(piece[1:-1] for piece in pieces) + '"'
+    return _with_valid_escapes(string, repairs)
+
+
+def _in_double_quotes(piece: re.Match[str]) -> str:
+    if piece.group(1):
+        return f"\\u00{piece.group(1)}"
+    return {'"': '\\"', "\\'": "'"}.get(piece.group(), piece.group())
 
 
 def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
@@ -180,107 +357,21 @@ def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
     return _ESCAPE.sub(mend, string)
 
 
-def _read_unclosed(text: str) -> Reading | None:
+def _read_unclosed(region: str) -> tuple[Reading, int] | None:
     """An object that lacks nothing but its closing brackets."""
-    start = _START.search(text)
-    if start is None:
-        return None
-    region = text[start.start() :].rstrip().removesuffix("```").rstrip().rstrip(",")
+    bare = region.rstrip()
+    fence = bare.rfind("\n```")
+    if fence > 0 and '"' not in bare[fence:]:
+        bare = bare[:fence]
+    mended, repairs, _ = _mended(bare.rstrip().rstrip(","))
     for closing in ("}", "]}", "}]}", "}}", "}]", "]"):
         try:
-            value = json.loads(region + closing, strict=False)
+            value = json.loads(mended + closing, strict=False)
         except (ValueError, RecursionError):
             continue
         found = Reading(closed=False)
-        found.note(*surroundings(text[: start.start()], ""))
-        _shape(value, region + closing, found)
+        found.note(*repairs)
+        _shape(value, mended + closing, found)
         found.note("unclosed_root")
-        return found if found.files else None
+        return found, len(bare)
     return None
-
-
-# --- the places of paths, where strings are not escaped ----------------------------------------------
-# Read are objects of paths and lists of path and content, with strings in double quotes whose inner quotes
-# are bare, or in backticks. A string ends at the last quotation mark before the next path.
-
-_KEY = r"\"(?P<key>[\w@.\-/\[\]()+$~]{1,300})\"\s{0,50}:\s{0,50}"
-_DESCRIBED = (
-    r"\"(?:path|file_?path|file_?name|name)\"\s{0,50}:\s{0,50}\"(?P<path>[^\"\\\n]{1,300})\"\s{0,50},"
-    r"\s{0,50}\"(?:content|contents|code|source)\"\s{0,50}:\s{0,50}"
-)
-_PLACE = re.compile(rf"(?P<before>[{{,]\s{{0,200}})(?:{_DESCRIBED}|{_KEY})(?P<quote>[\"`])")
-_JSON_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
-_ESCAPE_IN_BACKTICKS = re.compile(r"\\([`$])")
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_BETWEEN = " \t\r\n,{}[]"
-
-
-def _read_by_places(text: str) -> Reading | None:
-    """The files found by their paths, or None when a string's end cannot be told."""
-    places = _places(text)
-    if not places:
-        return None
-    end = _end_of_object(text, places[-1])
-    found = Reading(closed=end >= 0)
-    found.note(*surroundings(text[: places[0].start()], text[end:] if found.closed else ""))
-    for place, following in zip(places, [*places[1:], None], strict=True):
-        stop = following.start() if following else end if found.closed else len(text)
-        content = _string_before(text[place.end() : stop], place.group("quote"))
-        if content is None:
-            return None
-        found.add(place.group("path") or place.group("key"), content)
-        found.note("unescaped_quotes" if place.group("quote") == '"' else "backticks")
-    if not found.closed:
-        found.note("unclosed_root")
-    return found
-
-
-def _places(text: str) -> list[re.Match[str]]:
-    """The paths that open a file: after the first, only those laid out like it.
-
-    Bare code can hold `"socket.io": "^4"` itself (a package.json): a path must stand after the same blanks
-    as the first one, and after the end of a string.
-    """
-    places: list[re.Match[str]] = []
-    for match in _PLACE.finditer(text):
-        key = match.group("key")
-        if places:
-            if key is None or (is_path(key) and _follows(text, match, places[0])):
-                places.append(match)
-        elif match.group("before")[0] == "{" and (key is None or is_path(key)):
-            places.append(match)
-    return places
-
-
-def _follows(text: str, match: re.Match[str], first: re.Match[str]) -> bool:
-    blanks, layout = match.group("before")[1:], first.group("before")[1:]
-    same = blanks == layout or ("\n" not in layout and "\n" not in blanks)
-    before = text[max(0, match.start() - 200) : match.start()].rstrip()
-    return same and before.endswith(first.group("quote"))
-
-
-def _end_of_object(text: str, last: re.Match[str]) -> int:
-    """Where the object ends, or -1: its last brace follows a string's end, and no string comes after it."""
-    end = text.rfind("}") + 1
-    quote = last.group("quote")
-    if end <= last.end() or quote in text[end:].strip().strip("`"):
-        return -1
-    bare = text[last.end() : end].rstrip(_BETWEEN)
-    return end if bare.endswith(quote) and not bare.endswith(f"\\{quote}") else -1
-
-
-def _string_before(source: str, quote: str) -> str | None:
-    """The string that begins at the start of `source` and ends at its last quotation mark."""
-    bare = source.rstrip(_BETWEEN)
-    if not bare.endswith(quote):
-        return None
-    if quote == "`":
-        return _ESCAPE_IN_BACKTICKS.sub(r"\1", bare[:-1])
-    return _JSON_ESCAPE.sub(_unescape, bare[:-1])
-
-
-def _unescape(escape: re.Match[str]) -> str:
-    letter = escape.group(1)
-    if len(letter) > 1:
-        return chr(int(letter[1:], 16))
-    return _LETTERS.get(letter, letter)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,39 +22,54 @@ _PATH_KEYS = (
 )
 _CONTENT_KEYS = (
     "content", "contents", "file_content", "fileContent", "code", "source", "body", "text", "data",
+    "new_content", "newContent",
 )
 _WRAPPERS = frozenset({
     "solution", "files", "file", "answer", "result", "response", "output", "project", "project_files",
     "projectfiles", "changes", "data", "code", "modified_files", "changed_files", "updated_files",
-    "new_files", "file_changes",
+    "new_files", "file_changes", "arguments", "parameters",
 })
 _BARE_NAMES = frozenset({
-    "Dockerfile", "Makefile", "Gemfile", "Rakefile", "Procfile", "LICENSE", "README", "Jenkinsfile",
-    "Pipfile", "Vagrantfile", "Guardfile", "CHANGELOG", "NOTICE",
+    "Dockerfile", "Containerfile", "Makefile", "makefile", "justfile", "Gemfile", "Rakefile", "Procfile",
+    "Podfile", "Brewfile", "Caddyfile", "Jenkinsfile", "Pipfile", "Vagrantfile", "Guardfile", "LICENSE",
+    "README", "CHANGELOG", "NOTICE", "VERSION", "CODEOWNERS", "artisan", "gradlew", "mvnw",
 })
 # fmt: on
 _SUFFIXED = re.compile(r"[^\s/]\.[A-Za-z0-9_~-]{1,20}\Z")
 _MAX_DEPTH = 12
 _MAX_PATH = 1200
+_MOST_INDENTED = 30  # levels of a JSON value; an indented text grows with the square of them
 
 
 def is_path(key: str) -> bool:
-    """Whether a key of an answer's object can be meant as a file's path."""
+    """Whether a key of an answer's object can be meant as a file's path.
+
+    A name with blanks needs a suffix (`src/My Page.html`): `Why/how` and `The changes` are prose.
+    """
     if not 0 < len(key) <= _MAX_PATH or "\n" in key or "://" in key:
         return False
-    if key in _BARE_NAMES:
+    if key in _BARE_NAMES or _SUFFIXED.search(key):
         return True
-    return " " not in key.strip() and (key.startswith(".") or "/" in key or _SUFFIXED.search(key) is not None)
+    return " " not in key.strip() and (key.startswith(".") or "/" in key)
 
 
-def begins_an_answer(key: str) -> bool:
-    """Whether an object whose first key this is can be an answer of files."""
-    return key in _PATH_KEYS or key.lower() in _WRAPPERS or is_path(key)
+def begins_an_answer(key: str, value: str | None) -> bool:
+    """Whether an object of this first key can be an answer of files.
+
+    `value` is how its string begins; None where the value is no string.
+    """
+    if key in _PATH_KEYS and value is not None and is_path(value):
+        return True
+    holds_more = value is None or value.lstrip().startswith(("{", "["))
+    return is_path(key) or (key.lower() in _WRAPPERS and holds_more)
 
 
 def shape(value: Any, found: Reading) -> None:
     """Adds every file that the parsed value holds."""
-    _walk(value, "", found, _MAX_DEPTH)
+    if isinstance(value, str):
+        _encoded_twice(value, found, _MAX_DEPTH)
+    else:
+        _walk(value, "", found, _MAX_DEPTH)
 
 
 def _walk(value: Any, folder: str, found: Reading, depth: int) -> None:
@@ -71,22 +87,31 @@ def _walk(value: Any, folder: str, found: Reading, depth: int) -> None:
 
 def _add_described_file(value: dict[str, Any], folder: str, found: Reading) -> bool:
     """Adds `{"path": ..., "content": ...}`; False when the object is none."""
-    path = next((value[key] for key in _PATH_KEYS if isinstance(value.get(key), str)), None)
+    name = next((key for key in _PATH_KEYS if isinstance(value.get(key), str)), None)
     key = next((key for key in _CONTENT_KEYS if key in value), None)
-    if path is None or key is None or not 0 < len(path) <= _MAX_PATH:
+    if name is None or key is None or not _is_described(value, name, key):
         return False
-    content = _content(path, value[key], found)
+    content = _content(value[name], value[key], found)
     if content is not None:
         found.note("wrapped")
-        found.add(folder + path, content)
+        found.add(folder + value[name], content)
     return True
+
+
+def _is_described(value: dict[str, Any], name: str, key: str) -> bool:
+    """Whether the object is a file, and neither data (`{"name": "India", "code": "IN"}`) nor a wrapper."""
+    path = value[name]
+    if any(isinstance(value.get(each), dict | list) for each in _WRAPPERS.difference(_CONTENT_KEYS)):
+        return False
+    certain = name not in {"name", "file"} and "content" in key.lower()
+    return is_path(path) or (certain and 0 < len(path) <= _MAX_PATH)
 
 
 def _entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None:
     if isinstance(item, dict | list) and (key.lower() in _WRAPPERS and not folder):
         found.note("wrapped")
         _walk(item, folder, found, depth - 1)
-    elif isinstance(item, dict) and is_path(key) and _holds_content(item):
+    elif isinstance(item, dict) and is_path(key) and _holds_content(key, item):
         found.note("wrapped")
         _add_described_file({"path": key, **item}, folder, found)
     elif isinstance(item, dict) and not _SUFFIXED.search(key):
@@ -97,16 +122,18 @@ def _entry(key: str, item: Any, folder: str, found: Reading, depth: int) -> None
         content = _content(key, item, found)
         if content is not None:
             found.add(folder + key, content)
-    elif key.lower() in _WRAPPERS and isinstance(item, str):
+    elif isinstance(item, str) and (key.lower() in _WRAPPERS or key in _CONTENT_KEYS):
         _encoded_twice(item, found, depth)
     else:
         found.note("ignored_key")
 
 
-def _holds_content(item: dict[str, Any]) -> bool:
-    return any(isinstance(item.get(key), str | list) for key in _CONTENT_KEYS) and len(item) <= len(
-        _PATH_KEYS
-    )
+def _holds_content(path: str, item: dict[str, Any]) -> bool:
+    """Whether the object describes the file at this path; of a .json file it may be the content itself."""
+    texts = [item[key] for key in _CONTENT_KEYS if isinstance(item.get(key), str | list)]
+    if path.endswith(".json"):
+        return any(isinstance(text, str) and text.lstrip().startswith(("{", "[")) for text in texts)
+    return bool(texts) and len(item) <= len(_PATH_KEYS)
 
 
 def _folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: int) -> None:
@@ -120,12 +147,10 @@ def _folder(key: str, item: dict[str, Any], folder: str, found: Reading, depth: 
 
 
 def _encoded_twice(text: str, found: Reading, depth: int) -> None:
-    try:
+    value = None
+    with suppress(ValueError, RecursionError):
         value = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        found.note("ignored_key")
-        return
-    found.note("encoded_twice")
+    found.note("encoded_twice" if isinstance(value, dict | list) else "ignored_key")
     _walk(value, "", found, depth - 1)
 
 
@@ -138,7 +163,17 @@ def _content(path: str, value: Any, found: Reading) -> str | None:
         found.note("lines")
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in value)
     if path.endswith(".json") and isinstance(value, dict | list):
-        found.note("json_content")
-        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        with suppress(RecursionError):  # nested deeper than this writer goes
+            indent = None if _is_deeper(value, _MOST_INDENTED) else 2
+            text = json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
+            found.note("json_content")
+            return text
     found.note("ignored_key")
     return None
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)

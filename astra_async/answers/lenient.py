@@ -44,11 +44,17 @@ _MOST_REPLY_BYTES = 512 * 1024**2
 async def read_answer(
     text: str, fmt: Format, finish_reason: FinishReason, lenient: LenientParser
 ) -> Solution | Unusable:
-    """What an answer gives, by the strict parsers where they can read it."""
-    if len(text) > _LONG_ANSWER_CHARACTERS:
-        solution = await asyncio.to_thread(parse_strictly, text, fmt, finish_reason)
-    else:
-        solution = parse_strictly(text, fmt, finish_reason)
+    """What an answer gives, by the strict parsers where they can read it.
+
+    There is a verdict on every text: what breaks a parser here is read again where no failure is another's.
+    """
+    try:
+        if len(text) > _LONG_ANSWER_CHARACTERS:
+            solution = await asyncio.to_thread(parse_strictly, text, fmt, finish_reason)
+        else:
+            solution = parse_strictly(text, fmt, finish_reason)
+    except Exception:  # noqa: BLE001 - whatever it is: the sample would be missing for ever
+        solution = None
     return await lenient.parse(text, fmt, finish_reason) if solution is None else solution
 
 

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 _LAST_FENCE_LINE = re.compile(r"(?:\A|\n)[ \t]*(?:```|~~~)[^\n`]{0,40}\Z")
-_FIRST_FENCE_LINE = re.compile(r"[ \t]*(?:```|~~~)[ \t]*(?:\n|\Z)")
+_FIRST_FENCE_LINE = re.compile(r"^[ \t]*+(?:```|~~~)[ \t]*+(?:\n|\Z)", re.MULTILINE)
+
+
+# How sure it is that an answer was read.
+IN_SENTENCE = 0  # it may be talked about only
+GUESSED = 1  # it stands for itself; where files end was guessed
+EXACT = 2
 
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
     """Files by path in the order of the answer, and the repairs in the order in which they were first needed.
 
+    Without files it says that an answer begins there which this reader cannot read.
     `closed` is False when the root element or object has no end, or when there is none: an answer
-    cut by its length limit is then truncated.
+    cut by its length limit is then truncated. `spans` are the places of the text that surely belong to the
+    answer, in order.
     """
 
     files: dict[str, str] = field(default_factory=dict)
     repairs: dict[str, None] = field(default_factory=dict)
     closed: bool = True
+    certainty: int = IN_SENTENCE
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+    def encloses(self, other: Reading) -> bool:
+        """Whether the other one has read what stands within this one's files."""
+        return any(self.covers(start) for start, _ in other.spans)
+
+    def covers(self, position: int) -> bool:
+        """Whether this place of the text surely belongs to the answer."""
+        index = bisect_right(self.spans, position, key=lambda span: span[0]) - 1
+        return index >= 0 and position < self.spans[index][1]
 
     def add(self, path: str, content: str, *repairs: str) -> None:
         """Add a file and the repairs it took; the last content of a path wins."""

@@ -14,16 +14,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.answers.reading import Reading
+from astra_async.answers.reading import EXACT, Reading
 from astra_async.answers.xml_search import (
     CDATA,
     CONTENT_NAMES,
     DELETION,
     FILE_HEAD,
+    HEAD_IN_CDATA,
     PATH_NAMES,
-    PATHS,
     Root,
     around,
+    holds_files,
     search_files,
     trimmed,
     without_entities,
@@ -38,28 +39,16 @@ _KNOWN_ROOT = re.compile(
 )
 # An element at the beginning of a line is the answer; one in a sentence only talks about it.
 _LINE_START = re.compile(r"^[ \t]{0,40}<(solution|file)(?:\s[^<>]{0,500})?>", re.MULTILINE)
-_SWALLOWED = re.compile(
-    rf"\n[ \t]{{0,40}}<file\s[^<>]{{0,200}}?(?:{PATHS})\s?=[^<>]{{0,300}}>"
-    r"\s{0,200}<!\[CDATA\[",
-    re.IGNORECASE,
-)
-
-
-def xml_start(text: str) -> int:
-    """Where the first element that can be a file begins, or -1."""
-    first = FILE_HEAD.search(text)
-    return first.start() if first else -1
 
 
 def read_xml(text: str) -> Reading | None:
     """The files of an XML answer, or None when no file element with a path is found."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
     start = _start(text)
     first = FILE_HEAD.search(text, start)
     if first is None:
         return None
     root = _root(text, start, first.start())
-    if root is not None and root.end >= 0 and FILE_HEAD.search(text, root.end) is None:
+    if root is not None and root.end >= 0 and not holds_files(text, root.end):
         reading = _read_well_formed(text, root)
         if reading is not None:
             return reading
@@ -108,9 +97,9 @@ def _read_well_formed(text: str, root: Root) -> Reading | None:
         tree = etree.fromstring(text[root.start : root.end].encode(), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
-    found = Reading()
+    found = Reading(certainty=EXACT, spans=[(root.start, root.end)])
     found.note(*around(text, root, root.start))
-    return found if _collect(tree, found) else None
+    return found if _collect(tree, found) and found.files else None
 
 
 def _collect(element: _Element, found: Reading) -> bool:
@@ -142,7 +131,7 @@ def _add_element(element: _Element, path: str | None, found: Reading) -> bool:
     if source is None or len(source) or (children and source is element) or not path.strip():
         return False
     content, has_cdata = _content_of(source)
-    if has_cdata and "]]>" not in content and _SWALLOWED.search(content):
+    if has_cdata and "]]>" not in content and HEAD_IN_CDATA.search(content):
         return False  # an unclosed section has swallowed the next file: well-formed, but not meant
     if not has_cdata and content:
         repairs.append("no_cdata")
@@ -155,7 +144,7 @@ def _children(element: _Element) -> dict[str, _Element]:
 
 
 def _is_deletion(element: _Element) -> bool:
-    values = (str(value) for value in element.attrib.values())
+    values = (str(value) for name, value in element.attrib.items() if name not in PATH_NAMES)
     return not _text_of(element).strip() and any(DELETION.match(f"={value}") for value in values)
 
 

@@ -9,8 +9,12 @@ import html
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from astra_async.answers.reading import Reading, surroundings
+from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # fmt: off
 PATH_NAMES = (
@@ -42,16 +46,19 @@ _CLOSERS = re.compile(
 _CDATA_END = re.compile(
     rf"\]\]>(?=\s{{0,200}}(?:</(?:{CONTENTS}|file|files|solution)\s{{0,20}}>|<file[\s>]|\Z))", re.IGNORECASE
 )
-_FILE_END = re.compile(r"</file\s{0,20}>", re.IGNORECASE)
+# As it is meant, and after a comment.
+_CDATA_START = re.compile(r"\s{0,200}(?:<!--[^<>]{0,300}-->\s{0,200})?<!\s?\[CDATA\[", re.IGNORECASE)
+_FILE_END = re.compile(r"</(file)\s{0,20}>", re.IGNORECASE)
 _CONTENT_END = re.compile(
     rf"</({CONTENTS})\s{{0,20}}>"
     rf"(?=\s{{0,200}}(?:</?file[\s>]|<(?:{PATHS})>|</(?:files|solution)\b|\Z))",
     re.IGNORECASE,
 )
-_NEXT_HEAD = re.compile(
-    r"(?:</file\s{0,20}>\s{0,200}|\n[ \t]{0,40})" rf"(?=<file\s[^<>]{{0,200}}?(?:{PATHS})\s?=)",
-    re.IGNORECASE,
-)
+_NEXT = r"(?:</file\s{0,20}>\s{0,200}|\n[ \t]{0,40})"
+_HEAD = rf"<(file)\s[^<>]{{0,200}}?(?:{PATHS})\s?="
+_NEXT_HEAD = re.compile(rf"{_NEXT}(?={_HEAD})", re.IGNORECASE)
+# Within a CDATA section an element may be the content's own: `<File name={f.name} />` is JSX.
+HEAD_IN_CDATA = re.compile(rf"{_NEXT}(?={_HEAD}[^<>]{{0,300}}>\s{{0,200}}<!\[CDATA\[)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +70,21 @@ class Root:
     end: int
 
 
+def holds_files(text: str, start: int) -> bool:
+    """Whether file elements stand behind this place that are more than a word in a sentence."""
+    return any(not _is_in_sentence(text, head) for head in FILE_HEAD.finditer(text, start))
+
+
 def search_files(text: str, root: Root | None, first_file: int) -> Reading | None:
     """The files from the first file element on, or None when none has a path."""
     found = Reading()
     found.note(*around(text, root, first_file), "not_well_formed")
     marks = _Marks.of(text, root)
+    with_sentences = not holds_files(text, first_file)
     position = first_file
     while (head := FILE_HEAD.search(text, position)) is not None:
-        position = _read_file(text, head, marks, found)
+        is_read = with_sentences or not _is_in_sentence(text, head)
+        position = _read_file(text, head, marks, found) if is_read else head.end()
     if not found.files:
         return None
     found.closed = root is not None and root.end >= position
@@ -92,29 +106,48 @@ def around(text: str, root: Root | None, first_file: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Marks:
-    """Positions of everything that can end a file, found once: looking one up is then logarithmic."""
+    """Positions of everything that can end a file, found once: looking one up is then logarithmic.
+
+    Those in mappings are told apart by how the element is spelt: `<File>` is no `<file>`, but a component.
+    """
 
     cdata_ends: list[int]
-    file_ends: list[int]
-    content_ends: dict[str, list[int]]
-    next_heads: list[int]
+    heads_in_cdata: list[int]
+    content_ends: Mapping[str, list[int]]
+    file_ends: Mapping[str, list[int]]
+    next_heads: Mapping[str, list[int]]
     end: int
 
     @classmethod
     def of(cls, text: str, root: Root | None) -> _Marks:
-        content_ends: dict[str, list[int]] = {}
-        for match in _CONTENT_END.finditer(text):
-            content_ends.setdefault(match.group(1).lower(), []).append(match.start())
         end = len(text)
         if root is not None and root.end >= 0:
             end = text.rindex("</", 0, root.end)
         return cls(
             cdata_ends=[match.start() for match in _CDATA_END.finditer(text)],
-            file_ends=[match.start() for match in _FILE_END.finditer(text)],
-            content_ends=content_ends,
-            next_heads=[match.start() for match in _NEXT_HEAD.finditer(text)],
+            heads_in_cdata=_heads_in_cdata(text),
+            content_ends=_by_spelling(_CONTENT_END, text),
+            file_ends=_by_spelling(_FILE_END, text),
+            next_heads=_by_spelling(_NEXT_HEAD, text),
             end=end,
         )
+
+
+def _heads_in_cdata(text: str) -> list[int]:
+    """Where the next file begins although a section is open.
+
+    A section within a section has a split end, as the prompt asks for it; the next file's has not.
+    """
+    ends = [match.start() for match in re.finditer(r"]]>", text)]
+    heads = ((match.start(), _from(ends, match.end())) for match in HEAD_IN_CDATA.finditer(text))
+    return [head for head, end in heads if not text.startswith("]]]]><![CDATA[>", max(0, end - 2))]
+
+
+def _by_spelling(pattern: re.Pattern[str], text: str) -> dict[str, list[int]]:
+    positions: dict[str, list[int]] = {}
+    for match in pattern.finditer(text):
+        positions.setdefault(match.group(1), []).append(match.start())
+    return positions
 
 
 def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) -> int:
@@ -129,16 +162,29 @@ def _read_file(text: str, head: re.Match[str], marks: _Marks, found: Reading) ->
         found.note("child_path")
     path = without_entities(path).strip()
     if attributes.rstrip().endswith("/"):
-        found.note("deletion_ignored") if DELETION.search(attributes) else found.add(path, "")
+        is_deletion = DELETION.search(_ATTRIBUTE.sub("", attributes))
+        found.note("deletion_ignored") if is_deletion else found.add(path, "")
+        found.spans.append(head.span())
         return position
     wrapper = _CONTENT_CHILD.match(text, position)
-    tag = wrapper.group(1).lower() if wrapper else ""
     if wrapper is None and head.group("attributes") is None:
         return head.end()
-    content, end = _body(text, wrapper.end() if wrapper else position, tag, marks, found)
+    spelling = (text[head.start() + 1 : head.start() + 5], wrapper.group(1) if wrapper else "")
+    body = _body(text, wrapper.end() if wrapper else position, spelling, marks)
     if path:
-        found.add(path, content)
-    return max(end, head.end())
+        found.add(path, body.content, *body.repairs)
+    certainty = EXACT if body.in_cdata or body.closed else GUESSED
+    if _is_in_sentence(text, head):
+        certainty = IN_SENTENCE
+    found.certainty = max(found.certainty, certainty)
+    found.spans.append((head.start(), body.end if certainty == EXACT else head.end()))
+    return max(body.end, head.end())
+
+
+def _is_in_sentence(text: str, head: re.Match[str]) -> bool:
+    """Whether an element without CDATA has more before it on its line than a tag: it is talked about."""
+    before = text[max(0, head.start() - 40) : head.start()].rstrip(" \t")[-1:]
+    return before not in {"", "\n", ">"} and _CDATA_START.match(text, head.end()) is None
 
 
 def _path_in(attributes: str) -> str | None:
@@ -148,23 +194,39 @@ def _path_in(attributes: str) -> str | None:
     return next(value for value in match.groups()[1:] if value is not None)
 
 
-def _body(text: str, start: int, tag: str, marks: _Marks, found: Reading) -> tuple[str, int]:
-    """The content that begins here, and the position after the file's closing tags."""
-    opening = len(text[start : start + 200]) - len(text[start : start + 200].lstrip())
-    in_cdata = text.startswith(CDATA, start + opening)
-    if in_cdata:
-        start += opening + len(CDATA)
-    ends = marks.cdata_ends if in_cdata else marks.content_ends.get(tag, []) if tag else marks.file_ends
-    end, boundary = _from(ends, start), _from(marks.next_heads, start)
-    if end < 0 or 0 <= boundary < end:
-        stop = boundary if boundary >= 0 else max(start, marks.end)
-        found.note("unclosed_cdata" if in_cdata else "unclosed_file")
-        return _cleaned(_without_closers(text[start:stop]), in_cdata=in_cdata, found=found), stop
-    after = end + 3 if in_cdata else end
-    closers = _CLOSERS.match(text, after)
-    if closers is None or "</file" not in closers.group().lower():
-        found.note("unclosed_file")
-    return _cleaned(text[start:end], in_cdata=in_cdata, found=found), closers.end() if closers else after
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Body:
+    """A file's content, and where its closing marks end."""
+
+    content: str
+    end: int
+    in_cdata: bool
+    closed: bool
+    repairs: tuple[str, ...]
+
+
+def _body(text: str, start: int, spelling: tuple[str, str], marks: _Marks) -> _Body:
+    """The content that begins here; given is how the file's element and that of its content are spelt."""
+    element, wrapper = spelling
+    section = _CDATA_START.match(text, start)
+    in_cdata = section is not None
+    start = section.end() if section else start
+    ends = marks.content_ends.get(wrapper, []) if wrapper else marks.file_ends.get(element, [])
+    end = _from(marks.cdata_ends if in_cdata else ends, start)
+    heads = marks.heads_in_cdata if in_cdata and end >= 0 else marks.next_heads.get(element, [])
+    boundary = _from(heads, start)
+    closed = end >= 0 and not 0 <= boundary < end
+    if closed:
+        raw = text[start:end]
+        closers = _CLOSERS.match(text, end + 3 if in_cdata else end)
+        after = closers.end() if closers else end
+        repairs = () if closers and "</file" in closers.group().lower() else ("unclosed_file",)
+    else:
+        after = boundary if boundary >= 0 else max(start, marks.end)
+        raw = _without_closers(text[start:after])
+        repairs = ("unclosed_cdata" if in_cdata else "unclosed_file",)
+    content, more = _cleaned(raw, in_cdata=in_cdata)
+    return _Body(content=content, end=after, in_cdata=in_cdata, closed=closed, repairs=(*repairs, *more))
 
 
 def _without_closers(raw: str) -> str:
@@ -181,17 +243,13 @@ def _from(positions: list[int], start: int) -> int:
     return positions[index] if index < len(positions) else -1
 
 
-def _cleaned(raw: str, *, in_cdata: bool, found: Reading) -> str:
+def _cleaned(raw: str, *, in_cdata: bool) -> tuple[str, tuple[str, ...]]:
+    """The content as it is meant, and the repairs that this took."""
     if in_cdata:
         raw = raw.replace(f"]]>{CDATA}", "")
-        if "]]>" in raw:
-            found.note("cdata_end")
-        return raw.removeprefix("\n")
-    if raw:
-        found.note("no_cdata")
-    if _is_escaped(raw):
-        raw = without_entities(raw)
-    return trimmed(raw)
+        return raw.removeprefix("\n"), ("cdata_end",) if "]]>" in raw else ()
+    text = without_entities(raw) if _is_escaped(raw) else raw
+    return trimmed(text), ("no_cdata",) if raw else ()
 
 
 def trimmed(text: str) -> str:

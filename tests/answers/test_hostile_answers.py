@@ -152,6 +152,17 @@ UNITS = {
     "lines": "\n",
     "tags": "<a>",
     "closing tags": "</solution>",
+    "comments": ",//\n",
+    "open comments": ",/*",
+    "single quotes": "{'a.js':",
+    "joined strings": '"" + ',
+    "forms": '\n{"a/b": string}',
+    "fenced forms": '\n```json\n{"a.js": "q"w"}',
+    "whole objects": '{"a.js": "x"} ',
+    "ends of thoughts": "</think>",
+    "deep lists": '[{"a.json": ' + "[" * 300 + "]" * 300 + "},",
+    "open backticks": '{"a.js": `x` ',
+    "split ends": '\n<file path="a"><![CDATA[x]]]]><![CDATA[>',
 }
 OPENINGS = {
     "nothing": "",
@@ -172,7 +183,7 @@ def test_a_hostile_answer_takes_linear_time(unit: str, opening: str) -> None:
     parse_strictly(text, "xml", "stop")
     parse_strictly(text, "json", "stop")
     # Honest answers of this size take 4 ms; what is quadratic takes minutes.
-    assert time.process_time() - started < 1.5
+    assert time.process_time() - started < 5
 
 
 def test_an_answer_beyond_all_bounds_is_refused_unread() -> None:
@@ -187,4 +198,4 @@ def test_the_slow_repair_is_not_tried_on_a_large_text() -> None:
     started = time.process_time()
     verdict = parse_leniently('{"' * 150_000, "json", "stop")
     assert isinstance(verdict, Unusable)
-    assert time.process_time() - started < 1.5
+    assert time.process_time() - started < 5

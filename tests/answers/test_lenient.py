@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.answers import parse_leniently
-from astra_async.answers.lenient import LenientParser
+from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.types import Solution, Unusable
 
 if TYPE_CHECKING:
@@ -27,6 +27,15 @@ ENDLESS = '{"' * 100_000  # ten seconds and more of CPU time
 def broken(number: int) -> str:
     """An answer that no other stage reads, and that no other number's outcome fits."""
     return json.dumps({f"src/{number}.js": f"const a = {number};\n"}).replace('": "', '" "')
+
+
+class NestedTooDeep(str):
+    """A text that no parser of this process can read to its end."""
+
+    __slots__ = ()
+
+    def lstrip(self, _: str | None = None, /) -> str:
+        raise RecursionError
 
 
 def outcome(text: str) -> Solution | Unusable:
@@ -69,6 +78,17 @@ def test_the_helper_process_reads_as_the_parser_does() -> None:
     assert nothing == outcome("no files here")
     assert isinstance(nothing, Unusable)
     assert nothing.failure == "format_error"
+
+
+def test_a_text_that_breaks_a_parser_gets_a_verdict_all_the_same() -> None:
+    async def one() -> Solution | Unusable:
+        text = NestedTooDeep("no files")
+        async with LenientParser() as parser:
+            return await read_answer(text, "json", "stop", parser)
+
+    verdict = asyncio.run(one())
+    assert isinstance(verdict, Unusable)
+    assert verdict.failure == "format_error"
 
 
 def test_a_lone_surrogate_survives_the_way_to_the_helper() -> None:

@@ -150,11 +150,11 @@ def test_a_request_to_delete_a_file_does_not_empty_it() -> None:
     assert solution.repairs == ("deletion_ignored",)
 
 
-def test_an_empty_file_is_a_file() -> None:
-    assert (
-        read(f'<solution>{element()}<file path="a/__init__.py"></file></solution>').files["a/__init__.py"]
-        == ""
-    )
+@pytest.mark.parametrize("path", ["a/__init__.py", "remove/__init__.py"])
+@pytest.mark.parametrize("empty", ["></file>", "><![CDATA[]]></file>", "/>"])
+@pytest.mark.parametrize("end", ["</solution>", ""])
+def test_an_empty_file_is_a_file(path: str, empty: str, end: str) -> None:
+    assert read(f'<solution>{element()}<file path="{path}"{empty}{end}').files[path] == ""
 
 
 def test_entities_of_the_answers_own_are_never_expanded() -> None:
@@ -163,6 +163,8 @@ def test_entities_of_the_answers_own_are_never_expanded() -> None:
     assert files == {"a.txt": "&a;&f;"}
 
 
+SLASH = "\\"
+WITH_A_TITLE = ["ignored_key", "wrapped"]
 JSON_VARIANTS = [
     (json.dumps({"src/app.js": APP}), []),
     (json.dumps({"src/app.js": APP}, indent=2).replace("\n", "\r\n"), []),
@@ -189,6 +191,15 @@ JSON_VARIANTS = [
     ),
     (f"<think>{{</think>{json.dumps({'src/app.js': APP})}", ["thinking"]),
     (f"<solution>{element()}</solution>", ["other_format"]),
+    (json.dumps({"path": "src/app.js", "code": APP}), ["wrapped"]),
+    (json.dumps({"name": "Fix search", "text": "Done", "files": {"src/app.js": APP}}), WITH_A_TITLE),
+    (json.dumps({"name": "write", "arguments": {"files": {"src/app.js": APP}}}), WITH_A_TITLE),
+    (json.dumps(json.dumps({"src/app.js": APP})), ["encoded_twice"]),
+    (repr({"src/app.js": APP}), ["single_quotes"]),
+    (f'{{ // the app\n"src/app.js": {json.dumps(APP)} /* end */}}', ["comments"]),
+    ('{"src/app.js": "const a = 1;\\n" +\n' + json.dumps(APP[13:]) + "}", ["joined_strings"]),
+    (f'{{"src/app.js": """{APP.replace(SLASH, 2 * SLASH)}"""}}', ["triple_quotes"]),
+    (f'{{"src/app.js": `{APP}`}}\nRun `npm test`.', ["backticks", "prose"]),
 ]
 
 
@@ -251,6 +262,36 @@ def test_the_content_of_a_json_file_may_be_given_as_json() -> None:
     assert solution.repairs == ("json_content",)
 
 
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ({"title": "Hi", "body": "Text"}, {"title": "Hi", "body": "Text"}),
+        ({"name": "x", "source": "a.html", "data": {}}, {"name": "x", "source": "a.html", "data": {}}),
+        ({"content": '{"name": "x"}'}, {"name": "x"}),
+    ],
+)
+def test_an_object_of_a_json_file_is_its_content_unless_it_holds_a_text_of_json(
+    value: dict[str, object], content: object
+) -> None:
+    files = read(json.dumps({"locales/en.json": value, "a.js": "1"}), "json").files
+    assert json.loads(files["locales/en.json"]) == content
+
+
+@pytest.mark.parametrize("path", ["src/My Page.html", "My Notes.txt", "Dockerfile", "gradlew", "bin/run"])
+@pytest.mark.parametrize("fmt", ["xml", "json"])
+def test_both_formats_read_the_same_paths(path: str, fmt: Format) -> None:
+    texts: dict[Format, str] = {
+        "xml": f"<solution>{element(path)}</solution>",
+        "json": json.dumps({path: APP, "b.js": "x"}),
+    }
+    assert read(texts[fmt], fmt).files[path] == APP
+
+
+@pytest.mark.parametrize("key", ["explanation", "Why / how", "The changes", "see http://a/b.js", "v2"])
+def test_a_key_of_prose_is_no_file(key: str) -> None:
+    assert set(read(json.dumps({key: "I did it.", "a.js": "x"}), "json").files) == {"a.js"}
+
+
 def test_lone_surrogates_become_the_replacement_character() -> None:
     solution = read('{"a.js": "x\\ud800y\\ud83d\\ude00"}', "json")
     assert solution.files == {"a.js": "x\ufffdy😀"}
@@ -266,13 +307,14 @@ def test_only_the_slow_stage_reads_what_must_be_guessed() -> None:
     assert pickle.loads(pickle.dumps(lenient)) == lenient
 
 
-def test_json_repair_reads_single_quotes() -> None:
-    text = "{\"a.js\": \"x = 1\", 'b.js': 'const b = 2; const c = 3;'}"
+def test_json_repair_reads_bare_names_and_keeps_the_last_line_end() -> None:
+    line = "const b = require(1000);\\n"
+    text = f'{{files: [{{path: "b.js", content: "{10 * line}"}}]}}'
     assert parse_strictly(text, "json", "stop") is None
     solution = parse_leniently(text, "json", "stop")
     assert isinstance(solution, Solution)
-    assert solution.files == {"a.js": "x = 1", "b.js": "const b = 2; const c = 3;"}
-    assert solution.repairs == ("json_repair",)
+    assert solution.files == {"b.js": 10 * "const b = require(1000);\n"}
+    assert solution.repairs == ("wrapped", "json_repair")
 
 
 @pytest.mark.parametrize("fmt", ["xml", "json"])
