@@ -11,10 +11,11 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import html
 import json
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +43,8 @@ _ADDRESSES = ("base_url", "endpoint", "endpoint_url", "projects")
 _TEMPLATE = re.compile(r"(?:(?:Bearer|Basic|Token) )?\$\{\w+\}")
 _RECORDED = re.compile(rf"sha256:[0-9a-f]{{{_HASH_CHARACTERS}}}")
 
+# A beginning that no text has by chance: it ends with twelve letters and digits, of which one is a digit.
+_SURE_BEGINNING = re.compile(r"(?=[A-Za-z]{0,11}[0-9])[A-Za-z0-9]{12}")
 # What keys look like, for those that are not ours (a proxy's, a gateway's own) or come back in part: OpenAI
 # quotes a refused key with its middle starred out. Single character classes: linear time.
 _KEY_SHAPE = re.compile(
@@ -67,6 +70,14 @@ _SIGNATURE = re.compile(
 )
 _LONG_PIECE, _LONG_KEY = 12, 24
 
+# What a secret is cut into to be spelled: what nobody escapes, blanks, backslashes, one other character.
+_PART = re.compile(
+    r"(?P<plain>[-A-Za-z0-9_.~]+)|(?P<blank>[\s\x00-\x1f\x7f-\x9f]+)|(?P<backslashes>\\+)|.", re.DOTALL
+)
+_MOST_BACKSLASHES = 64  # of one, encoded six times
+_BLANK_CODE = r"(?:[0189][0-9A-Fa-f]|20|7[fF]|[aA]0)"
+_BLANKS = rf"(?:[\s\x00-\x1f\x7f-\x9f]|\\++(?:[bfnrtv]|x{_BLANK_CODE}|u00{_BLANK_CODE}|u202[89]))+"
+
 _known: set[str] = set()  # grows only: a secret of this process stays one
 _known_shape: list[re.Pattern[str]] = []
 
@@ -74,8 +85,8 @@ _known_shape: list[re.Pattern[str]] = []
 def keep_secret(*values: str) -> None:
     """From now on these values are masked in whatever is written, in every spelling that we know of."""
     for value in values:
-        if len(value.strip()) >= _LEAST_SECRET and value not in _known:
-            _known.update(_spellings(value.strip()))
+        if len(value.strip()) >= _LEAST_SECRET and value.strip() not in _known:
+            _known.add(value.strip())
             _known_shape.clear()
 
 
@@ -121,11 +132,13 @@ def keep_secrets_in(value: Any, name: str = "") -> None:
 
 
 def mask(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text with every known secret, and whatever looks like one, replaced by `***`."""
-    for secret in secrets:
-        if len(secret) >= _LEAST_SECRET:
-            for spelling in _spellings(secret):
-                text = text.replace(spelling, MASK)
+    """The text with every known secret, and whatever looks like one, replaced by `***`.
+
+    So is the beginning of a secret: whoever has cut the text, here or at a server, may have cut it there.
+    """
+    given = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
+    if given:
+        text = _shape_of(given).sub(MASK, text)
     text = _mask_known(text)
     lower = text.lower()
     for shape, masked, needles in _SHAPES:
@@ -139,13 +152,18 @@ def one_line(
 ) -> str:
     """The start, or both `ends`, on one line of `length` characters, controls gone and keys masked.
 
-    Masked before it is cut, so that no half of a key is left at the end.
+    This is where foreign text is cut: after it was masked. Of a text too long to be looked through all words
+    that the first cut may have halved are left out. Bytes are read as UTF-8.
     """
-    text, most = str(said), 16 * length
+    most = 16 * length
+    if isinstance(said, bytes):  # four of them at most are a character
+        said = (said if ends else said[: 4 * most + 1]).decode("utf-8", "replace")
+    text = str(said)
     if len(text) > most:
-        text = text[: most // 2] + text[-most // 2 :] if ends else text[:most]
-    text = mask(text, secrets)
+        head = text[: most // 2 if ends else most].rsplit(None, 1)[:1]
+        text = " ".join([*head, *text[-most // 2 :].split(None, 1)[-1:]] if ends else head)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    text = mask(text, secrets)
     if len(text) <= length:
         return text
     return f"{text[: length // 2 - 2]} … {text[-(length // 2) + 2 :]}" if ends else text[: length - 1] + "…"
@@ -212,23 +230,44 @@ def _mask_known(text: str) -> str:
     if not _known:
         return text
     if not _known_shape:
-        longest_first = sorted(_known, key=len, reverse=True)
-        # With the rest of the word: another secret may begin with this one.
-        _known_shape.append(re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})\\w*"))
+        _known_shape.append(_shape_of(_known))
     return _known_shape[0].sub(MASK, text)
 
 
-def _spellings(secret: str) -> set[str]:
-    """How a text may write the value: plain, in a URL, in JSON, as Python shows it, on one line."""
-    return {
-        secret,
-        quote(secret, safe=""),
-        quote(secret),
-        quote_plus(secret),
-        json.dumps(secret)[1:-1],
-        repr(secret)[1:-1],
-        " ".join(secret.split()),
-    }
+def _shape_of(secrets: Iterable[str]) -> re.Pattern[str]:
+    """Each secret with the rest of its word, for another may begin with it; and each sure beginning."""
+    longest_first = sorted(secrets, key=len, reverse=True)
+    begun = [secret[: found.end()] for secret in longest_first if (found := _SURE_BEGINNING.search(secret))]
+    shapes = [rf"(?:{'|'.join(map(_spelled, longest_first))})\w*"]
+    if begun:
+        shapes.append(rf"(?:{'|'.join(map(_spelled, dict.fromkeys(begun)))})[-\w.~+/=%*\\]*")
+    return re.compile("|".join(shapes))
+
+
+def _spelled(secret: str) -> str:
+    """A pattern for every way to write the value: in JSON, however often encoded, in Python, a URL, HTML.
+
+    Runs of backslashes are taken from their start only, and almost never given back: linear time.
+    """
+    parts = list(_PART.finditer(secret))
+    start = "" if parts[0]["plain"] else r"(?<!\\)"
+    return start + "".join(map(_spelled_part, parts))
+
+
+def _spelled_part(part: re.Match[str]) -> str:
+    text = part[0]
+    if part.lastgroup == "plain":
+        return re.escape(text)
+    if part.lastgroup == "blank":
+        return rf"(?:{_BLANKS}|(?:\+|%[0-9A-Fa-f]{{2}}){{{len(text)}}})"
+    if part.lastgroup == "backslashes":
+        return rf"(?:\\{{{len(text)},{max(len(text), _MOST_BACKSLASHES)}}}|(?i:%5C){{{len(text)}}})"
+    code, in_url = ord(text), quote(text, safe="", errors="surrogatepass")
+    escapes = (f"u{code:04x}", json.dumps(text)[1:-1].lstrip("\\"), ascii(text)[1:-1].lstrip("\\"))
+    ways = {text, in_url, html.escape(text), f"&#{code};", f"&#x{code:x};", *escapes}
+    longest_first = sorted(ways, key=len, reverse=True)
+    escaped = "|".join(re.escape(way).replace(r"\\", r"\\++") for way in longest_first)
+    return rf"\\*+(?i:{escaped})"
 
 
 def _mask_parameter(found: re.Match[str]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 from hypothesis import given
@@ -150,6 +152,55 @@ def test_a_key_at_the_cut_leaves_no_half_behind() -> None:
     line = one_line("x" * 290 + secret, (secret,))
     assert "q" not in line
     assert len(line) <= 300
+
+
+MADE_OF = "aB3/xY9+kLm0/Qr7sTu2vWx4yZ5Aa6Bb8Cc=="
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        MADE_OF.replace("/", r"\/"),  # PHP
+        MADE_OF.replace("+", r"\u002B"),  # .NET
+        MADE_OF.replace("=", r"\u003d").replace("/", r"\/"),
+        json.dumps(json.dumps(MADE_OF.replace("/", r"\/"))).strip('\\"'),
+        quote_plus(MADE_OF),
+        quote_plus(MADE_OF).replace("%2F", "%2f").replace("%3D", "%3d"),
+        MADE_OF.replace("/", "&#x2F;").replace("=", "&#61;"),
+    ],
+)
+def test_a_key_is_masked_whoever_has_escaped_it_how_often(written: str) -> None:
+    assert mask(f'{{"error": "bad key {written}"}}', (MADE_OF,)) == '{"error": "bad key ***"}'
+
+
+@pytest.mark.parametrize(
+    "secret", ["8f3a9c0b1d2e4f5a6b7c8d9e0f1a2b3c", "gate_" + "Zx9Y" * 12, MADE_OF, "kA-" + "Q7w" * 9]
+)
+def test_no_more_than_a_few_characters_are_left_of_a_key_wherever_a_text_was_cut(secret: str) -> None:
+    for cut in range(len(secret)):
+        left = mask(f"the token {secret[:cut]}", (secret,)).removeprefix("the token ")
+        assert "***" in left or len(left) < 26
+    assert "***" in mask(f"the token {secret[:-1]}", (secret,))
+
+
+def test_a_line_is_cut_only_where_it_was_masked() -> None:
+    secret = "8f3a9c0b1d2e4f5a6b7c8d9e0f1a2b3c" * 2
+    for blanks in (4700, 4750, 4790, 4799):
+        for said in (text := "<html>" + " " * blanks + f"token={secret} rejected", text.encode()):
+            line = one_line(said, (secret,))
+            assert "8f3" not in line
+            assert line.startswith("<html>")
+    both = one_line("a " + "x " * 5000 + secret, (secret,), ends=True)
+    assert both.endswith("x ***")
+    assert one_line(" " * 9000) == one_line(b"") == ""
+    assert one_line("\u00e9".encode() * 9000, length=10) == "\u00e9" * 9 + "\u2026"
+
+
+@pytest.mark.parametrize("hostile", ["\\" * 200_000, "aB3" + "\\" * 200_000, "%2F" * 70_000, "+ " * 100_000])
+def test_masking_takes_linear_time(hostile: str) -> None:
+    started = time.process_time()
+    mask(hostile, (MADE_OF, "/+" * 10, "+ " * 9 + "+", "\\" * 9))
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

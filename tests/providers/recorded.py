@@ -205,7 +205,7 @@ RECORDED = (
     Recorded(
         spec="anthropic/toy",
         stream=named(*MESSAGE_EVENTS),
-        cut=named(*MESSAGE_EVENTS[:-1]),
+        cut=named(*MESSAGE_EVENTS[:-2]),
         reader=MessageReader,
         answer=answer(cache_write_tokens=0),
     ),

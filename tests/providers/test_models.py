@@ -153,3 +153,14 @@ def test_tokens_are_estimated_as_a_real_tokenizer_counts_them() -> None:
     """3.2 bytes to a token gave 1.31 times as many tokens as a tokenizer counted in our prompts."""
     assert bytes_per_token(settings("openai/gpt-5.4")) == pytest.approx(3.2 * 1.31, rel=0.1)
     assert bytes_per_token(settings("bedrock/eu.anthropic.claude-x")) < bytes_per_token(settings("gemini/g"))
+
+
+@pytest.mark.parametrize("asked", [{"service_tier": "flex"}, {"extra_body": {"serviceTier": "priority"}},
+                                   {"extra_body": {"service_tier": {"type": "Flex"}}}])  # fmt: skip
+def test_listed_prices_are_of_no_other_service_tier(asked: dict[str, Any]) -> None:
+    own = {"price_input": 1.0, "price_output": 2.0}
+    assert cost_usd(settings("openai/gpt-5", **asked), USAGE) is None
+    assert cost_usd(settings("openai/gpt-5", **asked, **own), USAGE) == pytest.approx(1.2)
+    standard = cost_usd(settings("openai/gpt-5"), USAGE)
+    assert standard is not None
+    assert cost_usd(settings("openai/gpt-5", service_tier="default"), USAGE) == standard

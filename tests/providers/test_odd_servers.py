@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 from bedrock_server import BedrockServer, bedrock, frame
-from provider_calls import Watch, call, request, settings
+from provider_calls import KEYS, Watch, call, request, settings
 from recorded import CHAT_EVENTS, GEMINI_EVENTS, MESSAGE_EVENTS, TEXT, Recorded, chat_chunk, gemini_chunk
 from test_every_format import every_format
 from wire_server import Reply, serving, sse
@@ -299,6 +299,7 @@ def test_long_headers_are_read(recorded: Recorded) -> None:
     [
         *("http://[::1/v1", "http://host:port/v1", "ftp://u:verysecret@h/v1", "u:verysecret@h/v1"),
         *("http:///v1", "http://u:verysecret@h/v1", "http://h:99999/v1", "http://", "x"),
+        *(f"http://{'a' * 64}.example/v1", "http://a..b/v1"),
     ],
 )
 def test_a_bad_address_is_one_clear_line_without_secrets(provider: str, text: str) -> None:
@@ -351,6 +352,13 @@ OVERFLOWS = (
     (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received"
            " 9000"}),
     (400, {"error": {"message": "prompt is too long: 210,000 tokens > 200,000 maximum"}}),
+    (400, {"error": {"code": 400, "message": "This endpoint's maximum context length is 16384 tokens."
+           " However, you requested about 94307 tokens (94307 of text input). Please reduce the length"}}),
+    (400, {"error": {"error": {"message": "This endpoint's maximum context length is 131072 tokens."
+           " However, you requested about 238956 tokens (207884 of text input, 31072 in the output)."}}}),
+    (400, {"message": "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update"}),
+    (400, {"error": {"code": "invalid_parameter_error", "message":
+           "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]"}}),
     (502, "This model's maximum context length is 4096 tokens, your messages resulted in 9000 tokens."),
 )  # fmt: skip
 
@@ -366,6 +374,28 @@ def test_a_prompt_that_does_not_fit_is_a_result_however_it_is_said(status: int, 
 
     completion = asyncio.run(run())
     assert (completion.finish_reason, completion.text) == ("context_exceeded", "")
+
+
+def test_a_prompt_that_fits_without_the_output_is_no_result() -> None:
+    told = "This endpoint's maximum context length is 16384 tokens. However, you requested about 20000 tokens"
+    error = refused(
+        400, {"error": {"code": 400, "message": f"{told} (4000 of text input, 16000 in the output)."}}
+    )
+    assert isinstance(error, RequestRejected)
+    assert "set a lower max_tokens" in str(error)
+
+
+@pytest.mark.parametrize(
+    "inner", [{"code": "9" * 5000}, {"code": "9" * 5000, "status": "503"}, {"message": [{}]}]
+)
+def test_an_odd_error_is_an_error(inner: dict[str, Any]) -> None:
+    assert refused(500, {"error": inner}).status == 500
+
+
+def test_a_proxy_whose_name_no_host_can_have_is_told() -> None:
+    environ = {**KEYS, "ALL_PROXY": f"http://{'a' * 64}.example:3128"}
+    with pytest.raises(PoolUnusable, match="the address cannot be used"):
+        asyncio.run(call(settings(base_url="http://host.example/v1"), environ=environ))
 
 
 def test_a_status_is_said_once() -> None:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A response: its pieces are written one by one; the end is clean, a cut connection, or silence."""
+    """A response: its pieces are written one by one; the end is clean, a cut connection, silence, or none."""
 
     pieces: Sequence[bytes] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    end: str = "clean"  # clean | cut | stall
+    end: str = "clean"  # clean | cut | stall | comments
     content_type: str = "text/event-stream"
 
 
@@ -85,6 +85,10 @@ async def _play(reply: Reply, writer: asyncio.StreamWriter) -> None:
         writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
         await writer.drain()
         await asyncio.sleep(0)
+    while reply.end == "comments":  # until the client has gone
+        writer.write(b"e\r\n: keep-alive\n\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.05)
     if reply.end == "clean":
         writer.write(b"0\r\n\r\n")
     await writer.drain()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
+from astra_async.redaction import one_line
 from astra_async.surrogates import without_surrogates
 from astra_async.types import Usage
 
@@ -19,11 +20,16 @@ if TYPE_CHECKING:
 # What readers raise that meet a foreign shape: they index freely.
 WRONG_SHAPE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
 _MOST_TOKENS = 10**12
+_LABEL_CHARACTERS, _EXCERPT_CHARACTERS = 200, 80
 MAX_CHARACTERS = 32 * 1024 * 1024
 
 # Repairs, by the names that records know them by.
 INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
 NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and nobody said why
+STRAY_DATA = "stray_data"  # between events stood data that is none, such as `ping`
+
+# What fields for the reason hold while there is none.
+_NO_REASON = frozenset({"null", "none", "undefined", "unspecified", "finish_reason_unspecified"})
 
 Json = dict[str, Any]
 
@@ -48,12 +54,16 @@ class Unreadable(Exception):  # noqa: N818 - names what was seen
     """An event is not JSON, not an object, or has a shape that its reader does not know.
 
     Attributes:
-        excerpt: how it begins; kept out of the message, for a server may echo a key.
+        excerpt: how it begins, keys masked.
     """
 
     def __init__(self, what: str, data: bytes = b"") -> None:
         super().__init__(f"an event of {len(data)} bytes is {what}" if data else what)
-        self.excerpt = data[:80].decode("utf-8", "replace")
+        self.excerpt = one_line(data, length=_EXCERPT_CHARACTERS)
+
+
+class Stray(Unreadable):
+    """Data that cannot have been an event, nor half of one: a word, a number, null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,42 +101,110 @@ class Transcript:
             if self.characters > MAX_CHARACTERS:
                 raise AnswerTooLong(f"the answer is longer than {MAX_CHARACTERS} characters")
 
+    def restate(self, text: str) -> None:
+        """The whole text, told once more: it outranks the pieces, and nothing new has come.
+
+        Raises:
+            AnswerTooLong, TypeError: as `add`.
+        """
+        begun = self.begun
+        self.parts.clear()
+        self.characters = 0
+        self.add(text)
+        self.begun = begun
+
     def text(self) -> str:
         """All visible text; may hold lone surrogates (see `mend`)."""
         return "".join(self.parts)
 
 
 class Reader:
-    """Pure: is fed the decoded events of one stream and says when the answer is whole.
+    """Pure: takes the decoded events of one stream and says when the answer is whole.
+
+    A reason for the end is one only while nothing follows it: some gateways send `stop` with every chunk, or
+    with the first. Once content has followed a reason, this stream's reasons end nothing any more.
 
     Attributes:
-        finishes: what the provider's reasons for an end mean; one that is not listed is "stop".
+        finishes: what the reasons for an end mean, in small letters and up to a colon, for gateways hand on
+            those of other formats in spellings of their own; one that is not listed is "stop".
         finishes_wordless: the same for those that mean something else where no text came.
+        has_end_mark: something in the stream says that it is over; else the end of its body does.
         transcript: what has come.
-        done: the terminal marker was seen: nothing that follows matters.
-        reason: why the answer ended, as the provider says it; None until then.
+        done: the end mark was seen: nothing that follows matters.
+        reason: why the answer ended, as `finishes` spells it; None until then.
+        unsure: content has followed a reason: only the end mark ends the answer.
+        settled: the reason and the counts have come, and since then no content.
         counts: tokens, under the provider's names.
         model: who has answered.
     """
 
-    finishes: ClassVar[Mapping[str, FinishReason]] = {}
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {}
+    finishes: ClassVar[Mapping[str, FinishReason]] = {
+        "length": "length",
+        "max_tokens": "length",
+        "max_output_tokens": "length",
+        "model_length": "length",  # Mistral: the context window is full
+        "model_context_window_exceeded": "length",
+        "content_filter": "content_filter",
+        "content_filtered": "content_filter",  # Bedrock, also the next
+        "guardrail_intervened": "content_filter",
+        "sensitive": "content_filter",  # Zhipu
+        "safety": "content_filter",  # Gemini, also the next five
+        "recitation": "content_filter",
+        "prohibited_content": "content_filter",
+        "blocklist": "content_filter",
+        "spii": "content_filter",
+        "language": "content_filter",
+        "refusal": "refusal",
+    }
+    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
+        "model_length": "context_exceeded",
+        "model_context_window_exceeded": "context_exceeded",
+        "other": "content_filter",  # Gemini has declined, also the next
+        "escalation": "content_filter",
+    }
+    has_end_mark: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.transcript = Transcript()
-        self.done = False
+        self.done = self.unsure = self.settled = False
         self.reason: str | None = None
         self.counts: Any = {}
         self.model = ""
 
+    def take(self, event: Json | None) -> None:
+        """Feed one event, and hold a reason for the end against what follows it.
+
+        Raises:
+            StreamFault, AnswerTooLong: as `feed`.
+        """
+        reason, begun = self.reason, self.transcript.begun
+        self.reason, self.transcript.begun = None, False
+        try:
+            self.feed(event)
+            told, self.reason = self.reason, None
+            self.reason = reason_name(told)
+        finally:
+            self._weigh(reason, begun=begun)
+
     def feed(self, event: Json | None) -> None:
-        """Take one event; None stands for the line `[DONE]`.
+        """Read one event; None stands for the line `[DONE]`. Before each, `reason` and `begun` are unset.
 
         Raises:
             StreamFault: the event is an error.
             AnswerTooLong: see Transcript.
         """
         raise NotImplementedError
+
+    def _weigh(self, reason: str | None, *, begun: bool) -> None:
+        """What an event is to the `reason` before it: content takes it back, all else leaves it."""
+        if self.transcript.begun:
+            self.unsure |= reason is not None
+            self.settled = False
+            return
+        self.transcript.begun = begun
+        self.reason = reason if self.reason is None else self.reason
+        told = self.reason is not None and not self.unsure
+        self.settled = told and bool(self.counts) and bool(self.transcript.characters)
 
     def usage(self) -> Usage:
         """Tokens as far as they were announced."""
@@ -141,14 +219,25 @@ class Reader:
             return Usage()
 
     def answer(self) -> Answer | None:
-        """The whole answer, or None while its terminal marker is missing."""
-        if self.reason is None:
+        """The whole answer, or None while nothing says that it has ended.
+
+        Some gateways send text and an end mark, and never a reason: that is an end in order, which says so.
+        """
+        if not self.done and (self.reason is None or self.unsure):
             return None
         text = self.transcript.text()
-        finish = self.finishes.get(self.reason, "stop")
+        if self.reason is None and not text:
+            return None
+        finish = self.finishes.get(self.reason or "", "stop")
         if not text:
-            finish = self.finishes_wordless.get(self.reason, finish)
-        return Answer(text=text, finish_reason=finish, usage=self.told(), returned_model=label(self.model))
+            finish = self.finishes_wordless.get(self.reason or "", finish)
+        return Answer(
+            text=text,
+            finish_reason=finish,
+            usage=self.told(),
+            returned_model=label(self.model),
+            repairs=(NO_FINISH_REASON,) if self.reason is None else (),
+        )
 
 
 def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
@@ -159,7 +248,8 @@ def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
     reads what is there, because a paid answer must not be lost to an encoder.
 
     Raises:
-        Unreadable: not JSON, nested too deeply, or no object.
+        Stray: neither an object nor anything that begins like one or like a list.
+        Unreadable: not JSON, nested too deeply, or a list that holds more than objects.
     """
     repairs: tuple[str, ...] = ()
     try:
@@ -172,10 +262,14 @@ def decode_events(data: bytes) -> tuple[list[Json | None], tuple[str, ...]]:
         try:
             event = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise Unreadable("not JSON", data) from error
+            kind = Unreadable if data.lstrip()[:1] in {b"{", b"["} else Stray
+            raise kind("not JSON", data) from error
     events = event if isinstance(event, list) else [event]
-    if not events or not all(isinstance(each, dict) for each in events):
-        raise Unreadable("not a JSON object", data)
+    objects = [each for each in events if isinstance(each, dict)]
+    if not objects:
+        raise Stray("not a JSON object", data)
+    if len(objects) < len(events):
+        raise Unreadable("not a list of JSON objects", data)
     return events, repairs
 
 
@@ -190,6 +284,21 @@ def count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
+def output_tokens(total: int | None, inputs: int | None, output: int | None) -> int | None:
+    """All tokens of the output: gateways leave thinking out of it, and count it in the total only."""
+    if total is None or inputs is None or total <= inputs + (output or 0):
+        return output
+    return total - inputs
+
+
+def reason_name(reason: str | None) -> str | None:
+    """A reason for the end as tables hold it: small letters up to a colon; None where it says none."""
+    if not reason:
+        return reason
+    name = reason.lower().partition(":")[0].strip()
+    return None if name in _NO_REASON else name
+
+
 def first_choice(choices: Any) -> Json | None:
     """The choice or candidate that was asked for: others have an `index` above 0."""
     for choice in choices or ():  # no generator: this runs for every event
@@ -200,5 +309,5 @@ def first_choice(choices: Any) -> Json | None:
 
 
 def label(value: object) -> str:
-    """A short foreign name (a model's, a code) fit for a record: one line, at most 200 characters."""
-    return "".join(c for c in value[:200] if c.isprintable()) if isinstance(value, str) else ""
+    """A short foreign name (a model's, a code) fit for a record: one line, keys masked."""
+    return one_line(value, length=_LABEL_CHARACTERS) if isinstance(value, str) and value else ""

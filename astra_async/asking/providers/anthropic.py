@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, count, label
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import WireFormat
@@ -18,7 +18,7 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import ModelRequest, ModelSettings, RateLimits
 
 BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
@@ -27,19 +27,10 @@ _LEAST_BUDGET = 1024
 
 
 class MessageReader(Reader):
-    """Events of one message -> an Answer. `message_stop` is the end; unknown events say nothing.
+    """Events of one message -> an Answer. It has ended with its stop_reason; unknown events say nothing.
 
-    A whole message, from a server that does not stream, is read as well.
+    A whole message is read as well: servers send one instead of a stream, or after it.
     """
-
-    finishes: ClassVar[Mapping[str, FinishReason]] = {
-        "max_tokens": "length",
-        "model_context_window_exceeded": "length",
-        "refusal": "refusal",
-    }
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
-        "model_context_window_exceeded": "context_exceeded"
-    }
 
     def feed(self, event: Json | None) -> None:
         """Take one event."""
@@ -54,7 +45,7 @@ class MessageReader(Reader):
             self.model = label(event["message"].get("model"))
             self._count(event["message"].get("usage"))
         elif kind == "message_delta":
-            self.reason = event["delta"].get("stop_reason") or self.reason
+            self.reason = event["delta"].get("stop_reason")
             self._count(event.get("usage"))
         elif kind == "message_stop":
             self.done = True
@@ -77,16 +68,17 @@ class MessageReader(Reader):
             reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("thinking_tokens")),
         )
 
-    def answer(self) -> Answer | None:
-        """The answer, once `message_stop` has arrived with a reason before it."""
-        return super().answer() if self.done else None
-
     def _whole(self, message: Json) -> None:
         self.model = label(message.get("model"))
         self._count(message.get("usage"))
-        for block in message["content"]:
-            self._delta(block)
-        self.reason = message["stop_reason"]
+        blocks = message["content"]
+        text = "".join(block["text"] for block in blocks if block.get("type") == "text")
+        if self.transcript.characters and text:
+            self.transcript.restate(text)
+        else:
+            for block in blocks:
+                self._delta(block)
+        self.reason = message.get("stop_reason")
         self.done = True
 
     def _delta(self, delta: Json) -> None:

@@ -63,6 +63,7 @@ def address(text: str, *, where: str) -> URL:
     try:
         url = URL(text.strip())
         host = url.host
+        (url.raw_host or "").encode("idna")  # DNS holds no label of more than 63 characters
     except ValueError as error:
         raise ConfigError(f"{where}: {public_text(text)!r} is not a URL ({error})") from error
     if url.scheme not in {"http", "https"} or not host:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
 from astra_async.types import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from astra_async.types import FinishReason
 
 
 class ConverseReader(Reader):
@@ -19,16 +14,7 @@ class ConverseReader(Reader):
     `metadata` with the usage follows `messageStop`, so the stream is read to its end.
     """
 
-    finishes: ClassVar[Mapping[str, FinishReason]] = {
-        "max_tokens": "length",
-        "model_context_window_exceeded": "length",
-        "content_filtered": "content_filter",
-        "guardrail_intervened": "content_filter",
-        "refusal": "refusal",
-    }
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {
-        "model_context_window_exceeded": "context_exceeded"
-    }
+    has_end_mark: ClassVar[bool] = False
 
     def feed(self, event: Json | None) -> None:
         """Take one event, as the AWS library decodes it: one member, its name the key."""

@@ -64,7 +64,8 @@ _STATUS_OF_CODE = {
 }
 
 _NO_CODE = re.compile(r"\d*|error")  # a number repeats the status, and `error` says that there is one
-_ERROR_STATUS = range(300, 600)
+_MESSAGE = ("message", "detail", "Message")
+_STATUS = re.compile(r"[3-5][0-9]{2}")
 
 _OVERFLOW_CODES = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
@@ -77,7 +78,8 @@ _SENTENCES = (
     r"maximum context length \w\w <w>.{0,60}?requested (?:a total of )?<a> tokens.{0,9}?\W<p> (?:in|tokens)",
     r"maximum context length \w\w <w>.{0,120}?(?:resulted in|contains|least|passed) <p> (?:input )?tokens",
     r"maximum context length \w\w <r>.{0,60}?request has <p> input tokens",
-    r"maximum context length \w\w <w>.{0,60}?requested <a> ",
+    r"maximum context length \w\w <w>.{0,60}?requested about <a> tokens \(<p> of text input",  # OpenRouter
+    r"maximum context length \w\w <w>.{0,60}?requested (?:about )?<a> ",
     # Anthropic
     r"prompt is too long: <p> tokens > <w>",
     r"exceed context limit: <p> \+ \d{1,9} > <w>",
@@ -106,6 +108,9 @@ _PROMPT_ALONE = (  # no numbers, but the sentence speaks of the input only (Bedr
     "prompt exceeds max length",
     "please reduce the length of the prompt",
     "reduce the length of the messages",
+    "number of input tokens exceeds maximum length",  # Nova
+    "range of input length should be",  # Alibaba
+    "initial prompt is greater than the context length",  # LM Studio
 )
 
 
@@ -132,14 +137,14 @@ class ErrorBody:
             body = body[0]
         error = body.get("error", body) if isinstance(body, dict) else body
         error = {"message": error} if isinstance(error, str) else error
-        error = error if isinstance(error, dict) else {}
+        error = _unwrapped(error) if isinstance(error, dict) else {}
         names = [error.get("code"), error.get("type"), error.get("status"), *_inner_codes(error)]
         names += [body.get("error_type"), body.get("type")] if isinstance(body, dict) else []
         codes = [label(name) for name in names if isinstance(name, str) and not _NO_CODE.fullmatch(name)]
         metadata = error["metadata"] if isinstance(error.get("metadata"), dict) else {}
-        message = error.get("message") or error.get("detail") or error.get("Message") or ""
+        message = next((error[name] for name in _MESSAGE if error.get(name)), "")
         return cls(
-            message=message if isinstance(message, str) else str(message)[:1000],
+            message=message if isinstance(message, str) else _as_text(message),
             code=codes[0] if codes else None,
             codes=frozenset(codes),
             status=_status_in(error, codes),
@@ -174,6 +179,27 @@ def overflow(
     return "max_tokens" if "max_tokens" in lower and "exceed context limit" in lower else None
 
 
+def _unwrapped(error: dict[str, Any]) -> dict[str, Any]:
+    """Without the errors round it that gateways send; what they say beside it stays."""
+    while not any(error.get(name) for name in _MESSAGE):
+        match error.get("error"):
+            case dict(inner):
+                error = {**error, "error": None, **inner}
+            case str(text):
+                return {**error, "message": text}
+            case _:
+                break
+    return error
+
+
+def _as_text(message: object) -> str:
+    """What stands where a sentence should: FastAPI sends a list."""
+    try:
+        return str(message)
+    except (ValueError, RecursionError):  # too many digits, too deeply nested
+        return ""
+
+
 def _inner_codes(error: Mapping[str, Any]) -> list[Any]:
     """Codes one level down: Azure's innererror, Anthropic's details, Gemini's ErrorInfo.reason."""
     codes: list[Any] = []
@@ -188,9 +214,8 @@ def _inner_codes(error: Mapping[str, Any]) -> list[Any]:
 def _status_in(error: Mapping[str, Any], codes: list[str]) -> int:
     """The status that an error in mid-stream stands for: a number in it, else its code's, else 500."""
     for value in (error.get("code"), error.get("status"), error.get("status_code")):
-        number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
-        if isinstance(number, int) and number in _ERROR_STATUS:
-            return number
+        if isinstance(value, int | str) and _STATUS.fullmatch(str(value)):
+            return int(value)
     return next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), 500)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
 _MAX_ERROR_BYTES = 2**20
+_SUCCESS = range(200, 300)
 _DRAIN_S = 0.5
 
 
@@ -105,15 +105,15 @@ class HttpProvider:
             limits = self._wire.limits(response.headers)
         if limits is not None:
             reception.watch.limits(limits)
-        if response.status != HTTPStatus.OK:
+        if response.status not in _SUCCESS:
             body = parse_body(await _read_some(response))
             return reception.refused(
                 Failure(status=response.status, headers=response.headers, body=body, limits=limits)
             )
-        if response.content_type == "text/html":
+        is_page = await _read_stream(response.content, reception)
+        if is_page and not reception.heard:
             page = public_url(str(self._wire.url))
             raise reception.problem(PoolUnusable, f"{page} is a web page: check base_url")
-        await _read_stream(response.content, reception)
         whole = reception.ended(f"its end mark after {reception.reader.transcript.characters} characters")
         await _drain(response.content)
         return whole
@@ -129,33 +129,37 @@ def _meaning(
     if isinstance(error, aiohttp.ClientHttpProxyError):
         kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
         return f"the proxy answered {error.status} {error.message}", kind
-    if isinstance(error, aiohttp.InvalidURL):
+    if isinstance(error, aiohttp.InvalidURL | UnicodeError):
         return f"the address cannot be used ({error})", PoolUnusable
     return ("the connection was cut in mid-stream", None) if streaming else None
 
 
 @contextmanager
 def _transport() -> Iterator[None]:
-    """Around what touches the network, and nothing else: what a callback raises is no lost connection."""
+    """Around what touches the network, and nothing else: what a callback raises is no lost connection.
+
+    UnicodeError is what names of hosts raise that DNS cannot hold (a proxy's; `address` has seen to ours).
+    """
     try:
         yield
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, OSError, UnicodeError) as error:
         raise Cut from error
 
 
-async def _read_stream(content: aiohttp.StreamReader, reception: Reception) -> None:
-    """Feed the reception until its reader is done or the stream ends."""
+async def _read_stream(content: aiohttp.StreamReader, reception: Reception) -> bool:
+    """Feed the reception until its reader is done or the stream ends; returns whether that was a web page."""
     splitter = SseSplitter()
     try:
         while chunk := await _read(content):
-            reception.patience.heard()
             reception.take(splitter.feed(chunk))
+            reception.patience.heard(settled=reception.reader.settled)
             if reception.reader.done:
-                return
+                return False
     except Cut:
         _flush(splitter, reception)
         raise
     _flush(splitter, reception)
+    return splitter.is_page
 
 
 def _flush(splitter: SseSplitter, reception: Reception) -> None:

@@ -1,6 +1,6 @@
 """Gemini's generateContent, streamed (`POST {base}/{version}/models/{model}:streamGenerateContent?alt=sse`).
 
-There is no end mark: an answer is whole once a chunk had a finishReason and the stream ended. A blocked
+There is no end mark: an answer is whole once a chunk had a finishReason and no content followed. A blocked
 prompt is HTTP 200 without candidates: a result. Billed output is candidates plus thoughts.
 """
 
@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, count, first_choice, label
+from astra_async.asking.providers.answer import (
+    Json,
+    Reader,
+    StreamFault,
+    count,
+    first_choice,
+    label,
+    output_tokens,
+)
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.request_fields import WireFormat
 from astra_async.errors import ConfigError
@@ -18,12 +26,11 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, ModelRequest, ModelSettings, Role
+    from astra_async.types import ModelRequest, ModelSettings, Role
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
 
-_BLOCKED = "the prompt was blocked"
 _ROLES: dict[Role, str] = {"user": "user", "assistant": "model"}
 _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
@@ -34,21 +41,11 @@ class GeminiReader(Reader):
     `done` it is never: usage may follow the finishReason, only the stream's end is the end.
     """
 
-    # What is not listed ended by itself: STOP, MALFORMED_..., UNEXPECTED_TOOL_CALL: the text says the rest.
-    finishes: ClassVar[Mapping[str, FinishReason]] = {
-        "MAX_TOKENS": "length",
-        "SAFETY": "content_filter",
-        "RECITATION": "content_filter",
-        "PROHIBITED_CONTENT": "content_filter",
-        "BLOCKLIST": "content_filter",
-        "SPII": "content_filter",
-        "LANGUAGE": "content_filter",
-        _BLOCKED: "content_filter",
-    }
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {  # declined
-        "OTHER": "content_filter",
-        "ESCALATION": "content_filter",
-    }
+    has_end_mark: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocked = False
 
     def feed(self, event: Json | None) -> None:
         """Take one chunk."""
@@ -60,19 +57,20 @@ class GeminiReader(Reader):
         if candidates:
             self._candidate(first_choice(candidates) or {})
         elif (event.get("promptFeedback") or {}).get("blockReason"):
-            self.reason = _BLOCKED
+            self._blocked, self.reason = True, "content_filter"
         self.counts = event.get("usageMetadata") or self.counts
         self.model = self.model or label(event.get("modelVersion"))
 
     def usage(self) -> Usage:
         """Tokens of the last chunk that told them."""
         usage = self.counts
+        inputs = count(usage.get("promptTokenCount"))
         visible, thoughts = count(usage.get("candidatesTokenCount")), count(usage.get("thoughtsTokenCount"))
         output = None if visible is None and thoughts is None else (visible or 0) + (thoughts or 0)
         return Usage(
-            input_tokens=count(usage.get("promptTokenCount")),
+            input_tokens=inputs,
             cached_tokens=count(usage.get("cachedContentTokenCount")),
-            output_tokens=output,
+            output_tokens=output_tokens(count(usage.get("totalTokenCount")), inputs, output),
             reasoning_tokens=thoughts,
         )
 
@@ -84,9 +82,8 @@ class GeminiReader(Reader):
                     self.transcript.begun = True
                 else:
                     self.transcript.add(text)
-        finish = candidate.get("finishReason")
-        if finish and finish != "FINISH_REASON_UNSPECIFIED" and self.reason != _BLOCKED:
-            self.reason = finish
+        if not self._blocked:
+            self.reason = candidate.get("finishReason")
 
 
 class Gemini(WireFormat):

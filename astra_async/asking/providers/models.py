@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from astra_async.types import ModelSettings, Usage
 
+# What the lists of prices are for; other tiers (flex, priority ...) cost half, or twice as much.
+_LISTED_TIERS = frozenset({"auto", "default", "on_demand", "standard", "standard_only"})
 _BYTES_PER_TOKEN = 4.2
 _CLAUDE_BYTES_PER_TOKEN = 3.4
 # First match counts. Sources: the providers' model pages.
@@ -93,6 +95,7 @@ def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
 
     Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
     then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.
+    Listed prices are those of the standard service tier: that of another tier is unknown.
     """
     total, output = usage.input_tokens, usage.output_tokens
     if total is None or output is None:
@@ -122,7 +125,7 @@ def bytes_per_token(settings: ModelSettings) -> float:
 
 def _listed_price(settings: ModelSettings, total: int, read: int, written: int, output: int) -> float | None:
     listed = _listed(settings)
-    if listed is None:
+    if listed is None or _tier(settings) not in _LISTED_TIERS:
         return None
     from datetime import UTC, datetime
 
@@ -137,6 +140,13 @@ def _listed_price(settings: ModelSettings, total: int, read: int, written: int, 
     except ValueError:  # the library has no price for one of these counts
         return None
     return float(price.total_price)
+
+
+def _tier(settings: ModelSettings) -> str:
+    """The service tier that is asked for, as a setting or in a body's own field."""
+    extra = settings.extra_body
+    told = settings.service_tier or extra.get("service_tier") or extra.get("serviceTier") or "default"
+    return str(told.get("type") if isinstance(told, dict) else told).lower()
 
 
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:

@@ -2,7 +2,7 @@
 
 The reader is tolerant, for vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DeepSeek, Groq, Mistral, xAI and
 Together differ in small things: usage in a chunk that also has choices, no `[DONE]`, flat errors, content
-as a list of parts, a whole answer where a stream was asked for. An answer has ended when its
+as a list of parts, a whole answer where a stream was asked for or after one. An answer has ended when its
 `finish_reason` has arrived; `[DONE]` ends the stream.
 """
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 from astra_async.asking.providers.answer import (
-    NO_FINISH_REASON,
     Answer,
     Json,
     Reader,
@@ -23,6 +22,8 @@ from astra_async.asking.providers.answer import (
     count,
     first_choice,
     label,
+    output_tokens,
+    reason_name,
 )
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.rate_limits import openai_limits
@@ -33,7 +34,7 @@ from astra_async.types import Usage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, MaxTokensField, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import MaxTokensField, ModelRequest, ModelSettings, RateLimits
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"  # the last stable version of the deployments interface
@@ -52,33 +53,21 @@ _TAKES = frozenset(
     }
 )
 # The server gave up in mid-answer: OpenRouter and Mistral, SGLang and vLLM, DeepSeek, Zhipu.
-_BROKEN_OFF = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
+_BROKEN_OFF = frozenset({"error", "abort", "cancelled", "insufficient_system_resource", "network_error"})
 
 
 class ChatReader(Reader):
     """Chunks of one choice -> an Answer."""
 
-    finishes: ClassVar[Mapping[str, FinishReason]] = {
-        "length": "length",
-        "max_tokens": "length",
-        "model_length": "length",  # Mistral: the context window is full
-        "content_filter": "content_filter",
-        "sensitive": "content_filter",  # Zhipu
-        "refusal": "refusal",
-    }
-    finishes_wordless: ClassVar[Mapping[str, FinishReason]] = {"model_length": "context_exceeded"}
-
     def __init__(self) -> None:
         super().__init__()
         self._refusal = Transcript()
+        self._in_pieces = False  # text came as deltas
 
     def feed(self, event: Json | None) -> None:
         """Take one chunk; None is `[DONE]`."""
         if event is None:
             self.done = True
-            if self.reason is None and self.transcript.characters:
-                # Some gateways never send one: this is an orderly end, and the record says so.
-                self.reason = ""
             return
         choices = event.get("choices")
         if choices and "error" not in event:
@@ -94,51 +83,59 @@ class ChatReader(Reader):
     def usage(self) -> Usage:
         """Tokens of the last chunk that told them; gateways repeat a running count.
 
-        OpenAI's names, with DeepSeek's for the cache; reasoning is part of the output.
+        OpenAI's names, with DeepSeek's and Moonshot's for the cache; reasoning is part of the output (xAI and
+        Gemini's gateways count it beside the completion).
         """
         usage = self.counts
         if not isinstance(usage, dict):
             return Usage()
         inputs, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-        cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
-        reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
-        total = count(usage.get("total_tokens"))
-        if reasoning and inputs is not None and output is not None and total == inputs + output + reasoning:
-            output += reasoning  # xAI counts reasoning beside the completion
+        cached = (
+            _detail(usage, "prompt_tokens_details", "cached_tokens"),
+            count(usage.get("prompt_cache_hit_tokens")),
+            count(usage.get("cached_tokens")),
+        )
         return Usage(
             input_tokens=inputs,
-            cached_tokens=count(usage.get("prompt_cache_hit_tokens")) if cached is None else cached,
+            cached_tokens=next((tokens for tokens in cached if tokens is not None), None),
             cache_write_tokens=_detail(usage, "prompt_tokens_details", "cache_write_tokens"),
-            output_tokens=output,
-            reasoning_tokens=reasoning,
+            output_tokens=output_tokens(count(usage.get("total_tokens")), inputs, output),
+            reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
         )
 
     def answer(self) -> Answer | None:
         """The answer, once its finish_reason has arrived."""
         whole = super().answer()
-        if whole is None:
-            return None
-        if self._refusal.begun:
-            whole = replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
-        return whole if self.reason else replace(whole, repairs=(NO_FINISH_REASON,))
+        if whole is not None and self._refusal.begun:
+            return replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
+        return whole
 
     def _choice(self, choice: Json) -> None:
-        delta = choice.get("delta") or choice.get("message")
-        if delta:
-            content = delta.get("content")
+        delta = choice.get("delta")
+        if said := delta or choice.get("message"):
+            content = said.get("content")
             if content:
-                self.transcript.add(content if type(content) is str else _text_of_parts(content))
-            elif delta.get("refusal"):
-                self._refusal.add(delta["refusal"])
+                self._say(content if type(content) is str else _text_of_parts(content), whole=not delta)
+            elif said.get("refusal"):
+                self._refusal.add(said["refusal"])
                 self.transcript.begun = True
-            elif delta.get("reasoning_content") or delta.get("reasoning"):
+            elif said.get("reasoning_content") or said.get("reasoning"):
                 self.transcript.begun = True
         finish = choice.get("finish_reason")
         if finish:
             self._end(finish, choice)
 
+    def _say(self, text: str, *, whole: bool) -> None:
+        """Text of a delta, or of a message: that is all of it where deltas came before (MiniMax)."""
+        if not whole:
+            self._in_pieces = True
+        elif self._in_pieces and text:
+            self.transcript.restate(text)
+            return
+        self.transcript.add(text)
+
     def _end(self, finish: str, choice: Json) -> None:
-        if finish in _BROKEN_OFF:
+        if reason_name(finish) in _BROKEN_OFF:
             raise StreamFault(choice.get("error") or {"message": f"the server broke off: {label(finish)}"})
         self.reason = finish
         if choice.get("usage") and not self.counts:  # Moonshot

@@ -1,8 +1,8 @@
 """One answer on its way: what has come of it, what it comes to, how long it may be silent and may last.
 
-Rules. An answer whose end was told is whole and paid for, whatever follows it: an error, a cut, silence. What
-a provider's events make a reader raise ends this attempt and no more; what the watch raises is no event's
-fault and passes through untouched.
+Rules. An answer whose end was told is whole and paid for, whatever follows it: an error, a cut, silence; only
+more content takes that end back (see Reader). What a provider's events make a reader raise ends this attempt
+and no more; what the watch raises is no event's fault and passes through untouched.
 
 A process that stood still (stopped and continued, its machine suspended or overwhelmed) finds its timers
 over before it has read what came meanwhile: an answer that is there, and paid for, would be thrown away. So a
@@ -12,6 +12,7 @@ timer that comes late concludes nothing; it looks again a little later.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Self
@@ -20,9 +21,11 @@ import aiohttp
 import orjson
 
 from astra_async.asking.providers.answer import (
+    STRAY_DATA,
     WRONG_SHAPE,
     Answer,
     AnswerTooLong,
+    Stray,
     StreamFault,
     Unreadable,
     decode_events,
@@ -31,7 +34,7 @@ from astra_async.asking.providers.answer import (
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
-from astra_async.redaction import mask, one_line
+from astra_async.redaction import one_line
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ CONNECT_TIMEOUT_S = 30.0
 WHOLE_ATTEMPT_FACTOR = 6.0
 _LATE_S = 1.0
 _SECOND_LOOK_S = 5.0
+_GRACE_S = 10.0
 _UNKNOWN = Usage()
 
 
@@ -67,7 +71,11 @@ BROKEN = (Cut, Refused, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
 
 
 class Reception:
-    """The reader, the watch and the times of one attempt."""
+    """The reader, the watch and the times of one attempt.
+
+    Attributes:
+        heard: an event has come that a reader could take.
+    """
 
     def __init__(
         self,
@@ -80,12 +88,14 @@ class Reception:
         self.watch = watch
         self.reader = reader
         self.patience = Patience(silence_s=settings.timeout_s)
+        self.heard = False
         self._settings = settings
         self._in_usual_words = in_usual_words
         self._started_s = time.monotonic()
         self._first_s: float | None = None
         self._told = 0
         self._repairs: dict[str, None] = {}
+        self._stray: Stray | None = None
 
     @property
     def streaming(self) -> bool:
@@ -175,9 +185,14 @@ class Reception:
         """The answer of a stream that ended in order.
 
         Raises:
+            Stray: it held no event.
             TruncatedStream: its end was not told; `missing` is what should have told it.
         """
+        if self.reader.unsure and not self.reader.has_end_mark:
+            self.reader.done = True
         whole = self.whole()
+        if whole is None and self._stray and not self.heard:
+            raise self._stray
         if whole is None:
             raise self.problem(TruncatedStream, f"the stream ended without {missing}")
         return whole
@@ -238,14 +253,21 @@ class Reception:
         if type(event) is dict:  # nearly every event
             self._feed(event)
             return
-        decoded, repairs = decode_events(data)
+        if not data.strip():
+            return
+        try:
+            decoded, repairs = decode_events(data)
+        except Stray as stray:
+            self._stray = self._stray or stray
+            decoded, repairs = [], (STRAY_DATA,)
         self._repairs |= dict.fromkeys(repairs)
         for each in decoded:
             self._feed(each)
 
     def _feed(self, event: Json | None) -> None:
+        self.heard = True
         try:
-            self.reader.feed(event)
+            self.reader.take(event)
         except WRONG_SHAPE as error:
             raise Unreadable(f"an event has an unknown shape ({error!r})") from error
 
@@ -257,9 +279,8 @@ class Reception:
     def _stopped(self, reason: FinishReason) -> Completion:
         text = self.reader.transcript.text()
         usage = self._billed() or _UNKNOWN
-        return self._completion(
-            Answer(text=text, finish_reason=reason, usage=usage, returned_model=self._settings.model)
-        )
+        model = self.reader.model or self._settings.model
+        return self._completion(Answer(text=text, finish_reason=reason, usage=usage, returned_model=model))
 
     def _completion(self, answer: Answer) -> Completion:
         text, repairs = mend(answer.text)
@@ -267,7 +288,7 @@ class Reception:
             text=text,
             finish_reason=answer.finish_reason,
             usage=answer.usage,
-            returned_model=mask(answer.returned_model),
+            returned_model=answer.returned_model,
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
             latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
@@ -288,6 +309,7 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         self.is_over = self.is_lost = False
         self._silence_s = silence_s
         self._began = self._heard_at = self._looks_at = 0.0
+        self._ends_at = math.inf
         self._timeout = asyncio.Timeout(None)
         self._timer: asyncio.TimerHandle | None = None
         self._content: aiohttp.StreamReader | None = None
@@ -311,9 +333,14 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         self._content = content
         self.heard()
 
-    def heard(self) -> None:
-        """A byte has come."""
-        self._heard_at = self._loop.time()
+    def heard(self, *, settled: bool = False) -> None:
+        """A byte has come; `settled`: nothing more is needed, and its sender has only a short grace left."""
+        self._heard_at = now = self._loop.time()
+        if settled != (self._ends_at < math.inf):
+            self._ends_at = now + min(_GRACE_S, self._silence_s) if settled else math.inf
+            if self._timer is not None:
+                self._timer.cancel()
+            self._look_at(self._due())
 
     def said(self) -> str:
         """Why it was lost."""
@@ -322,7 +349,7 @@ class Patience(AbstractAsyncContextManager["Patience"]):
         return f"no byte for {self._silence_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
 
     def _due(self) -> float:
-        return min(self._heard_at + self._silence_s, self._began + self.whole_s)
+        return min(self._heard_at + self._silence_s, self._began + self.whole_s, self._ends_at)
 
     def _look_at(self, moment: float) -> None:
         self._looks_at = moment

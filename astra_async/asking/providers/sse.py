@@ -2,12 +2,15 @@
 
 Follows the event stream grammar of the WHATWG HTML standard, section 9.2.6 (lines end with LF, CRLF
 or CR; `:` begins a comment; one space after the colon is dropped; a blank line dispatches), with
-one addition: a line that is bare JSON, as Gemini sends errors in mid-stream, as servers that ignore
+three additions. A line that is bare JSON, as Gemini sends errors in mid-stream, as servers that ignore
 `stream: true` send a whole answer, and as streams of JSON lines are made of (RFC 7464's too), is an event of
-its own.
+its own. So is JSON in a field `error:` (older llama.cpp). A `data:` line that is a whole object ends its
+event where another follows: some servers leave out the blank lines.
 """
 
 from __future__ import annotations
+
+import orjson
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 
@@ -25,11 +28,18 @@ class SseSplitter:
 
     Args:
         max_event_bytes: a longer event raises EventTooLarge instead of filling the memory.
+
+    Attributes:
+        is_page: it begins with `<`, as no stream does; only its `data:` lines are read.
     """
 
-    __slots__ = ("_after_cr", "_bare", "_closer", "_data", "_held", "_held_bytes", "_limit", "_size")
+    __slots__ = (
+        *("_after_cr", "_bare", "_closer", "_data", "_has_begun", "_held", "_held_bytes", "_limit", "_size"),
+        "is_page",
+    )
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.is_page = self._has_begun = False
         self._limit = max_event_bytes
         self._held: list[bytes] = []  # pieces of a line whose end has not arrived
         self._held_bytes = 0
@@ -88,6 +98,8 @@ class SseSplitter:
         data = self._data
         for line in lines:
             if line[:5] == b"data:":  # nearly every line: tested first
+                if len(data) == 1 and _is_object(data[0]):
+                    events.append(data.pop())
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
                 if len(data) > 1:
                     self._size += len(line)
@@ -106,8 +118,16 @@ class SseSplitter:
     def _other(self, line: bytes, events: list[bytes]) -> None:
         if line.startswith(_BOM):
             events += self._events([line[len(_BOM) :]])
-        elif self._bare:
+            return
+        if not self._has_begun and line.strip():
+            self._has_begun = True
+            self.is_page = line.lstrip()[:1] == b"<"
+        if self._bare:
             self._bare_line(line, events)
+        elif self.is_page:
+            return
+        elif line[:6] == b"error:" and line[6:].lstrip()[:1] == b"{":
+            self._bare_line(b'{"error":%b}' % line[6:].strip(), events)
         elif (bare := line.lstrip(_BEFORE_JSON))[:1] in _CLOSERS:
             self._bare_line(bare, events)
         elif line == b"data":
@@ -129,3 +149,13 @@ class SseSplitter:
         self._bare.clear()
         self._size = 0
         return event
+
+
+def _is_object(line: bytes) -> bool:
+    if line[:1] != b"{" or line.rstrip()[-1:] != b"}":
+        return False
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
