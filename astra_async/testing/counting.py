@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,16 +26,27 @@ _WORST_FIRST: Mapping[Outcome, int] = {"failed": 0, "error": 1, "missing": 2, "s
 _TIME_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}:[0-9]{2}|[0-9]{12,}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmongSkipped(ExpectedTest):
+    """An expected test whose name `skipped` further tests bear, which the run that taught it skipped."""
+
+    skipped: int
+
+
 def grade(report: TestReport, expected: Sequence[ExpectedTest]) -> Verdict:
     """Counts the expected tests that passed.
 
     A name expected n times counts at most its n worst occurrences: reporting a failed test a second
-    time as passed gains nothing. Occurrences that are absent are `missing`. Everything that no expected
-    name claims is extra.
+    time as passed gains nothing. As many skipped ones as the teaching run had beside them are none of
+    these. Occurrences that are absent are `missing`. Everything that no expected name claims is extra.
     """
     wanted = Counter(clean_name(test.name) for test in expected)
+    beside = {clean_name(test.name): test.skipped for test in expected if isinstance(test, AmongSkipped)}
     claimed = _claims(report.cases, wanted)
-    counted = {name: _worst(claimed[name], report.cases)[:count] for name, count in wanted.items()}
+    counted = {
+        name: _worst(claimed[name], report.cases, count, beside.get(name, 0))
+        for name, count in wanted.items()
+    }
     outcomes = {name: iter(places) for name, places in counted.items()}
     tests = tuple(
         _outcome(test, report.cases, next(outcomes[clean_name(test.name)], None)) for test in expected
@@ -58,11 +70,27 @@ def learn(report: TestReport) -> tuple[ExpectedTest, ...]:
     A plain name that several classes share becomes `classname.name`, unless a class name carries a time
     stamp and would never be seen again; duplicates within one class stay duplicates.
     """
-    cases = [case for case in report.cases if case.outcome != "skipped" and not is_suite_failure(case)]
+    cases = [case for case in report.cases if not is_suite_failure(case)]
     classes = defaultdict(set)
     for case in cases:
         classes[case.name].add(case.classname)
-    return tuple(ExpectedTest(name=_learned_name(case, classes[case.name])) for case in cases)
+    ran = (case for case in cases if case.outcome != "skipped")
+    return among_skipped(report, [ExpectedTest(name=_learned_name(case, classes[case.name])) for case in ran])
+
+
+def among_skipped(report: TestReport, expected: Sequence[ExpectedTest]) -> tuple[ExpectedTest, ...]:
+    """The tests; those whose name skipped ones of the run bear, too, with their number."""
+    wanted = Counter(clean_name(test.name) for test in expected)
+    skipped = {
+        name: sum(report.cases[at].outcome == "skipped" for at in places)
+        for name, places in _claims(report.cases, wanted).items()
+    }
+    return tuple(
+        AmongSkipped(**{**asdict(test), "skipped": beside})
+        if (beside := skipped[clean_name(test.name)])
+        else test
+        for test in expected
+    )
 
 
 def mismatch(report: TestReport, expected: Sequence[ExpectedTest]) -> str | None:
@@ -92,11 +120,12 @@ def _outcome(test: ExpectedTest, cases: Sequence[TestCase], at: int | None) -> N
 def _claims(cases: Sequence[TestCase], wanted: Mapping[str, int]) -> Mapping[str, list[int]]:
     """Expected name -> the cases it claims; a case serves one name, the most qualified that is expected.
 
-    Cases beyond the expected number go over to another name that fits them and still lacks some.
+    Cases beyond the expected number go over to another name that fits them and still lacks some, those that
+    ran first.
     """
     claimed: dict[str, list[int]] = {name: [] for name in wanted}
     others: dict[int, list[str]] = {}  # case -> further expected names that fit it
-    for at, case in enumerate(cases):
+    for at, case in sorted(enumerate(cases), key=lambda each: each[1].outcome == "skipped"):
         fitting = [form for form in dict.fromkeys(_forms(case)) if form in claimed]
         if fitting:
             claimed[fitting[0]].append(at)
@@ -122,8 +151,12 @@ def _forms(case: TestCase) -> Iterator[str]:
         yield classname
 
 
-def _worst(places: Sequence[int], cases: Sequence[TestCase]) -> list[int]:
-    return sorted(places, key=lambda at: (_WORST_FIRST[cases[at].outcome], at))
+def _worst(places: Sequence[int], cases: Sequence[TestCase], count: int, beside: int) -> list[int]:
+    """The `count` worst of the places, without skipped ones that stand beside them."""
+    skipped = [at for at in places if cases[at].outcome == "skipped"]
+    left_out = set(skipped[: min(beside, max(0, len(places) - count))])
+    counting = (at for at in places if at not in left_out)
+    return sorted(counting, key=lambda at: (_WORST_FIRST[cases[at].outcome], at))[:count]
 
 
 def _learned_name(case: TestCase, classes: set[str]) -> str:

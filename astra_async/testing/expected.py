@@ -3,8 +3,11 @@
 From the CSV where it names tests, else from one run of the reference, else of the untouched project;
 never from a candidate's run: a crashed suite reports nothing, and must score 0 of T.
 The CSV's names are checked against such a run too, so that a typing mistake is no silent zero. Only
-where there is no reference and the untouched project does not even build (tests that name classes which
+where there is no reference and nothing of them loads in the untouched project (tests that name classes which
 the answer has to write) are they taken as they are, and marked as not checked.
+
+Names are learned from a run whose report tells of all its tests alone: one of whose suites did not load would
+make T too small, and an answer that fails the tests in it perfect.
 
 The untouched project's own score is learned when it is first asked for, and kept beside them.
 """
@@ -23,14 +26,15 @@ from astra_async.overlay import integrate
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
 from astra_async.running.log import file_mode, write_atomically
-from astra_async.testing.counting import learn, mismatch
+from astra_async.testing.counting import AmongSkipped, among_skipped, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
+from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.telling import telling
-from astra_async.testing.verdict import cut_short, judge, not_built, run_tests
+from astra_async.testing.verdict import cut_short, judge, not_built, run_tests, untold
 from astra_async.types import ExpectedTest, Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from astra_async.problems.prepare import Prepared
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from astra_async.types import Limits, Sandbox
 
 Source = Literal["csv", "reference", "project"]
-_VERSION = 1  # of what a stored expectation means; part of its key
+_VERSION = 2  # of what a stored expectation means; part of its key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +122,6 @@ class Expectations:
                 self._known[problem_id] = known
             return known.untouched or 0
 
-    def failure(self, problem_id: str) -> ExpectationError | None:
-        """Why a problem's tests could not be learned, if that was tried and failed."""
-        return self._failed.get(problem_id)
-
     async def _find(self, prepared: Prepared, image: str) -> Expected:
         key = _key(prepared, await self._sandbox.image_id(image))
         problem_id = prepared.problem.id
@@ -144,42 +144,51 @@ class Expectations:
         return f"Its output (whole in {path}):\n{telling(output) or '(none)'}"
 
     async def _learn(self, prepared: Prepared, image: str) -> Expected:
-        source, tested = await self._pristine_run(prepared, image)
-        problem = prepared.problem
-        if not _whole(tested):
-            if problem.tests and source == "project" and not_built(tested):
-                return Expected(tests=problem.tests, source="csv", untouched=0, checked=False)
+        reference = await self._reference_run(prepared, image)
+        named = prepared.problem.tests
+        source: Source = "reference"
+        tested = reference
+        if tested is None or _trouble(tested, named):
+            source, tested = "project", await run_tests(self._sandbox, prepared, image, {}, self._limits)
+        if named and source == "project" and _nothing_loads(tested, named):
+            return Expected(tests=named, source="csv", untouched=0, checked=False)
+        if trouble := _trouble(tested, named):
+            if reference is not None:
+                trouble = f"{trouble}, and with its reference {_trouble(reference, named)}"
             raise ExpectationError(
-                f"its own tests {_how_it_ended(tested)};"
-                f" check test_command, result_files, limits and the image. {self._shown(problem.id, tested)}",
-                problem_id=problem.id,
+                f"its own tests {trouble}; check test_command, result_files, limits and the image, give a"
+                " reference that lets all tests run, or name them in a column `tests`."
+                f" {self._shown(prepared.problem.id, tested)}",
+                problem_id=prepared.problem.id,
             )
-        if not problem.tests:
-            learned = weighted(learn(tested.report), prepared.weights)
-            if not learned:
-                raise ExpectationError(
-                    "every test that its own tests report was skipped or is a failed"
-                    " set-up; mend the project, or name the tests in a column `tests`",
-                    problem_id=problem.id,
-                )
-            found = Expected(tests=learned, source=source)
-            return found.seen_untouched(tested) if source == "project" else found
-        wrong = mismatch(tested.report, problem.tests)
+        return self._taught(prepared, source, tested)
+
+    def _taught(self, prepared: Prepared, source: Source, tested: Tested) -> Expected:
+        problem = prepared.problem
+        wrong = mismatch(tested.report, problem.tests) if problem.tests else None
         if wrong:
             raise ExpectationError(wrong, problem_id=problem.id)
-        found = Expected(tests=problem.tests, source="csv")
+        tests = among_skipped(tested.report, problem.tests) or weighted(
+            learn(tested.report), prepared.weights
+        )
+        if not tests:
+            raise ExpectationError(
+                "every test that its own tests report was skipped or is a failed"
+                " set-up; mend the project, or name the tests in a column `tests`",
+                problem_id=problem.id,
+            )
+        found = Expected(tests=tests, source="csv" if problem.tests else source)
         return found.seen_untouched(tested) if source == "project" else found
 
-    async def _pristine_run(self, prepared: Prepared, image: str) -> tuple[Source, Tested]:
-        """The reference's run if there is one and it reports anything, else the untouched project's."""
-        if prepared.reference is not None:
-            policy = (await self.fitted(prepared, image)).policy
-            integrated = integrate(prepared.project, prepared.reference, policy)
-            if not isinstance(integrated, Unusable):
-                tested = await run_tests(self._sandbox, prepared, image, integrated.files, self._limits)
-                if _whole(tested):
-                    return "reference", tested
-        return "project", await run_tests(self._sandbox, prepared, image, {}, self._limits)
+    async def _reference_run(self, prepared: Prepared, image: str) -> Tested | None:
+        """None where there is no reference, or nothing of it may be applied."""
+        if prepared.reference is None:
+            return None
+        policy = (await self.fitted(prepared, image)).policy
+        integrated = integrate(prepared.project, prepared.reference, policy)
+        if isinstance(integrated, Unusable):
+            return None
+        return await run_tests(self._sandbox, prepared, image, integrated.files, self._limits)
 
     async def _keep(self, problem_id: str, key: str, expected: Expected) -> None:
         """Write in threads, one at a time: a sync to disk takes longer than the loop may stand still."""
@@ -219,20 +228,27 @@ def _decoded(record: Mapping[str, Any]) -> Expected:
         checked=record.get("checked", True),
         untouched=record.get("untouched"),
         untouched_tests=tuple(record.get("untouched_tests", ())),
-        tests=tuple(ExpectedTest(**test) for test in record["tests"]),
+        tests=tuple(
+            AmongSkipped(**test) if "skipped" in test else ExpectedTest(**test) for test in record["tests"]
+        ),
     )
 
 
-def _whole(tested: Tested) -> bool:
-    """Whether the run came to its end: a report cut short by a limit would make T too small."""
-    return bool(tested.report.cases) and cut_short(tested.execution) is None
+def _nothing_loads(tested: Tested, named: Sequence[ExpectedTest]) -> bool:
+    """Whether none of the named tests was reported because code did not build, or suites did not load."""
+    failed = cut_short(tested.execution) is None and any(map(hides_tests, tested.report.cases))
+    return not_built(tested) or (failed and mismatch(tested.report, named) is not None)
 
 
-def _how_it_ended(tested: Tested) -> str:
+def _trouble(tested: Tested, named: Sequence[ExpectedTest]) -> str:
+    """Why nothing can be learned from the run, or the named tests not be checked by it; empty if they can."""
     execution = tested.execution
     if execution.timed_out:
         return f"did not end within {execution.duration_s:.0f} s"
-    if execution.out_of_memory or execution.failed_limit:
+    if cut_short(execution):
         return f"hit the container's {execution.failed_limit or 'memory'} limit"
-    reason = "; ".join(tested.report.problems) or "no result file"
-    return f"report nothing (exit code {execution.exit_code}; {reason})"
+    if not tested.report.cases:
+        reason = "; ".join(tested.report.problems) or "no result file"
+        return f"report nothing (exit code {execution.exit_code}; {reason})"
+    missing = () if named else untold(tested)
+    return f"do not all report, so that T would be too small ({'; '.join(missing)})" if missing else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from astra_async.overlay import project_archive
 from astra_async.testing.counting import grade
 from astra_async.testing.reports import read_reports
+from astra_async.testing.reports.suspects import JEST_AFTER, JEST_NO_TESTS, JEST_SUITE
 from astra_async.types import Job, NamedOutcome
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 
 OUTPUT_TAIL_BYTES = 2000
 _SLOW_REPORT_BYTES = 256 * 1024  # beyond this a report is read in a thread, not on the loop
-# What compilers, bundlers and interpreters print when the code cannot even be loaded.
+# What compilers, bundlers and interpreters print when the code cannot even be loaded. Searched in a whole
+# output, on the event loop: no part may repeat without a bound, and the bounds are a compiler's.
 _BUILD_SIGNS = re.compile(
     r"SyntaxError|Syntax Error|ParseError|IndentationError|TabError|Module parse failed|Failed to compile"
-    r"|COMPILATION ERROR|Compilation failure|cannot find symbol|error TS\d+|error CS\d+|error NG\d+"
-    r"|error: .*expected|Build FAILED|BUILD FAILURE|Test suite failed to run|Cannot find module"
-    r"|ModuleNotFoundError|ImportError|LoadError|syntax error, unexpected|\d+ errors?\n"
+    r"|COMPILATION ERROR|Compilation failure|cannot find symbol|error (?:TS|CS|NG)\d"
+    r"|error: .{0,40}?expected|Build FAILED|BUILD FAILURE|Test suite failed to run|Cannot find module"
+    r"|ModuleNotFoundError|ImportError|LoadError|syntax error, unexpected|(?<!\d)[1-9]\d{0,5} errors?\n"
 )
 
 
@@ -102,6 +104,18 @@ def not_built(tested: Tested) -> bool:
     """Whether the run ended by itself, reported nothing, and its output tells of code that does not build."""
     silent = not tested.report.cases and cut_short(tested.execution) is None
     return silent and bool(_BUILD_SIGNS.search(tested.execution.output))
+
+
+def untold(tested: Tested) -> tuple[str, ...]:
+    """What says that tests are missing from a run's report; empty where it seems to tell of all.
+
+    jest-junit leaves out a suite that does not load, unless `reportTestSuiteErrors` is set: of that only
+    jest's output tells, in the words that it also has for a file without tests and for a failed `afterAll`.
+    """
+    output = tested.execution.output
+    others = output.count(JEST_NO_TESTS) + sum(JEST_AFTER in case.name for case in tested.report.cases)
+    left_out = output.count(JEST_SUITE) > others
+    return (*tested.report.problems, *(["jest's output: " + JEST_SUITE] if left_out else []))
 
 
 def tail(output: str) -> str:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astra_async.testing.reports import read_reports
-from astra_async.types import TestReport
+from astra_async.testing.verdict import Tested, judge
+from astra_async.types import Execution, TestReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +30,21 @@ def read(data: bytes) -> TestReport:
         b'<!DOCTYPE t [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>',
         b'<!DOCTYPE t SYSTEM "file:///etc/passwd">',
         b'<!-- x --> <?y z?>\n<!DOCTYPE t [<!ENTITY b SYSTEM "file:///etc/passwd">]>',
+        b'<!DOCTYPE t [<!ENTITY % x SYSTEM "file:///etc/passwd"> %x; <!ENTITY b "c">]>',
+        b'<!DOCTYPE t [<!ENTITY b "c"><!ATTLIST testcase name CDATA "&b;">]>',
+        b'<!DOCTYPE t [<!ENTITY b0 "'
+        + b"a" * 1_000
+        + b'">'
+        + b"".join(b'<!ENTITY b%d "%s">' % (n, b"&b%d;" % (n - 1) * 20) for n in range(1, 12))
+        + b'<!ENTITY b "&b11;">]>',
     ],
 )
 def test_entities_are_refused_and_never_expanded(document_type: bytes) -> None:
+    started = time.process_time()
     report = read(document_type + b'<testsuite><testcase name="&b;">&b;</testcase></testsuite>')
     assert report.cases == ()
     assert "document type" in report.problems[0]
+    assert time.process_time() - started < 1
 
 
 def test_an_html_page_is_no_report() -> None:
@@ -66,11 +76,8 @@ def test_a_document_type_in_what_a_test_printed_is_harmless() -> None:
         (lambda: b"1..1\nok 1 - " + b"# " * 8 * MEGA, ""),
         (lambda: b"1..1\nok 1 -" + b" " * 16 * MEGA + b"x", ""),
         (lambda: b"1.." + b"1" * 16 * MEGA, ""),
-        (lambda: b'<testsuite><testcase name="' + b"&" * 4 * MEGA + b'"/></testsuite>', "not well-formed"),
-        (
-            lambda: b'<testsuite><testcase name="' + b"\x1b[31m" * 3 * MEGA + b'"/></testsuite>',
-            "not well-formed",
-        ),
+        (lambda: b'<testsuite><testcase name="' + b"&" * 4 * MEGA + b'"/></testsuite>', ""),
+        (lambda: b'<testsuite><testcase name="' + b"\x1b[31m" * 3 * MEGA + b'"/></testsuite>', ""),
         (lambda: b"x" * (65 * 1024**2), "not read"),
     ],
 )
@@ -80,6 +87,57 @@ def test_hostile_reports_are_refused_or_read_in_moderate_time(data: Callable[[],
     report = read(hostile)
     assert time.process_time() - started < 4
     assert said in " ".join(report.problems)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(
+            "3",
+            "3 ",
+            "1 error",
+            "9 errors ",
+            "error: ",
+            "error: expecte",
+            "error TS",
+            "error C",
+            " ",
+            "\n",
+            "\r",
+        ),
+        *(
+            "SyntaxErro",
+            "Compilation failur",
+            "Test suite failed to ru",
+            "must contain at least one tes",
+            "é",
+            "<",
+        ),
+        *(
+            "not ok ",
+            "ok 1",
+            "1.",
+            "# ",
+            "    ---\n",
+            "\x1b[",
+            "\x1b]",
+            "\x9b0;",
+            "<testsuite",
+            "<?xml ",
+            "<!",
+            "&",
+        ),
+    ],
+)
+def test_hostile_output_is_judged_in_no_time_for_the_loop_stands_still_meanwhile(part: str) -> None:
+    output = part * (MEGA // len(part))
+    report = read_reports({}, output, result_files=["unit.xml"])
+    tested = Tested(execution=Execution(exit_code=1, duration_s=1.0, output=output), report=report)
+    started = time.process_time()
+    judge(tested, ())
+    assert time.process_time() - started < 1
+    read_reports({}, output, result_files=[])
+    assert time.process_time() - started < 4
 
 
 def test_a_large_honest_report_is_read_in_a_second_and_in_little_memory() -> None:
@@ -131,8 +189,7 @@ def test_illegal_characters_are_stripped_and_the_cases_counted(escape: bytes) ->
         b'<testcase name="b"/></testsuite>'
     )
     assert [(case.name, case.outcome) for case in report.cases] == [("a", "failed"), ("b", "passed")]
-    assert len(report.problems) == 1
-    assert "read after stripping" in report.problems[0]
+    assert report.problems == ()  # nothing is missing from it
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "windows-1252"])
@@ -149,7 +206,7 @@ def test_a_wrong_or_odd_declaration_is_survived(declared: str) -> None:
     text = f'<?xml version="1.0" encoding="{declared}"?><testsuite><testcase name="caf\xe9"/></testsuite>'
     report = read(text.encode("latin-1"))
     assert [case.name for case in report.cases] == ["café"]
-    assert report.problems == ("unit.xml: not UTF-8: read as Latin-1",)
+    assert report.problems == ()
 
 
 @given(st.binary(max_size=300))

@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from astra_async.testing.counting import grade
+from astra_async.testing.counting import grade, learn
 from astra_async.testing.reports import read_reports
 from astra_async.types import ExpectedTest, TestCase, TestReport
 
@@ -59,7 +59,8 @@ def test_jest_junit() -> None:
 
 
 def test_a_crashed_jest_suite_has_no_cases_and_says_so() -> None:
-    assert read(JEST_JUNIT_CRASHED) == TestReport(problems=("report: no test cases",))
+    said = ("report: suite undefined: errors and no test", "report: no test cases")
+    assert read(JEST_JUNIT_CRASHED) == TestReport(problems=said)
 
 
 def test_a_failed_suite_is_a_case_and_a_problem() -> None:
@@ -215,6 +216,15 @@ def test_tap_subtests_cut_before_their_parent_keep_the_announced_title() -> None
         ("ok 1 # skip", "test 1", "skipped"),
         ("ok 1 - a \\# b", "a # b", "passed"),
         ("not ok 1 - fixes #12 and #skipping", "fixes #12 and #skipping", "failed"),
+        ("ok 1 - focuses #skip-to-content", "focuses #skip-to-content", "passed"),
+        ("not ok 2 - adds to #todo-list", "adds to #todo-list", "failed"),
+        ("ok 1 - jumps to /#skipped-rows", "jumps to /#skipped-rows", "passed"),
+        ("ok 1 - renders the #skip link", "renders the #skip link", "passed"),
+        ("ok 1 - a \\# skip b", "a # skip b", "passed"),
+        ("ok 1 - a # skipper", "a # skipper", "passed"),
+        ("ok 1 - a # Skipped: no db", "a", "skipped"),
+        ("ok 1 -  # SKIP", "test 1", "skipped"),
+        ("not ok 1 - a # TODO: later", "a", "skipped"),
         ("ok 7", "test 7", "passed"),
         ("ok 1 a  b\t c", "a b c", "passed"),
         ("ok 1 - - dash", "- dash", "passed"),
@@ -260,6 +270,38 @@ def test_several_files_are_read_in_the_order_of_their_paths() -> None:
 def test_a_named_file_that_was_not_written_is_a_problem() -> None:
     report = read_reports({}, JEST_JUNIT, result_files=["unit.xml", "output/*.xml"])
     assert report == TestReport(problems=("unit.xml: not written", "output/*.xml: not written"))
+    written = [
+        "/projects/challenge/out/unit.xml",
+        "./out//unit.xml",
+        "**/unit.xml",
+        "out/**/unit.xml",
+        "o*/*",
+    ]
+    for pattern in written:
+        assert read_reports({"out/unit.xml": BOOST.encode()}, "", result_files=[pattern]).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "missing"),
+    [
+        ('<testsuite><testcase name="b"/>', True),
+        ("", True),
+        (JEST_JUNIT_CRASHED, True),
+        ("1..2\nok 1 - b\n", True),
+        ('<testsuite name="a class whose tests are nested ones" tests="0"/>', False),
+        ("<coverage/>", False),
+        ("<!DOCTYPE html><html/>", False),
+        ("12 % covered", False),
+    ],
+)
+def test_of_a_globs_files_a_damaged_report_lacks_tests_and_another_document_does_not(
+    other: str, *, missing: bool
+) -> None:
+    files = {"out/a.xml": BOOST.encode(), "out/b.xml": other.encode()}
+    assert bool(read_reports(files, "", result_files=["out/*.xml"]).problems) == missing
+    assert read_reports(files, "", result_files=["out/a.xml", "out/b.xml"]).problems
+    alone = read_reports({"out/b.xml": other.encode()}, "", result_files=["out/*.xml"])
+    assert alone.problems
 
 
 @pytest.mark.parametrize("text", [TAPE, MINITEST_TAP, JEST_JUNIT, DOTNET_XUNIT, MOCHA_XUNIT])
@@ -268,6 +310,27 @@ def test_standard_output_is_scored_when_no_files_are_named(text: str) -> None:
     report = read_reports({}, printed, result_files=[])
     assert report.cases == read(text).cases
     assert report.cases
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<ref *1> {\n  app: [Circular *1]\n}\n",
+        "<Buffer 68 69>\n",
+        "<Server> up\n",
+        "<!DOCTYPE html>\n<html><body>x</body></html>\n",
+        '<?xml version="1.0"?><svg><path d="m 1"/></svg>\n',
+        "<3\n",
+    ],
+)
+@pytest.mark.parametrize("text", [TAPE, JEST_JUNIT])
+def test_output_that_begins_like_markup_loses_no_report(before: str, text: str) -> None:
+    for report in (
+        read_reports({}, before + text, result_files=[]),
+        read_reports({"report": (before + text).encode()}, "", result_files=["report"]),
+    ):
+        assert report == read(text)
+        assert report.cases
 
 
 def test_standard_output_without_a_report_is_a_problem() -> None:
@@ -306,6 +369,55 @@ def test_cases_outside_suites_and_in_namespaces_are_counted() -> None:
 @pytest.mark.parametrize("attribute", ['status="notrun"', 'status="disabled"', 'result="suppressed"'])
 def test_cases_that_say_that_they_did_not_run_are_skipped(attribute: str) -> None:
     assert read(f'<testsuite><testcase name="a" {attribute}/></testsuite>').cases[0].outcome == "skipped"
+
+
+def test_names_and_messages_are_as_xml_means_them() -> None:
+    (case,) = read(
+        '<testsuite><testcase classname="Q&amp;A" name="a &amp; b &lt;c&gt; &quot;d&quot; &#38; &#8212;">'
+        '<failure message="x &amp; y">x &amp; y &lt;z&gt;</failure></testcase></testsuite>'
+    ).cases
+    assert (case.classname, case.name) == ("Q&A", 'a & b <c> "d" & —')
+    assert case.message == "x & y <z>"
+
+
+JEST_SUITE = "classname='Test suite failed to run' name='a.js'"
+VITEST_SUITE = "classname='a.test.ts' name='a.test.ts'"
+JEST_AFTER = "Test execution failure: could be caused by test hooks like 'afterAll'."
+UNITTEST = "classname='unittest.suite._ErrorHolder'"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message", "hides"),
+    [
+        (JEST_SUITE, "Cannot find module", True),
+        (JEST_SUITE, "Your test suite must contain at least one test.", False),
+        (f'name=" {JEST_AFTER}"', "TypeError", False),
+        (VITEST_SUITE, "Failed to resolve import", True),
+        (VITEST_SUITE, "No test suite found in file /p/a.ts", False),
+        ("classname='test' name='/p/b.test.js'", "test failed { exitCode: 1 }", True),
+        ("name='s &quot;before each&quot; hook for &quot;x&quot;'", "", True),
+        ("name='s &quot;after each&quot; hook for &quot;x&quot;'", "", True),
+        ("name='s &quot;after all&quot; hook in &quot;s&quot;'", "", False),
+        (f"{UNITTEST} name='setUpClass (a.B)'", "", True),
+        (f"{UNITTEST} name='tearDownClass (a.B)'", "", False),
+        ("classname='unittest.loader._FailedTest' name='a.tests'", "ImportError", True),
+    ],
+)
+def test_a_failed_suite_or_hook_is_no_test_and_may_hide_some(
+    attributes: str, message: str, *, hides: bool
+) -> None:
+    failed = f"<testcase {attributes}><failure>{message}</failure></testcase>"
+    report = read(f"<testsuite><testcase name='real'/>{failed}</testsuite>")
+    assert [test.name for test in learn(report)] == ["real"]
+    assert bool(report.problems) == hides
+
+
+def test_a_file_that_node_could_not_load_is_no_test() -> None:
+    details = "  ---\n  failureType: 'testCodeFailure'\n  exitCode: 1\n  error: 'test failed'\n  ...\n"
+    report = read(f"TAP version 13\nok 1 - adds\nnot ok 2 - /p/test/b.test.mjs\n{details}1..2\n")
+    assert [test.name for test in learn(report)] == ["adds"]
+    assert "not run: /p/test/b.test.mjs" in report.problems[0]
+    assert [test.name for test in learn(read("1..1\nnot ok 1 - b.test.mjs\n"))] == ["b.test.mjs"]
 
 
 def test_an_error_of_a_suite_is_a_problem() -> None:

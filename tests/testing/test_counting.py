@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from astra_async.testing.counting import grade, learn, mismatch
+from astra_async.testing.counting import among_skipped, grade, learn, mismatch
 from astra_async.types import ExpectedTest, Outcome, TestCase, TestReport
 
 
@@ -148,10 +148,42 @@ def test_whatever_is_learned_is_found_again_in_the_same_run() -> None:
         case("y", classname="A y"),
         case("n" * 2_000, classname="C" * 2_000),
         case("n" * 2_000, classname="D" * 2_000),
+        *(case(name, "skipped", classname) for name in "xyz" for classname in ("", "A", "E")),
     )
     learned = learn(cases)
     assert grade(cases, learned).total == 7
     assert grade(cases, learned).passed == 7
+
+
+@pytest.mark.parametrize(
+    "skipped",
+    [
+        [case("x", "skipped", "B")],
+        [case("x", "skipped", "A")],
+        [case("x", "skipped", "A"), case("x", "skipped", "A"), case("x", "skipped")],
+        [case("x", "skipped", "B-20240301101112")],
+        [case("y", "skipped")],
+    ],
+)
+def test_skipped_tests_take_nobodys_point(skipped: list[TestCase]) -> None:
+    ran = [case("x", classname="A"), case("x", classname="A"), case("y", classname="A")]
+    cases = report(*skipped, *ran)
+    learned = learn(cases)
+    assert len(learned) == 3
+    assert grade(cases, learned).passed == grade(report(*ran, *skipped), learned).passed == 3
+    # Whoever skips one test more than the run that was learned from does not pass it.
+    spoilt = report(*skipped, case("x", "skipped", "A"), *ran[1:])
+    assert grade(spoilt, learned).passed == 2
+    # A second report of a failed or skipped test gains nothing.
+    assert grade(report(*skipped, case("x", "failed", "A"), *ran), learned).passed == 2
+    assert grade(report(*skipped, case("x", "skipped", "A"), *ran), learned).passed == 2
+
+
+def test_names_of_the_csv_stand_beside_skipped_tests_too() -> None:
+    cases = report(case("a", classname="A"), case("a", "skipped", "B"), case("c", "skipped"))
+    tests = among_skipped(cases, named("a", "c"))
+    assert [test.outcome for test in grade(cases, tests).tests] == ["passed", "skipped"]
+    assert among_skipped(report(case("a")), named("a")) == tuple(named("a"))
 
 
 def test_expected_names_of_which_one_is_reported_are_no_mismatch() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -11,7 +11,7 @@ from astra_async.errors import ExpectationError
 from astra_async.problems.prepare import prepare
 from astra_async.testing.expected import Expectations, Expected
 from astra_async.types import Execution, ExpectedTest, Job, Limits, Solution
-from fakes import CountingSandbox, MemorySource, a_problem, a_project
+from fakes import CountingSandbox, MemorySource, _content, a_problem, a_project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,6 +111,88 @@ def test_a_run_that_was_cut_short_teaches_nothing(tmp_path: Path, changes: dict[
     sandbox = SilentSandbox(outcome=replace(SILENT, **changes))
     with pytest.raises(ExpectationError, match=said):
         learn(tmp_path, sandbox, tests=(ExpectedTest(name="test 0"),))
+
+
+CART = '<testsuite name="cart"><testcase name="adds"/><testcase name="pays"><failure/></testcase></testsuite>'
+COUPON = '<testsuite name="coupon"><testcase name="applies"/></testsuite>'
+COUPON_FAILED = (
+    '<testsuite name="coupon"><testcase classname="Test suite failed to run" name="coupon.test.js">'
+    "<error>Cannot find module '../src/coupon'</error></testcase></testsuite>"
+)
+EMPTY = "● Test suite failed to run\n\n    Your test suite must contain at least one test.\n"
+
+
+@dataclass
+class WritingSandbox(CountingSandbox):
+    """Runs that write the reports named for what `src/answer.txt` says, and print a text."""
+
+    written: dict[str, dict[str, str]] = field(default_factory=dict)
+    output: str = ""
+
+    async def run(self, job: Job) -> Execution:
+        self.runs += 1
+        said = _content(job.archive, "src/answer.txt").decode().strip()
+        reports = {
+            path: f"<testsuites>{text}</testsuites>".encode() for path, text in self.written[said].items()
+        }
+        return Execution(exit_code=1, duration_s=1.0, output=self.output, reports=reports)
+
+
+@pytest.mark.parametrize(
+    ("written", "said", "fields"),
+    [
+        ({"junit.xml": CART + COUPON_FAILED}, "not run: coupon.test.js", {}),
+        ({"junit.xml": CART}, "coupon.xml: not written", {"result_files": ("junit.xml", "coupon.xml")}),
+        ({"junit.xml": CART, "b.xml": "<testsuite>"}, "b.xml: not well-formed", {"result_files": ("*.xml",)}),
+    ],
+)
+def test_nothing_is_learned_from_a_run_of_which_tests_are_missing(
+    tmp_path: Path, written: dict[str, str], said: str, fields: dict[str, Any]
+) -> None:
+    sandbox = WritingSandbox(written={"0": written, "1": {"junit.xml": CART + COUPON, "coupon.xml": COUPON}})
+    remedy = "give a reference that lets all tests run, or name them in a column `tests`"
+    with pytest.raises(ExpectationError, match=rf"(?s)do not all report.*{said}.*{remedy}"):
+        learn(tmp_path / "untouched", sandbox, answer="0", **fields)
+    with pytest.raises(ExpectationError, match=rf"(?s){said}.*and with its reference do not all.*{said}"):
+        learn(tmp_path / "unfit", sandbox, answer="0", reference="0", **fields)
+    found = learn(tmp_path / "reference", sandbox, answer="0", reference="1", **fields)
+    assert ("applies" in names(found), found.source) == (True, "reference")
+    found = learn(tmp_path / "whole", sandbox, answer="1", reference="0", **fields)
+    assert ("applies" in names(found), found.source) == (True, "project")
+    found = learn(tmp_path / "named", sandbox, answer="0", tests=(ExpectedTest(name="adds"),), **fields)
+    assert (names(found), found.checked, found.untouched) == (["adds"], True, 1)
+
+
+def test_a_suite_that_jest_junit_leaves_out_is_known_by_what_jest_prints(tmp_path: Path) -> None:
+    failed = "FAIL coupon.test.js\n  ● Test suite failed to run\n\n    Cannot find module '../src/coupon'\n"
+    written = {"1": {"junit.xml": CART}}
+    with pytest.raises(ExpectationError, match=r"(?s)Test suite failed to run.*FAIL coupon\.test\.js"):
+        learn(tmp_path / "failed", WritingSandbox(written=written, output=EMPTY + failed))
+    found = learn(tmp_path / "empty", WritingSandbox(written=written, output=EMPTY))
+    assert names(found) == ["adds", "pays"]
+    title = "Test execution failure: could be caused by test hooks like 'afterAll'."
+    after = f'<testcase name=" {title}"><failure/></testcase>'
+    written = {"1": {"junit.xml": f"{CART}<testsuite>{after}</testsuite>"}}
+    sandbox = WritingSandbox(written=written, output="● Test suite failed to run\n\n    TypeError\n")
+    assert names(learn(tmp_path / "after", sandbox)) == ["adds", "pays"]
+
+
+def test_names_whose_suites_do_not_load_untouched_are_taken_unchecked(tmp_path: Path) -> None:
+    sandbox = WritingSandbox(written={"1": {"junit.xml": COUPON_FAILED}})
+    tests = (ExpectedTest(name="applies"),)
+    found = learn(tmp_path, sandbox, tests=tests)
+    assert (found.tests, found.checked, found.untouched) == (tests, False, 0)
+    with pytest.raises(ExpectationError, match="none of the 1 expected tests was reported"):
+        learn(tmp_path / "mistyped", WritingSandbox(written={"1": {"junit.xml": CART}}), tests=tests)
+
+
+def test_skipped_tests_beside_a_learned_one_are_kept_with_it(tmp_path: Path) -> None:
+    twice = '<testcase name="a"/><testcase name="a"><skipped/></testcase>'
+    sandbox = WritingSandbox(written={"1": {"junit.xml": f"<testsuite>{twice}</testsuite>"}})
+    found = learn(tmp_path, sandbox)
+    assert found.untouched == len(found.tests) == 1
+    assert learn(tmp_path, sandbox) == found
+    assert sandbox.runs == 1
 
 
 def test_names_of_a_project_that_does_not_build_untouched_are_taken_unchecked(tmp_path: Path) -> None:

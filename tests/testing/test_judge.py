@@ -61,6 +61,8 @@ def test_a_run_that_was_stopped_scores_nothing_whatever_its_report_says(
         "src/app.ts:1:1 - error TS2304: Cannot find name 'x'.",
         "  File 'views.py', line 3\nIndentationError: unexpected indent",
         "app/models/job.rb:3: syntax error, unexpected end-of-input",
+        "A.java:1: error: class, interface, enum, or record expected",
+        "javac A.java\n10 errors\n",
     ],
 )
 def test_code_that_does_not_build_is_a_build_failure(output: str) -> None:
@@ -68,7 +70,7 @@ def test_code_that_does_not_build_is_a_build_failure(output: str) -> None:
 
 
 def test_silence_is_no_report_and_says_which_file_is_missing() -> None:
-    verdict, failure, note = judge(ran(output="all is well"), EXPECTED)
+    verdict, failure, note = judge(ran(output="linted: 0 errors\nall is well"), EXPECTED)
     assert (verdict.passed, verdict.total, failure, note) == (0, 2, "no_report", "junit.xml is not there")
 
 

@@ -7,21 +7,24 @@ nesting are capped, entities are refused, and no regular expression can backtrac
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.report_text import UnreadableReport, decoded
-from astra_async.testing.reports.suspects import is_suite_failure
+from astra_async.testing.reports.report_text import OtherDocument, UnreadableReport, decoded
+from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.tap_format import read_tap, tap_start
 from astra_async.testing.reports.xml_format import read_xml, xml_start
 from astra_async.types import TestCase, TestReport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAX_REPORT_BYTES = 64 * 1024**2  # a second fence; the sandbox hands out far less
 MAX_PROBLEMS = 50
+_STDOUT = "standard output"
 # Where a format's first sign stands in a text (-1: nowhere), and what reads its cases and troubles.
 _FORMATS = ((xml_start, read_xml), (tap_start, read_tap))
 
@@ -35,17 +38,22 @@ def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Seq
         result_files: paths or globs that the problem names; empty when standard output is scored.
 
     Returns:
-        The cases, and a line for each file that is missing, unreadable, mended, or tells of a suite
-        that did not run. It never raises for what a report holds.
+        The cases, and as its problems a line for whatever says that tests are missing from them: a file that
+        is not there or cannot be read, an unkept plan, a suite that did not run. Where there is no case at
+        all, also what else may explain that. It never raises for what a report holds.
     """
     cases: list[TestCase] = []
-    problems = [f"{pattern}: not written" for pattern in result_files if not _written(pattern, reports)]
-    sources = sorted(reports.items()) if reports or result_files else [("standard output", stdout.encode())]
+    missing = [f"{pattern}: not written" for pattern in result_files if not _written(pattern, reports)]
+    remarks: list[str] = []
+    named = {_inside(pattern) for pattern in result_files} or {_STDOUT}
+    sources = sorted(reports.items()) if reports or result_files else [(_STDOUT, stdout.encode())]
     for name, data in sources:
-        found, trouble = _read(data)
-        cases += found
-        problems += [f"{name}: {what}" for what in trouble]
-        problems += [f"{name}: {what}" for what in _suite_failures(found)]
+        read = _read(data)
+        cases += read.cases
+        # Of a glob's files some may be other documents, or of a class whose tests stand in another file.
+        lines = missing if read.cases or read.is_damaged or name in named else remarks
+        lines += [f"{name}: {what}" for what in read.problems]
+    problems = missing if cases else [*missing, *remarks]
     if len(problems) > MAX_PROBLEMS:
         problems = [*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more"]
     return TestReport(
@@ -53,36 +61,57 @@ def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Seq
     )
 
 
+def _inside(pattern: str) -> str:
+    """A result file's path or glob, relative to the project."""
+    return str(PurePosixPath(pattern.removeprefix("/projects/challenge/")))
+
+
 def _written(pattern: str, reports: Mapping[str, bytes]) -> bool:
-    plain = pattern.removeprefix("./")
-    return any(path == plain or fnmatchcase(path, plain) for path in reports)
+    glob = _inside(pattern).replace("**/", "*")  # which also stands for no folder at all
+    return any(path == _inside(pattern) or fnmatchcase(path, glob) for path in reports)
 
 
-def _read(data: bytes) -> tuple[list[TestCase], list[str]]:
-    """One file's cases and its problems; unreadable is a problem without cases."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """One file's cases, and what says that there are more.
+
+    `is_damaged`: a report, or what was meant to be one, and not another kind of document.
+    """
+
+    cases: Sequence[TestCase] = ()
+    problems: Sequence[str]
+    is_damaged: bool = False
+
+
+def _read(data: bytes) -> _Read:
     if len(data) > MAX_REPORT_BYTES:
-        return [], [f"not read: {len(data):,} bytes"]
+        return _Read(problems=[f"not read: {len(data):,} bytes"], is_damaged=True)
     text, trouble = decoded(data)
     if not text.strip():
-        return [], ["empty"]
-    starts = {read: at for start, read in _FORMATS if (at := start(text)) >= 0}
-    if not starts:
-        return [], [*trouble, f"neither JUnit XML, xUnit XML nor TAP: {_beginning(text)}"]
-    # Each may quote another in what the tests print: the one that begins first is the report.
-    read = min(starts, key=starts.__getitem__)
+        return _Read(problems=["empty"], is_damaged=True)
+    read = _reader(text)
+    if read is None:
+        return _Read(problems=[*trouble, f"neither JUnit XML, xUnit XML nor TAP: {_beginning(text)}"])
     try:
-        cases, more = read(text)
+        cases, problems = read(text)
     except UnreadableReport as error:
-        return [], [*trouble, str(error)]
-    return cases, [*trouble, *more, *([] if cases else ["no test cases"])]
-
-
-def _suite_failures(cases: list[TestCase]) -> list[str]:
-    return [
+        return _Read(problems=[*trouble, str(error)], is_damaged=not isinstance(error, OtherDocument))
+    problems += [
         f"tests behind a failed suite or hook were not run: {case.name or case.classname}"
         for case in cases
-        if is_suite_failure(case)
+        if hides_tests(case)
     ]
+    if cases:  # what had to be replaced in the text has cost none
+        return _Read(cases=cases, problems=problems)
+    return _Read(problems=[*trouble, *problems, "no test cases"], is_damaged=bool(problems))
+
+
+def _reader(text: str) -> Callable[[str], tuple[list[TestCase], list[str]]] | None:
+    """What reads the text: of two formats the one that begins first, since tests may print the other."""
+    starts = {read: at for start, read in _FORMATS if (at := start(text)) >= 0}
+    if starts:
+        return min(starts, key=starts.__getitem__)
+    return read_xml if text.lstrip().startswith("<") else None
 
 
 def _beginning(text: str) -> str:

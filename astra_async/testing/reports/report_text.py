@@ -15,6 +15,10 @@ class UnreadableReport(ValueError):  # noqa: N818 - names what was seen
     """A report that cannot be trusted as a whole; the message says why."""
 
 
+class OtherDocument(UnreadableReport):
+    """A text that is no test report."""
+
+
 # Codecs are looked up by a name out of the report: only these, since some others are quadratic.
 _HARMLESS = re.compile(
     r"utf-?(?:8|16)(?:[-_]?[lb]e)?|(?:us-)?ascii|iso[-_]?8859[-_]\d\d?|latin-?1|(?:windows-|cp)125\d"

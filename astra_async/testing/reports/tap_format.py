@@ -32,7 +32,8 @@ _POINT = re.compile(r"(not ok|ok)(?=[ \t]|$)[ \t]*([0-9]{1,9})(?=[ \t]|$)[ \t]*(
 _UNNUMBERED = re.compile(r"(not ok|ok)()[ \t]+-[ \t]+(.*)")  # anything less may be somebody's prose
 _PLAN = re.compile(r"1\.\.([0-9]{1,9})(?=[ \t]|$)[ \t]*(#.*)?")
 _VERSION = re.compile(r"TAP version [0-9]{1,3}[ \t]*")
-_DIRECTIVE = re.compile(r"(?<!\\)#[ \t]*(skip|todo)(?:ped)?(?![a-z])(.*)", re.IGNORECASE)
+# With blanks on both sides of its `#`, as TAP 14 defines it and all write it: `#skip-link` is a title's.
+_DIRECTIVE = re.compile(r"(?:^|(?<=[ \t]))#[ \t]+(skip|todo)(?:ped)?(?=[ \t:]|$)(.*)", re.IGNORECASE)
 _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
 _MAX_TOLD_LINES = 200
 _NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")

@@ -2,8 +2,8 @@
 
 The elements are walked here and not through junitparser: that library drops cases that stand outside a
 suite, refuses namespaces and xUnit.net, and keeps the whole tree in memory. lxml parses, as a stream of
-events without a tree; entities, document types and the network are off, and a report of 16 MB needs
-little more memory than its cases.
+events without a tree; document types (and so all entities but XML's own five), external files and the
+network are off, and a report of 16 MB needs little more memory than its cases.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
     MAX_TOLD,
+    OtherDocument,
     UnreadableReport,
     clean_name,
     message_of,
@@ -55,35 +56,43 @@ _ROOTS: Mapping[str, Literal["junit", "xunit"]] = {
     "assembly": "xunit",
 }
 _ROOT = re.compile(r"<((?:[\w.-]{1,40}:)?(?:testsuites?|assembl(?:ies|y)))[\s/>]")
+_ELEMENT = re.compile(r"<[A-Za-z]")
+_DECLARATION = re.compile(r"\s*<\?xml\s[^>]{0,200}\?>")
 
 
 def xml_start(text: str) -> int:
     """Where the report begins in a text that may have other output round it; -1 without one.
 
-    A text that begins as markup is taken whole, whatever its root.
+    What stands before the root belongs to it where that is declarations and comments alone: other output
+    may begin with a `<`, too (`<ref *1> {`, an HTML page).
     """
     root = _ROOT.search(text)
-    return 0 if text.lstrip().startswith("<") else root.start() if root else -1
+    if root is None:
+        return -1
+    before = text[: root.start()].strip()
+    is_prologue = before.startswith(("<?", "<!")) and before.endswith(">") and not _ELEMENT.search(before)
+    return 0 if is_prologue else root.start()
 
 
 def read_xml(text: str) -> tuple[list[TestCase], list[str]]:
-    """The cases of a JUnit or xUnit.net report and a line for whatever had to be mended.
+    """The cases of a JUnit or xUnit.net report and a line for each suite that has an error of its own.
+
+    A text without a report's root is read whole, to tell what it is. Illegal characters are stripped where
+    it is not well-formed with them.
 
     Raises:
-        UnreadableReport: not well-formed even after illegal characters are stripped, a document type
-            (entities), too deep, too many elements, or another kind of document.
+        OtherDocument: a document type (an HTML page, entities), or a root that no report has.
+        UnreadableReport: not well-formed, too deep, or too many elements.
     """
-    problem = ""
     text = _report_in(text)
     try:
         reader = _parse(text)
-    except _NotWellFormed as error:
-        problem = f"not well-formed XML ({error}): read after stripping illegal characters"
+    except _NotWellFormed:
         try:
             reader = _parse(_mended(text))
         except _NotWellFormed as still:
             raise UnreadableReport(f"not well-formed XML: {still}") from still
-    return reader.cases, [*([problem] if problem else []), *reader.problems]
+    return reader.cases, reader.problems
 
 
 def _report_in(text: str) -> str:
@@ -106,12 +115,14 @@ def _parse(text: str) -> _CaseReader:
     parser = etree.XMLParser(
         target=reader,  # type: ignore[arg-type]  # the stubs ask for every optional method
         encoding="utf-8",
-        resolve_entities=False,
+        # Not False, which hands on `&amp;` in an attribute as `&#38;` (libxml2 2.14).
+        resolve_entities="internal",  # type: ignore[arg-type]  # the stubs know bool alone
         load_dtd=False,
         no_network=True,
         huge_tree=True,  # only for long texts: system-out may pass libxml2's 10 MB; depth is capped above
     )
-    body = re.sub(r"\A\s*<\?xml\s[^>]{0,200}\?>", "", text)  # it may declare the bytes' encoding
+    declaration = _DECLARATION.match(text)  # it may declare the bytes' encoding
+    body = text[declaration.end() :] if declaration else text
     try:
         etree.fromstring(body.encode("utf-8", "replace"), parser)
     except etree.XMLSyntaxError as error:
@@ -144,11 +155,11 @@ class _CaseReader:
         self._depth = 0
         self._elements = 0
         self._case: _OpenCase | None = None
-        self._suites: list[str] = []
+        self._suites: list[_OpenSuite] = []
 
     def doctype(self, *_: str | None) -> None:
         """A document type is met, before any of its entities is."""
-        raise UnreadableReport("it has a document type (an HTML page, or entities): refused")
+        raise OtherDocument("it has a document type (an HTML page, or entities): refused")
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An element begins; counts are checked before anything is kept."""
@@ -166,10 +177,10 @@ class _CaseReader:
         elif name == ("testcase" if self._kind == "junit" else "test"):
             self._case = _OpenCase(attributes, self._depth, self._kind)
         elif name == "testsuite":
-            self._suites.append(attributes.get("name", ""))
+            self._suites.append(_OpenSuite(attributes, len(self.cases)))
         elif name == "error" and self._kind == "junit":
-            suite = self._suites[-1] if self._suites else ""
-            self.problems.append(one_line(f"suite {suite}: {attributes.get('message', 'error')}", length=200))
+            suite = self._suites[-1].name if self._suites else ""
+            self._trouble(suite, attributes.get("message", "error"))
 
     def data(self, text: str) -> None:
         """Text of the running element: kept for messages only."""
@@ -184,8 +195,13 @@ class _CaseReader:
             self.cases.append(self._case.finished())
             self._case = None
         elif _local(tag) == "testsuite" and self._suites:
-            self._suites.pop()
+            suite = self._suites.pop()
+            if suite.has_errors and len(self.cases) == suite.cases_before:
+                self._trouble(suite.name, "errors and no test")
         self._depth -= 1
+
+    def _trouble(self, suite: str, what: str) -> None:
+        self.problems.append(one_line(f"suite {suite}: {what}", length=200))
 
     def close(self) -> None:
         """The document ends."""
@@ -194,7 +210,7 @@ class _CaseReader:
 def _kind_of(root: str) -> Literal["junit", "xunit"]:
     kind = _ROOTS.get(root)
     if kind is None:
-        raise UnreadableReport(
+        raise OtherDocument(
             f"its root is <{one_line(root, length=60)}>: neither a JUnit nor an xUnit.net report"
         )
     return kind
@@ -202,6 +218,15 @@ def _kind_of(root: str) -> Literal["junit", "xunit"]:
 
 def _local(tag: str) -> str:
     return tag.rpartition("}")[2]
+
+
+class _OpenSuite:
+    """One suite whose element has begun, and how many cases were before it."""
+
+    def __init__(self, attributes: Mapping[str, str], cases_before: int) -> None:
+        self.name = attributes.get("name", "")
+        self.has_errors = attributes.get("errors", "0") not in ("", "0")
+        self.cases_before = cases_before
 
 
 class _OpenCase:

@@ -18,7 +18,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.testing.sandbox.engine_errors import both_ends, engine_call
@@ -192,8 +192,12 @@ async def _see_to_its_end(
             if full and full.done():
                 full.result()
                 return None, "disk"
-            # A command that the engine is still starting has not used up its time, and must not be frozen.
-            if await _has_begun(engine, process):
+            # A command that the engine is still starting has not used up its time, and must not be frozen;
+            # one that has ended was in time, however late a slow engine tells its exit code.
+            phase = await _phase(engine, process)
+            if phase == "ended":
+                return await end, None
+            if phase == "runs":
                 return None, "time"
             if time.monotonic() > asked + _BEGINNING_S:
                 raise SandboxError(f"Docker Engine did not begin the command within {_BEGINNING_S:.0f} s")
@@ -201,13 +205,15 @@ async def _see_to_its_end(
         await _cancelled(end, *([full] if full else []))
 
 
-async def _has_begun(engine: Engine, process: str) -> bool:
+async def _phase(engine: Engine, process: str) -> Literal["begins", "runs", "ended"]:
     try:
-        return await engine.has_begun(process)
+        if not await engine.has_begun(process):
+            return "begins"
+        return "runs" if await engine.exit_code(process) is None else "ended"
     except SandboxError as error:
         if isinstance(error.__cause__, TimeoutError):
             raise
-        return True  # the engine forgets the processes of a dead container, of which the last look tells
+        return "runs"  # the engine forgets the processes of a dead container, of which the last look tells
 
 
 async def _end(engine: Engine, container: str, process: str, drain: asyncio.Task[None]) -> int | None:
