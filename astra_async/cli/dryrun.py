@@ -31,9 +31,9 @@ def dry_run(config: RunConfig) -> int:
 
     _check_as_a_run_does(config)
     prepared, failed = asyncio.run(_ready(config))
-    for each in prepared.values():
-        for warning in each.warnings:
-            tell(f"{each.problem.id}: {warning}")
+    for item in prepared.values():
+        for warning in item.warnings:
+            tell(f"{item.problem.id}: {warning}")
     config = resolved_models(config)
     console = open_console()
     table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "time, about")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import ExitStack, closing
 from dataclasses import fields, replace
 from itertools import count
 from pathlib import Path
@@ -11,15 +13,20 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from astra_async.cli.console import say
+from astra_async.cli.console import say, tell
 from astra_async.cli.options import config_options
 from astra_async.cli.run import start
 from astra_async.errors import StorageError, UsageError
 from astra_async.redaction import MASK
 from astra_async.running.directory import PARENT_FILES, opened_run
-from astra_async.running.log import now_utc, write_atomically
-from astra_async.running.ownership import make_private, owner_of
-from astra_async.running.recorded import answered, believed
+from astra_async.running.log import AppendLog, file_mode, now_utc, write_atomically
+from astra_async.running.ownership import (
+    lock_directory,
+    make_private,
+    owner_of,
+    refuse_foreign_problems,
+)
+from astra_async.running.recorded import ANSWER_LOGS, answered, believed
 from astra_async.running.wiring import data_config, recorded_call
 from astra_async.types import AnswerKey, ModelSettings
 from astra_async.types.records import check_result
@@ -63,7 +70,8 @@ def regrade(
     config = _config(run, given, config_file)
     new = out or _own_name(directory, run, config)
     config = replace(config, out=new)
-    _found(directory, new, run)
+    if brought := _found(directory, new, run):
+        tell(f"{new}: {brought} answers that {directory} has got since it was begun are graded, too")
     code = start(config, log_json=log_json)
     say(f"{new}: the answers of {directory}, which stays as it is, graded again")
     for line in _changes(_verdicts(directory), _verdicts(new)):
@@ -93,8 +101,31 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
     )
 
 
+def _found(directory: Path, new: Path, run: dict[str, Any]) -> int:
+    """Begin the new directory with the parent's answers, or bring those that the parent has got since.
+
+    Returns how many these are. Invariant: where its run.json is, the answers are there that the parent had
+    then, as a whole; run.json is written last.
+    """
+    try:
+        make_private(new)
+        with ExitStack() as owned:
+            owned.callback(os.close, lock_directory(new))
+            if (new / "run.json").exists():
+                if opened_run(new / "run.json").get("parent") != _parent(directory, run):
+                    raise UsageError(f"{new} is another run's directory; choose another --out")
+                return _bring_new_answers(directory, new)
+            refuse_foreign_problems(new)
+            _copy_answers(directory, new)
+            fresh = opened_run(new / "run.json")
+            fresh |= {"parent": _parent(directory, run), "created_at": now_utc()}
+            write_atomically(new / "run.json", orjson.dumps(fresh), mode=file_mode(new))
+            return 0
+    except OSError as error:
+        raise StorageError(f"{new}: {error.strerror or error}; choose another --out") from error
+
+
 def _copy_answers(directory: Path, new: Path) -> None:
-    make_private(new)
     for name in PARENT_FILES:
         if (directory / name).is_dir():
             shutil.copytree(directory / name, new / name, dirs_exist_ok=True)
@@ -102,21 +133,21 @@ def _copy_answers(directory: Path, new: Path) -> None:
             shutil.copyfile(directory / name, new / name)
 
 
-def _found(directory: Path, new: Path, run: dict[str, Any]) -> None:
-    """Begin the new directory with the parent's answers, unless it is being resumed.
-
-    Invariant: where its run.json is, the answers are there as a whole; run.json is written last.
-    """
-    if (new / "run.json").exists():
-        if opened_run(new / "run.json").get("parent") != _parent(directory, run):
-            raise UsageError(f"{new} is another run's directory; choose another --out")
-        return
-    try:
-        _copy_answers(directory, new)
-    except OSError as error:
-        raise StorageError(f"{new}: {error.strerror or error}; choose another --out") from error
-    fresh = opened_run(new / "run.json") | {"parent": _parent(directory, run), "created_at": now_utc()}
-    write_atomically(new / "run.json", orjson.dumps(fresh))
+def _bring_new_answers(directory: Path, new: Path) -> int:
+    """Append the answers that are new in the parent; every line is whole, and one that is there stays."""
+    if (directory / "prompts").is_dir():
+        shutil.copytree(directory / "prompts", new / "prompts", dirs_exist_ok=True)
+    brought = 0
+    for name, check in ANSWER_LOGS.items():
+        there = {key for key, _, _ in believed(new / name, check)}
+        places = [place for key, place, _ in believed(directory / name, check) if key not in there]
+        if places:
+            with closing(AppendLog.open(new / name)) as log, (directory / name).open("rb") as parent:
+                for offset, length in places:
+                    parent.seek(offset)
+                    log.append_line(parent.read(length))
+        brought += len(places)
+    return brought
 
 
 def _parent(directory: Path, run: dict[str, Any]) -> dict[str, str]:
@@ -131,20 +162,22 @@ def _own_name(directory: Path, run: dict[str, Any], config: RunConfig) -> Path:
 
 
 def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: RunConfig) -> bool:
+    """Whether answers in it have no verdict yet.
+
+    One that is finished stays as it is, also when its parent has grown: all is graded anew then.
+    """
+    if owner_of(path) is not None or not path.is_dir():
+        return False
     if not (path / "run.json").exists():
-        return {each.name for each in path.iterdir()} <= set(PARENT_FILES)  # killed while it was begun
+        return {each.name for each in path.iterdir()} <= {".lock", *PARENT_FILES}  # killed while it was begun
     begun = opened_run(path / "run.json")
-    is_same = begun.get("parent") == _parent(directory, run)
     if (
-        not is_same
+        begun.get("parent") != _parent(directory, run)
         or recorded_call(config) | begun.get("call", {}) != recorded_call(config)  # an older one says less
-        or owner_of(path) is not None
     ):
         return False
     final = _verdicts(path).keys()
-    return any(
-        key not in final for key in answered(directory) if not config.only or key.problem_id in config.only
-    )
+    return any(key not in final for key in answered(path) if not config.only or key.problem_id in config.only)
 
 
 def _verdicts(directory: Path) -> dict[AnswerKey, Graded]:

@@ -30,8 +30,9 @@ import orjson
 
 from astra_async.errors import ConflictError, StorageError
 from astra_async.redaction import mask
+from astra_async.running.counted import CountedTests
 from astra_async.running.fingerprint import merge_parts
-from astra_async.running.held import HeldLines
+from astra_async.running.held import HeldLines, LateLines
 from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
 from astra_async.running.log import (
     AppendLog,
@@ -44,7 +45,12 @@ from astra_async.running.log import (
     sync_entries,
     write_atomically,
 )
-from astra_async.running.ownership import lock_directory, make_private
+from astra_async.running.ownership import (
+    lock_directory,
+    make_private,
+    names_with_content,
+    refuse_foreign_problems,
+)
 from astra_async.running.recorded import (
     TURN_LOG_NAMES,
     Place,
@@ -97,6 +103,7 @@ class RunDirectory:
         run: the content of run.json.
         answered: where each recorded answer stands in completions.jsonl, a turn's in turns.jsonl.
         graded: where each final line stands in results.jsonl, a turn's in turn_results.jsonl.
+        counted: the tests that count in the samples that earlier calls graded.
         exhausted: why the disk takes no more than what is under way; None while it is well.
         earlier: what was spent before this process, by model.
         last_event: what this process recorded last as an event.
@@ -109,6 +116,7 @@ class RunDirectory:
         self.warnings: list[str] = []
         self.answered: dict[AnswerKey, Place] = {}
         self.graded: dict[AnswerKey, Place] = {}
+        self.counted = CountedTests()
         self.exhausted: StorageError | None = None
         self.recorded_usd: defaultdict[str, float] = defaultdict(float)
         self.earlier: dict[str, Spent] = {}
@@ -116,11 +124,12 @@ class RunDirectory:
         self._has_lost_output = False
         self._outputs_at: dict[AnswerKey, Place] | None = {} if turns else None
         self._is_used = False  # anything was recorded by this process, on disk or held
+        self._is_discarded = False
         self._reserve = path / ".reserve"
-        self._was_there = (path / "run.json").exists()
         with contextlib.ExitStack() as opened:
             opened.callback(os.close, lock_directory(path))
-            if self._was_there and (tightened := make_private(path)):
+            self._found = names_with_content(path)
+            if "run.json" in self._found and (tightened := make_private(path)):
                 self.warnings.append(tightened)
             self.run = opened_run(path / "run.json")
             self._held = HeldLines(self.run_id, spare)
@@ -153,23 +162,31 @@ class RunDirectory:
         Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
         """
         directory = cls(path, spare, turns=turns)
+
+        def hear(result: Mapping[str, Any]) -> None:
+            directory.counted.add(result)
+            on_result(result)
+
         try:
             remove_drafts(path, _REPLACED)
+            refuse_foreign_problems(path)
             directory._set_reserve_aside()
-            paid_for = [log for name, log in directory._logs.items() if name in _PAID_FOR]
-            directory.warnings += directory._held.found(paid_for)
             count = partial(count_spent, directory.earlier)
             for name, index, check, on_record in (
                 ("completions.jsonl", directory.answered, check_answer, count),
-                ("results.jsonl", directory.graded, check_result, on_result),
+                ("results.jsonl", directory.graded, check_result, hear),
                 ("turns.jsonl", directory.answered, check_turn, count),
                 ("turn_results.jsonl", directory.graded, check_result, on_turn),
             ):
                 directory.warnings += index_log(path / name, index, check, on_record)
+            paid_for = {name: log for name, log in directory._logs.items() if name in _PAID_FOR}
+            late = LateLines(paid_for, directory.answered, count)
+            directory.warnings += directory._held.found(tuple(paid_for.values()), late.take)
             if directory._outputs_at is not None:
                 directory._outputs_at |= outputs_at(path / "outputs.jsonl")
             count_events(directory.earlier, path)
         except BaseException:
+            directory.discard_if_unused()
             directory.close()
             raise
         return directory
@@ -333,8 +350,9 @@ class RunDirectory:
 
         Raises StorageError, also to say where that is.
         """
-        with contextlib.suppress(OSError):  # read-only by now: the next opening removes it
-            self._reserve.unlink(missing_ok=True)
+        if not self._is_discarded:
+            with contextlib.suppress(OSError):  # read-only by now: the next opening removes it
+                self._reserve.unlink(missing_ok=True)
         self._held.rescue_and(self._open.close)
 
     def rescue(self) -> None:
@@ -342,14 +360,21 @@ class RunDirectory:
         self._held.rescue()
 
     def discard_if_unused(self) -> None:
-        """Remove what opening made, if this run was never begun: a refused call leaves nothing behind."""
-        if self._is_used or self.answered or self.graded or self._was_there:
+        """Remove what opening made, if this run was never begun: a refused call leaves nothing behind.
+
+        What was there before stays, whoever made it; a directory that held a run.json stays as it is.
+        """
+        if self._is_used or self.answered or self.graded or self.earlier or "run.json" in self._found:
             return
-        for name in (*_REPLACED, ".lock", ".reserve", *_LOG_NAMES):
+        self._is_discarded = True
+        for name in {".reserve", *_REPLACED, *_LOG_NAMES} - self._found:
             with contextlib.suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.path / "prompts", ignore_errors=True)
+        if "prompts" not in self._found:
+            shutil.rmtree(self.path / "prompts", ignore_errors=True)
+        # Invariant: the lock goes last. From then on the directory may be another process's.
         with contextlib.suppress(OSError):
+            (self.path / ".lock").unlink(missing_ok=True)
             self.path.rmdir()  # only if nothing else is in it
 
     def _set_reserve_aside(self) -> None:

@@ -102,9 +102,22 @@ def head_and_tail(output: str, output_bytes: int) -> str:
         if len(masked.encode(errors="replace")) <= MAX_OUTPUT_BYTES:
             return masked
     half = (MAX_OUTPUT_BYTES - len(_left_out(2**63))) // 2
-    head = mask(output[: half + _MARGIN]).encode(errors="replace")[:half].decode(errors="ignore")
-    tail = mask(output[-half - _MARGIN :]).encode(errors="replace")[-half:].decode(errors="ignore")
+    head = _masked(output, half).encode(errors="replace")[:half].decode(errors="ignore")
+    tail = _masked(output, -half).encode(errors="replace")[-half:].decode(errors="ignore")
     return head + _left_out(max(0, output_bytes - 2 * half)) + tail
+
+
+def _masked(output: str, length: int) -> str:
+    """The beginning, or the end where `length` is negative, with so much more that no key in it is cut.
+
+    What is cut lies within the margin at the end that is not kept, however much masking takes away.
+    """
+    most = abs(length) + _MARGIN
+    while True:
+        masked = mask(output[:most] if length > 0 else output[-most:])
+        if len(masked) >= abs(length) + _MARGIN or most >= len(output):
+            return masked
+        most *= 2
 
 
 def _left_out(count: int) -> str:

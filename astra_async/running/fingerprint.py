@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from astra_async.errors import ConflictError
+from astra_async.redaction import mask
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -50,10 +51,20 @@ def merge_parts(
         hashes = run.setdefault("fingerprints", {}).setdefault(kind, {})
         for name, part in getattr(parts, kind).items():
             plain = orjson.loads(orjson.dumps(part))
-            if name in old and name in used[kind] and old[name] != plain:
-                raise ConflictError(_difference(where, kind, name, old[name], plain))
+            if name in old and name in used[kind]:
+                compared = _known_to(old[name], plain, kind)
+                if old[name] != compared:
+                    raise ConflictError(_difference(where, kind, name, old[name], compared))
             old[name] = plain
             hashes[name] = fingerprint(plain)
+
+
+def _known_to(old: Mapping[str, Any], new: Mapping[str, Any], kind: PartKind) -> Mapping[str, Any]:
+    """The new part without what the old one lacks: an earlier version recorded that, and did not know it.
+
+    A model's part leaves out what is not set: there a field that is new is a difference.
+    """
+    return new if kind == "models" else {name: value for name, value in new.items() if name in old}
 
 
 def fingerprint(part: object) -> str:
@@ -80,5 +91,5 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _short(value: Any) -> str:
-    text = orjson.dumps(value).decode()
+    text = mask(orjson.dumps(value).decode())  # before it is cut, so that no half of a key is left
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:40]}... ({len(text)} characters)"

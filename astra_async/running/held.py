@@ -11,15 +11,20 @@ import contextlib
 import os
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import StorageError
-from astra_async.running.log import scan
+from astra_async.running.log import encode, scan
+from astra_async.running.recorded import ANSWER_LOGS, key_fields, key_reader
+from astra_async.types.records import Flaw, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from astra_async.running.indexing import OnRecord
     from astra_async.running.log import AppendLog
+    from astra_async.running.recorded import Place
+    from astra_async.types import AnswerKey
 
 
 class HeldLines:
@@ -64,8 +69,15 @@ class HeldLines:
             raise
         close()
 
-    def found(self, logs: Sequence[AppendLog]) -> Iterator[str]:
-        """Append to each log what an earlier process laid down for it; yields a line on each."""
+    def found(
+        self, logs: Sequence[AppendLog], take: Callable[[AppendLog, bytes], bool] | None = None
+    ) -> Iterator[str]:
+        """What an earlier process laid down for these logs goes to `take`; yields a line on each file.
+
+        `take` appends a line, or says that it came too late; without it all are appended. A line that stands
+        in its log already, by a process that was killed in the midst of this, is not shown to it.
+        """
+        take = take or _append
         for folder in self._folders:
             for log in logs:
                 path = self._place(folder, log)
@@ -73,12 +85,16 @@ class HeldLines:
                 if not lines:
                     continue
                 for _, _, line in scan(log.path):
-                    lines.pop(line, None)  # written by a process that was killed in the midst of this
-                for line in lines:
-                    log.append_line(line)
+                    lines.pop(line, None)
+                late = [take(log, line) for line in lines].count(False)
                 log.sync()
                 path.unlink()
-                yield f"{log.path.name}: took over from {path} what an earlier call held"
+                yield f"{log.path.name}: took over from {path} what an earlier call held" + (
+                    f"; {late} of its answers came too late: their samples were asked for again meanwhile,"
+                    " and only their cost is kept"
+                    if late
+                    else ""
+                )
 
     def _lay_down(self, log: AppendLog) -> Path:
         content = b"".join(line + b"\n" for each, line in self._lines if each is log)
@@ -99,6 +115,55 @@ class HeldLines:
 
     def _place(self, folder: Path, log: AppendLog) -> Path:
         return folder / f"astra-{self._run_id}-{log.path.name}"
+
+
+class LateLines:
+    """Takes what an earlier process held over into the logs of a run directory, once these are indexed.
+
+    The same command may have gone on meanwhile where the held lines are not looked for, on another host: an
+    answer whose key has another one by now leaves its cost in events.jsonl, and nothing else.
+    """
+
+    def __init__(
+        self, logs: Mapping[str, AppendLog], answered: dict[AnswerKey, Place], count: OnRecord
+    ) -> None:
+        """`logs` by name; `answered` gets the place of each answer that is taken, `count` its record."""
+        self._logs = logs
+        self._answered = answered
+        self._count = count
+
+    def take(self, log: AppendLog, line: bytes) -> bool:
+        """Append the line; False for an answer that came too late."""
+        check = ANSWER_LOGS.get(log.path.name)
+        if check is None:
+            return _append(log, line)
+        try:
+            record = read_record(line)
+            key = key_reader(log.path.name)(record)
+            check(record)
+        except Flaw:
+            return _append(log, line)  # the next opening names it
+        if key in self._answered:
+            self._keep_cost(key, record)
+            return False
+        self._answered[key] = log.append_line(line)
+        self._count(record)
+        return True
+
+    def _keep_cost(self, key: AnswerKey, record: Mapping[str, Any]) -> None:
+        """One event, the same whenever it is written: a kill may come before the held line is gone."""
+        events = self._logs["events.jsonl"]
+        told = {"at": record.get("finished_at"), "kind": "spent", **key_fields(key)}
+        told |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
+        line = encode(told | {"detail": "a held answer that was found after the sample had been asked again"})
+        if line not in (there for _, _, there in scan(events.path)):
+            events.append_line(line)
+            events.sync()
+
+
+def _append(log: AppendLog, line: bytes) -> bool:
+    log.append_line(line)
+    return True
 
 
 def _append_safely(path: Path, content: bytes) -> None:

@@ -153,6 +153,19 @@ async def _open_directory(config: RunConfig, recorded: Recorded) -> RunDirectory
         raise
 
 
+async def _to_its_end(work: Callable[[], None]) -> None:
+    """In a thread, of which a call that is cancelled awaits the end.
+
+    What it wrote after the directory was closed would be in another process's way.
+    """
+    working = asyncio.create_task(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.gather(working, return_exceptions=True)
+        raise
+
+
 @asynccontextmanager
 async def _open_rooms(
     config: RunConfig,
@@ -179,7 +192,7 @@ async def _open_rooms(
         config = wiring.resolved_models(config)
         ids = {image: await sandbox.image_id(image) for image in set(images.values())} if sandbox else {}
         grading = wiring.grading_parts(config, prepared, images, ids)
-        await asyncio.to_thread(_describe, config, directory, prepared, grading)
+        await _to_its_end(partial(_describe, config, directory, prepared, grading))
         if sandbox:
             _say_who_has_no_twin(config, prepared, say)
         pools = await _pools(config, directory, stack, say)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import stat
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from astra_async.errors import ConflictError, StorageError
 from astra_async.running.log import file_mode, is_shared
+
+_LOCK_ATTEMPTS = 100  # others would have to be refused so often, each in the same instant
 
 
 def make_private(path: Path) -> str:
@@ -35,25 +38,71 @@ def make_private(path: Path) -> str:
 def lock_directory(path: Path) -> int:
     """Make a run directory and hold its lock, which names this process, until the descriptor is closed.
 
+    Invariant: who holds the lock on the file that is `.lock` now owns the directory. A call that was refused
+    removes it (`RunDirectory.discard_if_unused`): a lock on a file that is no longer there is nobody's, and
+    is tried again.
+
     Raises ConflictError when another process holds it, StorageError where there can be no directory.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path))
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
+    lock, reason = path / ".lock", "its .lock is removed as often as it is made"
+    for _ in range(_LOCK_ATTEMPTS):
+        with contextlib.ExitStack() as opened:
+            try:
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path))
+                opened.callback(os.close, descriptor)
+                _lock(descriptor, path)
+                if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                    _sign(descriptor)
+                    opened.pop_all()
+                    return descriptor
+            except (FileNotFoundError, FileExistsError) as error:  # removed just now, with its folder
+                reason = str(error.strerror)
+            except OSError as error:
+                raise StorageError(f"{path}: {error.strerror}; choose another --out") from error
+    raise StorageError(f"{path}: {reason}; choose another --out")
+
+
+def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         owner = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-        os.close(descriptor)
         raise ConflictError(
             f"{path} is in use by process {owner or 'unknown'}; wait for it or stop it"
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
+
+
+def _sign(descriptor: int) -> None:
+    """Write down whose the lock is, for people; a full disk is told by who needs its room."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def names_with_content(folder: Path) -> frozenset[str]:
+    """What a folder holds; an empty file, as a call leaves it that was killed at once, is nothing.
+
+    Raises StorageError.
+    """
+    try:
+        return frozenset(
+            each.name
+            for each in os.scandir(folder)
+            if each.is_dir() or each.stat(follow_symlinks=False).st_size
+        )
+    except OSError as error:
+        raise StorageError(f"{folder}: {error.strerror}; choose another --out") from error
+
+
+def refuse_foreign_problems(path: Path) -> None:
+    """Refuse a folder with somebody's own problems.csv, which a run would replace. Raises ConflictError."""
+    found = names_with_content(path)
+    is_runs = "run.json" in found or any(name.endswith(".jsonl") for name in found)
+    if "problems.csv" in found and not is_runs and (path / "problems.csv").is_file():
+        raise ConflictError(
+            f"{path}: problems.csv there is no run's, and would be replaced; choose another --out"
+        )
 
 
 def owner_of(path: Path) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.running.log import fields_of, scan
 from astra_async.types import Completion, Usage
-from astra_async.types.records import Flaw, check_answer, read_key, read_record, read_turn_key
+from astra_async.types.records import Flaw, check_answer, check_turn, read_key, read_record, read_turn_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 Place = tuple[int, int]  # offset and length of a line
 # Of further turns; there where a run was asked for some.
 TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
+# The logs that hold one answer at most for each key, and what a line of theirs has to be.
+ANSWER_LOGS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+    "completions.jsonl": check_answer,
+    "turns.jsonl": check_turn,
+}
 
 
 def completion_from(record: Mapping[str, Any]) -> Completion:
@@ -76,8 +81,8 @@ def key_reader(name: str) -> Callable[[Mapping[str, Any]], AnswerKey]:
 
 def answered(directory: Path) -> Iterator[AnswerKey]:
     """The samples, and then the turns, whose answers a run directory holds; it need not be open."""
-    for name in ("completions.jsonl", "turns.jsonl"):
-        for key, _, _ in believed(directory / name, check_answer):
+    for name, check in ANSWER_LOGS.items():
+        for key, _, _ in believed(directory / name, check):
             yield key
 
 
@@ -93,7 +98,7 @@ class Spent:
 def spent(directory: Path) -> dict[str, Spent]:
     """Tokens of recorded answers, and what they and failed calls have cost, by model."""
     found: dict[str, Spent] = {}
-    for name in ("completions.jsonl", "turns.jsonl"):
+    for name in ANSWER_LOGS:
         for _, record in readable(directory / name):
             count_spent(found, record)
     count_events(found, directory)

@@ -21,6 +21,7 @@ from astra_async.errors import (
     AstraError,
     BudgetExhausted,
     EngineUnavailable,
+    ExpectationError,
     InvariantError,
     PoolUnusable,
     ProviderError,
@@ -74,6 +75,7 @@ class Runner:
         self.on_result: Callable[[Result], None] = lambda _: None
         self.permits = FairPermits(rooms.workshop.at_once if rooms.workshop else 1)
         self._missing: set[AnswerKey] = set()
+        self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
         self._listener_error: Exception | None = None
 
     async def run(self) -> None:
@@ -182,9 +184,7 @@ class Runner:
 
     def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
-        error: AstraError | None = self.plan.unprepared.get(key.problem_id)
-        if error is None and self.rooms.workshop:
-            error = self.rooms.workshop.expectations.failure(key.problem_id)
+        error = self.plan.unprepared.get(key.problem_id) or self._ungradable.get(key.problem_id)
         if error is None and not answered:
             error = self.dead.get(key.model)
         if error is not None:
@@ -221,6 +221,8 @@ class Runner:
         if isinstance(error, StorageError):
             self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return
+        if isinstance(error, ExpectationError):
+            self._ungradable.setdefault(key.problem_id, error)
         if isinstance(error, EngineUnavailable):
             if self.stopping.is_set():
                 return  # nobody waits for the engine any more: left for the next call

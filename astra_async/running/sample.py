@@ -198,6 +198,7 @@ async def grade_sample(
     """Grade the recorded answer and record its final line."""
     image = workshop.images[key.problem_id]
     expected = await workshop.expectations.of(prepared, image)
+    directory.counted.check(key.problem_id, expected.tests, directory.path)
     prepared = await workshop.expectations.fitted(prepared, image)
     async with AsyncExitStack() as reading:
         await reading.enter_async_context(passage.reading())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.errors import ProjectError, ProviderError, SandboxError, StorageError
+from astra_async.redaction import one_line
 
 _Happening = Literal["budget", "output_lost", "publish_failed", "sandbox_retry", "spent"]
 
@@ -100,7 +101,7 @@ def as_trouble(raised: BaseException, stage: Stage) -> AstraError:
 
 def told(error: BaseException) -> str:
     """An unexpected exception in one line, with the place of ours where it came through."""
-    said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    said = one_line(f"{type(error).__name__}: {error}")
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "astra_async" in frame.filename]
     return (

@@ -18,7 +18,7 @@ from astra_async.config import BUNDLED, load_config, model_part
 from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
-from astra_async.problems.prepare import prepare_all, problem_description, problem_part
+from astra_async.problems.prepare import prepare_all, problem_description, problem_part, reference_sha256
 from astra_async.problems.sources import NAMED
 from astra_async.redaction import public_settings, public_url
 from astra_async.running.fingerprint import Parts
@@ -170,7 +170,7 @@ async def resolve_images(
 def grading_parts(
     config: RunConfig, prepared: Mapping[str, Prepared], images: Mapping[str, str], ids: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """What of the grading changes verdicts, by problem: limits, and the image.
+    """What of the grading changes verdicts, by problem: limits, the image, the reference, which decides T.
 
     A named image is pinned by its id; one that was built here by its name, which is a hash of what it was
     built from: a rebuild of the same inputs is the same image.
@@ -181,6 +181,7 @@ def grading_parts(
             "image": image if _built_here(prepared[problem_id], config) else ids[image],
             "canary": config.canary,
             "reuse_identical": config.reuse_identical,
+            "reference_sha256": reference_sha256(prepared[problem_id]),
         }
         for problem_id, image in images.items()
     }

@@ -169,10 +169,10 @@ async def test_a_pause_after_sandbox_trouble_ends_with_the_run(tmp_path: Path) -
         Lost(),
         problem_ids=PROBLEMS,
         samples=2,
-        retry_delays_s=(60.0,),
+        retry_delays_s=(600.0,),
         on_open=runners.append,
     )
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     assert runner.tally.final == 0
     assert not runner.tally.missing, "left for the next call, not missing"
 
@@ -244,7 +244,7 @@ async def test_a_turn_that_comes_to_a_cancelled_task_goes_to_the_next() -> None:
     tasks[1].cancel()  # its turn has just come
     await asyncio.gather(*tasks, return_exceptions=True)
     assert had == ["c"]
-    async with asyncio.timeout(1), permits.permit("later"):
+    async with asyncio.timeout(60), permits.permit("later"):
         had.append("later")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from astra_async.config import RunConfig
 from astra_async.errors import ConflictError, SourceError
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
-from astra_async.running.opening import drive, open_run
+from astra_async.running.opening import _to_its_end, drive, open_run
 from astra_async.types import ModelSettings
 from fakes import MemorySource, a_problem, a_project
 from nasty_server import NastyServer, answers, falls_silent
@@ -80,8 +81,11 @@ def test_a_run_is_opened_driven_and_closed_from_python_without_a_word(
 def test_a_run_can_be_stopped_from_python_and_is_resumed(tmp_path: Path) -> None:
     async def stopped(config: RunConfig) -> RunEnd:
         async with open_run(config, generate_only=True) as opened:
-            asyncio.get_running_loop().call_later(0.5, opened.stop)
-            return await drive(opened)
+            driving = asyncio.create_task(drive(opened))
+            while server.answered.total() < 2 and not driving.done():  # noqa: ASYNC110 - a thread of its own counts
+                await asyncio.sleep(0.01)
+            opened.stop()
+            return await driving
 
     with NastyServer(lambda _, __: answers(after_s=0.3)) as server:
         config = a_config(tmp_path, a_model(server, max_in_flight=2))
@@ -89,6 +93,27 @@ def test_a_run_can_be_stopped_from_python_and_is_resumed(tmp_path: Path) -> None
         assert 2 <= len(recorded(tmp_path, "completions.jsonl")) < 8
         assert asyncio.run(run(config, [])) == "complete"
         assert set(server.asked.values()) == {1}
+
+
+def test_a_call_that_is_cancelled_writes_nothing_behind_its_end() -> None:
+    async def cancelled() -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        def write() -> None:
+            begun.set()
+            go_on.wait()
+            written.append("run.json")
+
+        writing = asyncio.create_task(_to_its_end(write))
+        await asyncio.to_thread(begun.wait)
+        writing.cancel()
+        asyncio.get_running_loop().call_later(0.1, go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert written == ["run.json"]
+
+    written: list[str] = []
+    asyncio.run(cancelled())
 
 
 def test_a_refused_run_leaves_nothing_behind(tmp_path: Path) -> None:

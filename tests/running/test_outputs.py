@@ -202,6 +202,16 @@ def test_keys_are_masked_also_where_the_middle_is_cut_out() -> None:
     assert head_and_tail(f"key={secret}", 30) == f"key={MASK}"
 
 
+@pytest.mark.parametrize("keys", [5_000, 40_000])
+def test_no_half_of_a_key_is_left_where_masking_takes_most_of_a_text_away(keys: int) -> None:
+    secret = "still-another-secret-of-this-test-" + "0123456789" * 4
+    keep_secret(secret)
+    for shift in range(0, len(secret), 9):
+        kept = head_and_tail("x" * shift + f" {secret}" * keys + " " + "y" * shift, 10**6)
+        assert secret[:6] not in kept
+        assert secret[-6:] not in kept
+
+
 def test_masking_that_lengthens_a_text_passes_no_limit() -> None:
     kept = head_and_tail("http://a@ " * (MAX_OUTPUT_BYTES // 10), MAX_OUTPUT_BYTES)
     assert len(kept) <= MAX_OUTPUT_BYTES

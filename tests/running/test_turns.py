@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import warnings
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -234,7 +235,9 @@ def killed_after(out: Path, bill: Path, count: int, *, torn: bool) -> None:
     def answer(request: ModelRequest) -> Completion:
         return better_each_turn(request)
 
-    child = os.fork()
+    with warnings.catch_warnings():  # of pytest's own threads, which the child leaves alone (Python 3.12)
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         try:
             brought_about(
