@@ -15,7 +15,7 @@ from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import paired_table, seen_from_b
-from astra_async.report.pairwise import Pair, judged_pairs
+from astra_async.report.pairwise import Pair, changed_problems, judged_pairs, left_out
 from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
@@ -150,23 +150,24 @@ def _problems(pairs: Sequence[Pair]) -> Table:
                 f"Problem by problem, with new samples of these very ones: {later} is better on {counts[0]}"
                 f" and worse on {counts[1]} of {len(done)}; the others are not shown to differ."
             ),
+            *left_out((pair.a, pair.b) for pair in pairs),
         ),
     )
 
 
 def _problem_rows(pair: Pair) -> Iterator[tuple[str, str, str, float, float, float]]:
-    """(name, format, problem, A's mean, B's mean, p) of each problem with samples and one T in both."""
+    """(name, format, problem, A's mean, B's mean, p) of each problem that both have, with samples."""
     before, after = pair.b, pair.a
-    ones, others = _passed(before), _passed(after)
+    ones, others, changed = _passed(before), _passed(after), changed_problems(before, after)
     there = {problem: place for place, problem in enumerate(after.problem_ids)}
     for place, problem in enumerate(before.problem_ids):
         other = there.get(problem)
-        if other is None or before.totals[place] != after.totals[other]:
+        if other is None or problem in changed:
             continue
         p = permutation_p(ones[problem], others[problem])
         if p is not None:
-            mean, changed = float(before.means[place]), float(after.means[other])
-            yield pair.a_name, pair.format, problem, mean, changed, p
+            means = float(before.means[place]), float(after.means[other])
+            yield pair.a_name, pair.format, problem, *means, p
 
 
 def _passed(entry: Entry) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from astra_async.report.costs import cost_is_estimated, mean_cost_usd
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, changed_problems
 from astra_async.report.table import shown
 from astra_async.stats.intervals import bounds, total_interval
 
@@ -18,10 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Found, Judged, Metric, Pair
+    from astra_async.report.pairwise import Found, Judged, Metric, Pair, Standing
 
 _MOST_NAMED = 4
 _ALIKE = 0.05  # costs this close are called the same
+_SO_FAR = "So far, with samples missing: "
+_STANDINGS: dict[Standing, str] = {  # of the best against the rest
+    "worse": "{rest} {are} better than {best} on the problems that both have.",
+    "better": "{best} is better than {rest}.",
+    "equivalent": (
+        f"Equivalent to {{best}}, within {100 * EQUIVALENCE_MARGIN:g} points of mean score: {{rest}}."
+    ),
+    "inconclusive": "Not separable from {best} by mean score: {rest}.",
+    "incomparable": "Not compared with {best}, for want of a problem that is the same for both: {rest}.",
+}
 
 
 def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> tuple[str, ...]:
@@ -36,8 +46,8 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
     names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
     parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
-    said = "; ".join(filter(None, parts)) + "."
-    return said if pair.complete else f"So far, with samples missing: {said}"
+    said = _where(pair) + "; ".join(filter(None, parts)) + "."
+    return said if pair.complete else _SO_FAR + said
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -64,7 +74,7 @@ def _alone(entry: Entry) -> str:
     sure = f" {shown(bounds(found), 'percent')} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
     price = f"; {_price(entry, cost)} a sample" if cost else ""
-    state = "" if entry.complete else "So far, with samples missing: "
+    state = "" if entry.complete else _SO_FAR
     passed = shown(entry.summary.pass_at_1, "percent")
     return (
         f"{state}{entry.label} has a mean score of {shown(score, 'percent')} %{sure}, and {passed} % of its"
@@ -74,14 +84,18 @@ def _alone(entry: Entry) -> str:
 
 def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[str]:
     """What became of the third and later models against the best."""
-    rest = [(pair.b.label, judged) for pair, judged in of_best if judged.comparison.metric == "mean_score"]
-    rest = [(label, judged) for label, judged in rest if label != ranked[1].label]
-    behind = [label for label, judged in rest if judged.verdict == "better"]
-    close = [label for label, judged in rest if judged.verdict != "better"]
-    if behind:
-        yield f"{prefix}{ranked[0].label} is better than {_named(behind)}."
-    if close:
-        yield f"{prefix}Not separable from {ranked[0].label} by mean score: {_named(close)}."
+    rest = [
+        (pair, judged.standing)
+        for pair, judged in of_best
+        if judged.comparison.metric == "mean_score" and pair.b is not ranked[1]
+    ]
+    for standing, sentence in _STANDINGS.items():
+        for complete in (True, False):
+            labels = [pair.b.label for pair, found in rest if found == standing and pair.complete == complete]
+            if labels:
+                are = "is" if len(labels) == 1 else "are"
+                said = sentence.format(best=ranked[0].label, rest=_named(labels), are=are)
+                yield f"{prefix}{'' if complete else _SO_FAR}{said}"
 
 
 def _formats(formats: Found) -> str:
@@ -111,6 +125,15 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
         return f"{winner} and {other} have the same mean score, which does not show that they are alike{why}"
     above = f"{winner}'s mean score is {points:.1f} points above {other}'s {shown((low, high), 'points')}"
     return f"{above}, which does not show that it is better{why}"
+
+
+def _where(pair: Pair) -> str:
+    """On which problems, if one of the two has others as well: its mean in other tables is another one."""
+    ours, theirs = set(pair.a.problem_ids), set(pair.b.problem_ids)
+    common = len((ours & theirs) - changed_problems(pair.a, pair.b).keys())
+    if common in (0, len(ours | theirs)):
+        return ""
+    return f"On the {common} {'problem' if common == 1 else 'problems'} that both have, "
 
 
 def _cost(first: Entry, second: Entry) -> str:

@@ -62,6 +62,7 @@ def times(entries: Sequence[Entry]) -> Table:
 def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
     """Whose costs are guesses, in part: no tokens were reported for those answers."""
     notes = ["Of samples with a result; sums of tokens leave out what a provider did not report."]
+    notes += filter(None, map(partly_known, entries))
     for entry in entries:
         rows = entry.rows()
         guessed = int(rows["cost_estimated"].sum())
@@ -75,14 +76,30 @@ def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def mean_cost_usd(entry: Entry) -> float | None:
     """US dollars for a sample, all attempts, over the samples whose cost is known; None if there is none."""
-    costs = np.concatenate([rows["cost_usd"] for _, rows in entry.rows_by_run()])
-    known = costs[~np.isnan(costs)]
+    known = _known_costs(entry)
     return float(known.mean()) if len(known) and known.sum() > 0 else None
+
+
+def partly_known(entry: Entry) -> str:
+    """A note on an entry of whose samples only some have a known cost; empty for any other."""
+    known, valid = len(_known_costs(entry)), entry.summary.valid
+    if known in (0, valid):
+        return ""
+    return (
+        f"{entry.label} ({entry.format}): cost known of {known} of {valid} samples; what a sample costs is"
+        " their mean, and a sum is theirs alone."
+    )
 
 
 def cost_is_estimated(entry: Entry) -> bool:
     """Whether any sample's cost was worked out from an estimate of its tokens."""
     return any(bool(rows["cost_estimated"].any()) for _, rows in entry.rows_by_run())
+
+
+def _known_costs(entry: Entry) -> NDArray[np.float64]:
+    costs = np.concatenate([rows["cost_usd"] for _, rows in entry.rows_by_run()])
+    known: NDArray[np.float64] = costs[~np.isnan(costs)]
+    return known
 
 
 def _cost_row(entry: Entry) -> tuple[Cell, ...]:
@@ -91,7 +108,8 @@ def _cost_row(entry: Entry) -> tuple[Cell, ...]:
         name: _sum(rows[name])
         for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
     }
-    cost, valid, perfect = tokens["cost_usd"], len(rows), int(entry.perfect.sum())
+    valid, perfect = len(rows), int(entry.perfect.sum())
+    each = _share(tokens["cost_usd"], len(_known_costs(entry)))
     return (
         *entry.who,
         valid,
@@ -100,9 +118,9 @@ def _cost_row(entry: Entry) -> tuple[Cell, ...]:
         _share(tokens["cached_tokens"], tokens["input_tokens"]),
         tokens["output_tokens"],
         _share(tokens["reasoning_tokens"], tokens["output_tokens"]),
-        cost,
-        _share(cost, valid),
-        _share(cost, perfect),
+        tokens["cost_usd"],
+        each,
+        None if each is None else _share(each * valid, perfect),
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
-from astra_async.report.packing import lines_of
+from astra_async.report.packing import lines_of, read_line
 from astra_async.report.table import WHO, Column, Table, unfinished
+from astra_async.types.records import Flaw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
 
-Key = tuple[str | None, str | None, str | None, int | None]
+Key = tuple[Any, ...]  # model, format, problem, sample; None stands for all
 
 _DETAIL_CHARACTERS = 300
 _MISSING = ("_error", "budget", "pool_failed")  # ends of the kinds that leave samples missing
@@ -48,11 +50,12 @@ class Events:
         kind, detail = str(record.get("kind", "")), str(record.get("detail", ""))[:_DETAIL_CHARACTERS]
         which = kind, str(record.get("model") or record.get("pool") or "")
         self.counts[which] += 1
-        self.costs[which] = self.costs.get(which, 0.0) + (record.get("cost_usd") or 0.0)
+        self.costs[which] = self.costs.get(which, 0.0) + _usd(record.get("cost_usd"))
         self.last[which] = detail
         if kind.endswith(_MISSING):
-            key = record.get("model"), record.get("format"), record.get("problem_id"), record.get("sample")
-            self.reasons[key] = (kind, detail)
+            key = tuple(map(record.get, ("model", "format", "problem_id", "sample")))
+            with suppress(TypeError):  # a list or an object names no sample
+                self.reasons[key] = (kind, detail)
 
     def reason(self, model: str, answer_format: str, problem_id: str, sample: int) -> tuple[str, str] | None:
         """(kind, detail) of the last event of a key, else of its problem, else of its model."""
@@ -67,12 +70,8 @@ def read_events(path: Path) -> Events:
     """Read the log; unreadable lines and a torn tail are ignored: nothing is scored by events."""
     events = Events()
     for _, _, line in lines_of(path):
-        try:
-            record = orjson.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            events.add(record)
+        with suppress(Flaw):
+            events.add(read_line(line))
     return events
 
 
@@ -285,6 +284,11 @@ def _pooled(each: Sequence[Repeats]) -> Repeats:
         unlike=sum(one.unlike for one in each),
         variance=squares / freedom if freedom else None,
     )
+
+
+def _usd(value: object) -> float:
+    """A recorded cost; 0 for what is no amount."""
+    return value if isinstance(value, int | float) and 0 <= value <= sys.float_info.max else 0.0
 
 
 def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[tuple[Cell, ...]]:

@@ -7,9 +7,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from astra_async.errors import UsageError
+from astra_async.types.records import Flaw, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -76,10 +75,10 @@ def judgements(directory: Path) -> Iterator[dict[str, Any]]:
         return
     for line in lines:
         try:
-            record = orjson.loads(line)
+            record = read_record(line)
             whole = isinstance(record["judge"], str) and record["label"] in (None, *CLASSES)
             whole = whole and isinstance(_key(record)[3], int)
-        except (orjson.JSONDecodeError, KeyError, TypeError):
+        except (Flaw, KeyError, TypeError):
             continue
         if whole:
             yield record

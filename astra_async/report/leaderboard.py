@@ -8,7 +8,8 @@ from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from astra_async.report.costs import mean_cost_usd
+from astra_async.report.costs import mean_cost_usd, partly_known
+from astra_async.report.pairwise import changed_problems
 from astra_async.report.table import WHO, Column, Table, cells, unfinished
 from astra_async.stats.intervals import (
     bounds,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.pairwise import Found
+    from astra_async.report.pairwise import Found, Standing
     from astra_async.report.table import Cell
 
 _M = (2, 4, 8)  # the m of pass@m and pass^m
@@ -85,6 +86,21 @@ _COLUMNS = (
     Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
     Column("problems_done", "Problems done", "count", help="with all k samples valid"),
 )
+_AGAINST_BEST: dict[Standing, str] = {  # what the best is against an entry, told of the entry
+    "better": "behind",
+    "worse": "ahead",
+    "equivalent": "equivalent",
+    "inconclusive": "not separable",
+    "incomparable": "no common problem",
+}
+_OTHER_PROBLEMS = (
+    "The rows are not all of the same problems, so that their means cannot be compared: pairs of models are,"
+    " on the problems that both have."
+)
+_MIXED_K = (
+    "No k: the problems of that row have different k. A median SD over them depends on the mixture: compare"
+    " it only with one of the same."
+)
 _PROVISIONAL = (
     "~ is provisional: samples are missing, and the problems begun may be the easier or the harder ones. Run "
     "the same command again to fill them in."
@@ -94,7 +110,7 @@ _PROVISIONAL = (
 def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
     """Everything known of each entry, best mean score first, incomplete entries last.
 
-    `compared` are the judged pairs of the same entries.
+    `compared` are the judged pairs of the same entries; without them nothing is said against the best.
 
     One wide table (leaderboard.csv); the functions below cut the tables for people out of it. The numbers
     of an incomplete entry are those of its valid samples so far, over the problems it has begun; its
@@ -150,12 +166,14 @@ def consistency(wide: Table) -> Table:
         (
             "Median SD follows the paper (population SD, ddof = 0) and depends on k: compare it between equal"
             " k only. RMS within-SD (ddof = 1) does not depend on k. SDs are on the scale from 0 to 1."
-        )
+        ),
     ]
     if any(isinstance(cell, tuple) and cell[0] == cell[1] for cell in table.column("median_sd_interval")):
         notes.append("[0.000, 0.000]: so many problems never vary that the median would be 0 again.")
     if any(k == 1 for k in table.column("k")):
         notes.append("One sample of a problem has no SD: consistency takes k of at least 2.")
+    if _MIXED_K in wide.notes:
+        notes.append(_MIXED_K)
     return replace(table, name="consistency", within="leaderboard", title="Consistency", notes=tuple(notes))
 
 
@@ -204,19 +222,22 @@ def curves(entries: Sequence[Entry]) -> Table:
 def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str:
     """What the comparison with the first entry of the same format has shown."""
     best = next(each for each in ranked if each.format == entry.format)
-    rivals = [each for each in ranked if each.format == entry.format and each.summary.valid]
-    if entry is best:
-        if len(rivals) < 2:  # noqa: PLR2004 - nobody to be better than
-            return ""
-        if not entry.complete:
-            return "best so far"
-        return "best" if all(each.complete for each in rivals) else "best of the complete"
-    found = (
-        judged.verdict
+    standings = {
+        pair.b.label: judged.standing
         for pair, judged in compared
-        if judged.comparison.metric == "mean_score" and pair.a is best and pair.b is entry
-    )
-    return {"better": "behind", "equivalent": "equivalent"}.get(next(found, ""), "not separable")
+        if judged.comparison.metric == "mean_score" and pair.a is best
+    }
+    if entry is not best:
+        return _AGAINST_BEST[standings[entry.label]] if entry.label in standings else ""
+    rivals = [each for each in ranked if each.format == entry.format and each.summary.valid]
+    if len(rivals) < 2:  # noqa: PLR2004 - nobody to be better than
+        return ""
+    if not entry.complete:
+        return "best so far"
+    complete = [each for each in rivals if each.complete and each is not best]
+    if any(standings.get(each.label) in ("worse", "incomparable") for each in complete):
+        return "highest mean"
+    return "best" if len(complete) == len(rivals) - 1 else "best of the complete"
 
 
 def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
@@ -275,6 +296,15 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     ]
     if not all(entry.complete for entry in entries):
         notes.append(_PROVISIONAL)
-    if len({entry.summary.k for entry in entries}) > 1:
+    if any(_other_problems(entry, entries[0]) for entry in entries):
+        notes.append(_OTHER_PROBLEMS)
+    if any(entry.summary.k is None and entry.summary.median_sd is not None for entry in entries):
+        notes.append(_MIXED_K)
+    elif len({entry.summary.k for entry in entries}) > 1:
         notes.append("The rows have different k: their median SDs cannot be compared.")
+    notes += filter(None, map(partly_known, entries))
     return notes
+
+
+def _other_problems(entry: Entry, first: Entry) -> bool:
+    return set(entry.problem_ids) != set(first.problem_ids) or bool(changed_problems(entry, first))

@@ -47,10 +47,10 @@ def correlations(lengths: Sequence[Lengths]) -> Table:
             Column("n", "n", "count", help="problems"),
             Column("mean", "Mean characters", "count"),
             Column("r", "Pearson r", "signed"),
-            Column("p", "p", "p"),
+            Column("p", "p", "p", help="of all orders, as far from 0"),
             Column("rho", "Spearman rho", "signed"),
             Column("rho_interval", "95 % interval", "signed", interval=True, help="of rho"),
-            Column("rho_p", "p", "p"),
+            Column("rho_p", "p", "p", help="of all orders, as far from 0"),
         ),
         rows=tuple(row for one in lengths for row in _rows(one)),
         notes=(

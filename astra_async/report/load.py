@@ -7,10 +7,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.report.packing import Columns, lines_of, read_at
+from astra_async.report.packing import Columns, lines_of, read_at, read_line
+from astra_async.running.fingerprint import fingerprint
 from astra_async.types.records import newer_version, read_run
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class ProblemInfo:
 class RunSettings:
     """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k.
 
-    `turns` is how often a sample may go on after its first answer.
+    `turns` is how often a sample may go on after its first answer. `contents` has, by problem, a hash of all
+    that makes it the problem it is: statement, project, tests; empty for one of which nothing is recorded.
     """
 
     run_id: str
@@ -60,6 +61,7 @@ class RunSettings:
     simulated: bool = False
     parent: str | None = None
     fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    contents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -112,14 +114,12 @@ class Run:
         )
         # gathered by index: concatenating structured arrays costs a hundred times as much for each part
         places = [np.arange(self.bounds[cell], self.bounds[cell + 1]) for cell in cells]
-        gathered: NDArray[np.void] = self.rows[np.concatenate(places)]
+        gathered: NDArray[np.void] = self.rows[np.concatenate([np.arange(0), *places])]
         return gathered
 
     def line(self, row: np.void) -> dict[str, Any]:
         """The whole result record of a row, read again from disk."""
-        line = read_at(self.directory / "results.jsonl", int(row["offset"]), int(row["length"]))
-        record: dict[str, Any] = orjson.loads(line)
-        return record
+        return read_line(read_at(self.directory / "results.jsonl", int(row["offset"]), int(row["length"])))
 
     def lines(self, rows: NDArray[np.void]) -> Iterator[dict[str, Any]]:
         """The result records of many rows, one in memory at a time."""
@@ -127,7 +127,7 @@ class Run:
             with (self.directory / "results.jsonl").open("rb") as stream:
                 for offset, length in rows[["offset", "length"]].tolist():
                     stream.seek(offset)
-                    yield orjson.loads(stream.read(length))
+                    yield read_line(stream.read(length))
 
 
 def load_run(directory: Path) -> Run:
@@ -200,6 +200,7 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
             kind: {name: str(value) for name, value in names.items()}
             for kind, names in record.get("fingerprints", {}).items()
         },
+        contents={name: _content(record, name) for name in record["problems"]},
         versions={name: str(value) for name, value in record.get("versions", {}).items()},
         warnings=newer_version(record, version("astra_async")),
     )
@@ -217,6 +218,18 @@ def problem_info(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
         **{name: record.get(name) for name in ("statement_characters", "input_files", "input_characters")},
         **{name: reference.get(name) for name in ("output_characters", "lines_written", "files_changed")},
     )
+
+
+def _content(record: Mapping[str, Any], problem_id: str) -> dict[str, str]:
+    """Hashes of a problem's recorded parts by name, as far as there are any: versions may record others.
+
+    How long its tests may take is left out: that is of the grading, as all limits are.
+    """
+    part = record.get("parts", {}).get("problems", {}).get(problem_id)
+    if isinstance(part, dict):
+        return {name: fingerprint(value) for name, value in part.items() if name != "timeout_s"}
+    whole = record.get("fingerprints", {}).get("problems", {}).get(problem_id)
+    return {} if whole is None else {"fingerprint": str(whole)}
 
 
 def _parent(parent: object) -> str:

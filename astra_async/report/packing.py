@@ -7,6 +7,7 @@ again by `offset` and `length`. Every planned sample has its place in one block 
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections import Counter
@@ -17,6 +18,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics
+from astra_async.surrogates import without_surrogates
 from astra_async.types import REUSED, Failure, FinishReason, TrialState
 from astra_async.types.records import Disbelieved, Flaw, check_result, check_schema, read_key, read_record
 
@@ -111,7 +113,7 @@ class Columns:
         """
         record: dict[str, Any] = {}
         try:
-            record = read_record(line)
+            record = read_line(line)
             place = self.place(read_key(record))
             check_schema(record, f"{self.path} line {number}")
             check_result(record)
@@ -128,7 +130,15 @@ class Columns:
             self._note_times(record)
         except Flaw as flaw:
             self._disbelieved.add(number, flaw, record)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error) as error:
+        except (
+            AttributeError,
+            IndexError,
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            struct.error,
+        ) as error:
             self._disbelieved.add(number, Flaw(f"malformed ({error})"), record)
 
     def place(self, key: SampleKey) -> Place | None:
@@ -190,14 +200,14 @@ class Columns:
             _FAILURE_NUMBERS[record["failure"]],
             _FINISH_NUMBERS[get("finish_reason") or "stop"],
             _TRIAL_NUMBERS.get(get("trial") or "", 0),
-            get("trial_s") or 0.0,
+            number_in(get("trial_s") or 0.0),
             (get("note") or "").startswith(REUSED),
             bool(get("timed_out")),
             bool(get("cost_estimated")),
             *[count or 0 for count in map(get, _COUNTS)],
             len(get("extra_tests") or ()),
             len(get("dropped") or ()),
-            *[_NAN if each is None else each for each in (*map(usage.get, _TOKENS), *map(get, _NUMBERS))],
+            *map(number_in, (*map(usage.get, _TOKENS), *map(get, _NUMBERS))),
             text(";".join(repairs)) if (repairs := get("repairs")) else 0,
             text(";".join(suspicions)) if (suspicions := get("suspicions")) else 0,
             text(get("prompt_sha256") or ""),
@@ -267,6 +277,19 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)
+
+
+def read_line(line: bytes) -> dict[str, Any]:
+    """The record in a line, as whoever reads results reads it: texts that UTF-8 can carry. Raises Flaw."""
+    record = read_record(line)
+    if b"\\ud" in line or b"\\uD" in line:
+        record = read_record(without_surrogates(json.dumps(record, ensure_ascii=False)).encode())
+    return record
+
+
+def number_in(value: float | None) -> float:
+    """A number of a record, NaN for what is not recorded, and for what is no finite number."""
+    return _NAN if value is None or not math.isfinite(value) else value
 
 
 def _seconds(text: str) -> float:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
-from astra_async.report.packing import lines_of
-from astra_async.types.records import Flaw, read_head, read_key, read_record
+from astra_async.report.packing import lines_of, read_line
+from astra_async.types.records import Flaw, read_head, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -165,7 +165,7 @@ def _texts(path: Path, missing: dict[tuple[str, str, str, int], _Pick]) -> Itera
         if key in missing:
             pick = missing.pop(key)
             with suppress(Flaw):
-                yield pick, str(read_record(line).get("text", ""))
+                yield pick, str(read_line(line).get("text", ""))
         if not missing:
             return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, said
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, left_out, said
 from astra_async.report.table import Column, Table, cells, unfinished
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def paired_table(name: str, title: str, found: Found) -> Table:
         title=title,
         columns=_columns("score"),
         rows=tuple(_row(pair, judged) for pair, judged in found),
-        notes=(_NOTE,) if found else (),
+        notes=(_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else (),
         provisional=unfinished(pair.complete for pair, _ in found),
     )
 

@@ -3,7 +3,8 @@
 Pairs of models, two runs, and two answer formats are all compared here (and shown by `paired_table`). The
 paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
 paper itself doubts for SDs. Only problems with all their samples under both count; while samples are
-missing, those begun, and everything that is said of them is provisional.
+missing, those begun, and everything that is said of them is provisional. A problem whose statement, project
+or tests have changed from one run to the other is another problem, whatever its id.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from astra_async.stats.intervals import difference_interval
 from astra_async.stats.power import minimum_detectable_effect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.stats.differences import PairedVerdict
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     Found = Sequence[tuple["Pair", "Judged"]]
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
+Standing = Literal["better", "worse", "equivalent", "inconclusive", "incomparable"]
 EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
+_MOST_NAMED = 10  # problems that are not compared
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
 
 
@@ -85,6 +88,11 @@ class Judged:
     verdict: PairedVerdict
     why: str
 
+    @property
+    def standing(self) -> Standing:
+        """The verdict; `incomparable` where there is no problem to compare on."""
+        return self.verdict if self.comparison.n else "incomparable"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
@@ -104,8 +112,7 @@ class Pair:
 
 def compare_values(values: Sequence[Values]) -> list[Comparison]:
     """Every paired test of aligned arrays over problems."""
-    flips = sign_flips([(a, b) for _, a, b in values])
-    return [_compared(each, p) for each, p in zip(values, flips, strict=True)]
+    return [_compared(each) for each in values]
 
 
 def common_values(a: Entry, b: Entry) -> Iterator[Values]:
@@ -124,6 +131,37 @@ def common_values(a: Entry, b: Entry) -> Iterator[Values]:
     ]
     here, there = [one for one, _ in same], [other for _, other in same]
     yield "sd", a.sds[here], b.sds[there]
+
+
+def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
+    """The problems of both that are not the same under both, with what differs: `T 4 and 8`, `statement`.
+
+    By their T and by what both runs have recorded of them; one of which a run recorded nothing, by T alone.
+    """
+    if {id(run) for run, _ in a.parts} == {id(run) for run, _ in b.parts}:
+        return {}
+    ours, theirs = _contents(a), _contents(b)
+    found = {}
+    for problem in filter(theirs.__contains__, ours):
+        (total, content), (other_total, other) = ours[problem], theirs[problem]
+        differing = [name for name in content if name in other and content[name] != other[name]]
+        told = [name.removesuffix("_sha256").replace("_", " ") for name in differing]
+        if total != other_total and not math.isnan(total + other_total):
+            told.insert(0, f"T {total:.0f} and {other_total:.0f}")
+        if told:
+            found[problem] = ", ".join(told)
+    return found
+
+
+def left_out(entries: Iterable[tuple[Entry, Entry]]) -> list[str]:
+    """Which common problems are not the same, hence not compared, and why: a sentence for each two runs."""
+    found: dict[tuple[str, str], str] = {}
+    for two in entries:
+        a, b = sorted(two, key=_directories)
+        names = _directories(a), _directories(b)
+        if names not in found and (changed := changed_problems(a, b)):
+            found[names] = _left_out(names, changed, len({*a.problem_ids} & {*b.problem_ids}))
+    return list(found.values())
 
 
 def judge(family: Sequence[Comparison]) -> list[Judged]:
@@ -178,7 +216,7 @@ def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
             yield Pair(a=a, b=b, a_name=a.label, b_name=b.label, format=answer_format)
 
 
-def _compared(values: Values, p_permutation: float | None) -> Comparison:
+def _compared(values: Values) -> Comparison:
     metric, a, b = values
     test, n = paired_t(a, b), len(a)
     effect = minimum_detectable_effect(n)
@@ -197,7 +235,7 @@ def _compared(values: Values, p_permutation: float | None) -> Comparison:
         t=test.t if test else None,
         p_t=test.p if test else None,
         p_wilcoxon=wilcoxon(a, b) if test else None,
-        p_permutation=p_permutation if test else None,
+        p_permutation=sign_flips(a, b) if test else None,
         p_equivalence=equivalence(a, b, EQUIVALENCE_MARGIN),
         least_p=least_p(a, b),
         smallest_effect=min(1.0, effect * test.sd) if test and effect is not None and test.sd else None,
@@ -235,7 +273,7 @@ def _obstacle(c: Comparison, tests: int) -> str:
     cannot = f"cannot show a difference at {100 * ALPHA:g} %"
     reasons = (
         (c.n == 0 and c.metric == "sd", "an SD takes problems with the same k, of at least 2"),
-        (c.n == 0, "no common problem has results"),
+        (c.n == 0, "no problem that is the same under both has results"),
         (c.n < FEWEST, f"{c.n} {'problem' if c.n == 1 else 'problems'} {cannot}"),
         (c.differing == 0, f"all {c.n} problems came out alike, from which nothing can be concluded"),
         (c.differing < FEWEST, f"only {c.differing} of {c.n} problems differ, which {cannot}"),
@@ -246,12 +284,38 @@ def _obstacle(c: Comparison, tests: int) -> str:
 
 
 def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
-    """Places of the problems that are complete under both, in A's order; while one is incomplete, begun."""
-    sure = a.complete and b.complete
+    """Places of the problems that are complete under both, in A's order; while one is incomplete, begun.
+
+    Those that are not the same under both are left out.
+    """
+    sure, changed = a.complete and b.complete, changed_problems(a, b)
     ours, theirs = (entry.done if sure else entry.valid > 0 for entry in (a, b))
     there = {problem: place for place, problem in enumerate(b.problem_ids) if theirs[place]}
     return [
         (place, there[problem])
         for place, problem in enumerate(a.problem_ids)
-        if ours[place] and problem in there
+        if ours[place] and problem in there and problem not in changed
     ]
+
+
+def _contents(entry: Entry) -> dict[str, tuple[float, Mapping[str, str]]]:
+    """T and what is recorded of each problem."""
+    recorded = {
+        problem: run.settings.contents.get(problem, {}) for run, _ in entry.parts for problem in run.problems
+    }
+    totals = zip(entry.problem_ids, entry.totals.tolist(), strict=True)
+    return {problem: (total, recorded[problem]) for problem, total in totals}
+
+
+def _directories(entry: Entry) -> str:
+    return " + ".join(sorted({str(run.directory) for run, _ in entry.parts}))
+
+
+def _left_out(names: tuple[str, ...], changed: Mapping[str, str], common: int) -> str:
+    told = [f"{problem} ({what})" for problem, what in changed.items()]
+    if len(told) > _MOST_NAMED:
+        told[_MOST_NAMED:] = [f"{len(told) - _MOST_NAMED} more"]
+    return (
+        f"{' and '.join(names)}: {len(changed)} of {common} common problems are not the same in both and are"
+        f" not compared: {', '.join(told)}."
+    )

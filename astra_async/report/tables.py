@@ -15,7 +15,7 @@ from astra_async.report.failures import automatic_kinds, judge_tables, judged_cl
 from astra_async.report.lengths import correlations, lengths_of
 from astra_async.report.load import load_run
 from astra_async.report.paired_table import for_people, paired_table
-from astra_async.report.pairwise import judged_pairs, pairs_of
+from astra_async.report.pairwise import judged_pairs, left_out, pairs_of
 from astra_async.report.problem_tables import difficulty, problems_of, problems_table, table_1, telling_tests
 from astra_async.report.published import published
 from astra_async.report.trial_table import trials
@@ -139,7 +139,11 @@ def report_of(runs: tuple[Run, ...]) -> Report:
             *_harness(runs, entries),
         ),
         simulated=any(run.settings.simulated for run in runs),
-        warnings=(*(f"{run.directory}: {warning}" for run in runs for warning in run.warnings), *ignored),
+        warnings=(
+            *(f"{run.directory}: {warning}" for run in runs for warning in run.warnings),
+            *ignored,
+            *left_out((pair.a, pair.b) for pair, _ in compared),
+        ),
     )
 
 

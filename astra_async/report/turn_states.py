@@ -8,6 +8,7 @@ place.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from astra_async.errors import ConflictError
-from astra_async.report.packing import FAILURES, STATUSES, lines_of
+from astra_async.report.packing import FAILURES, STATUSES, lines_of, number_in, read_line
 from astra_async.stats.passes import pass_at
 from astra_async.types import is_last
 from astra_async.types.records import (
@@ -23,7 +24,6 @@ from astra_async.types.records import (
     Flaw,
     check_result,
     check_schema,
-    read_record,
     read_turn_key,
 )
 
@@ -177,7 +177,7 @@ def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
     for number, _, line in lines_of(path):
         record: dict[str, Any] = {}
         try:
-            record = read_record(line)
+            record = read_line(line)
             key = read_turn_key(record)
             check_schema(record, f"{path} line {number}")
             check_result(record)
@@ -234,7 +234,7 @@ def _answer(line: Mapping[str, Any]) -> TurnState:
         total=line["total"],
         solution=line.get("solution_sha256", ""),
         tokens=(usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0),
-        cost_usd=line.get("cost_usd"),
+        cost_usd=_usd(number_in(line.get("cost_usd"))),
         seconds=line.get("latency_s", 0.0) + line.get("test_s", 0.0),
     )
 
@@ -249,9 +249,13 @@ def _answer_of(row: np.void) -> TurnState:
         total=int(row["total"]),
         solution="",
         tokens=float(tokens.sum()),
-        cost_usd=None if np.isnan(row["cost_usd"]) else float(row["cost_usd"]),
+        cost_usd=_usd(float(row["cost_usd"])),
         seconds=float(row["latency_s"] + row["test_s"]),
     )
+
+
+def _usd(cost: float) -> float | None:
+    return None if math.isnan(cost) else cost
 
 
 def _numbered(passed: int) -> frozenset[tuple[str, int]]:

@@ -56,7 +56,7 @@ def total_interval(means: ArrayLike, level: float = 0.95) -> Estimate | None:
     if n < 2:  # noqa: PLR2004 - a spread takes two
         return None
     mean, variance = float(m.mean()), float(m.var(ddof=1))
-    low, high = _score_interval(mean, _with_unseen(mean, variance, n) / n, n - 1, n, level)
+    low, high = _score_interval(mean, with_unseen(mean, variance, n) / n, n - 1, n, level)
     return Estimate(value=mean, se=math.sqrt(variance / n), df=n - 1, low=low, high=high)
 
 
@@ -85,18 +85,21 @@ def clustered_interval(means: ArrayLike, groups: Sequence[str | int], level: flo
     """The interval of the mean over problems that come in families (an Angular and a React twin).
 
     SE = sqrt(sum_c (sum_{i in c} e_i)^2) / n, e_i = m_i - mean (Liang and Zeger 1986; Miller 2024,
-    arXiv 2411.00640, equation 4); df = clusters - 1; None for fewer than two clusters. The interval takes
-    the variance times C / (C - 1), C clusters, without which few of them give too little.
+    arXiv 2411.00640, equation 4). The interval takes C clusters: df = C - 1, and the variance times
+    C / (C - 1), without which few of them give too little. For families of s_c problems C is their
+    effective number (sum s_c)^2 / sum s_c^2 (Kish 1965; compare Carter, Schnepel and Steigerwald 2017, Rev.
+    Econ. Stat. 99: 698-709): a large one weighs as much as many small ones, and is one draw. None for
+    C < 2: nothing could be excluded.
     """
     m = np.asarray(means, dtype=float)
     _, numbers = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
-    clusters = int(numbers.max(initial=-1)) + 1
+    sizes = np.bincount(numbers)
+    clusters = len(m) ** 2 / float((sizes**2).sum()) if len(m) else 0.0
     if clusters < 2:  # noqa: PLR2004 - a spread takes two
         return None
     mean = float(m.mean())
-    sums = np.bincount(numbers, weights=m - mean, minlength=clusters)
-    variance = float((sums**2).sum()) / len(m) ** 2
-    of_clusters = _with_unseen(mean, variance * clusters**2 / (clusters - 1), clusters) / clusters
+    variance = float((np.bincount(numbers, weights=m - mean) ** 2).sum()) / len(m) ** 2
+    of_clusters = with_unseen(mean, variance * clusters**2 / (clusters - 1), clusters) / clusters
     low, high = _score_interval(mean, of_clusters, clusters - 1, clusters, level)
     return Estimate(value=mean, se=math.sqrt(variance), df=clusters - 1, low=low, high=high)
 
@@ -138,7 +141,8 @@ def median_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, floa
     return (float(v[j - 1]), float(v[n - j])) if j > 0 else None
 
 
-def _with_unseen(mean: float, variance: float, n: int) -> float:
+def with_unseen(mean: float, variance: float, n: float) -> float:
+    """The variance between n problems with half an observation more of the greatest, mean (1 - mean)."""
     return ((n - 1) * variance + _UNSEEN * mean * (1 - mean)) / (n - 1 + _UNSEEN)
 
 

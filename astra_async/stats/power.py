@@ -38,7 +38,7 @@ def minimum_detectable_effect(n: int, alpha: float = 0.05, power: float = 0.8) -
 
 def problems_needed(between: float, within: float, samples: int, target_se: float) -> float:
     """Problems for a standard error of the mean score on new ones: (sigma_b^2 + sigma_w^2 / k) / SE^2."""
-    return math.ceil((between + within / samples) / target_se**2)
+    return max(1, math.ceil((between + within / samples) / target_se**2))
 
 
 def samples_needed(between: float, within: float, problems: int, target_se: float) -> float:

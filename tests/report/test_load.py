@@ -11,9 +11,12 @@ from astra_async.errors import ConflictError, UsageError
 from astra_async.metrics import Metrics
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
+from astra_async.report.tables import build_report
+from astra_async.report.write import write_built
 from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -168,3 +171,86 @@ def test_the_same_model_on_other_problems_is_one_entry(tmp_path: Path) -> None:
         assert entry.summary.planned == 24
     # `ease` and input sizes depend on a problem's place in its run, scores only on its name
     assert [entry.summary for entry in merged] == [entry.summary for entry in entries_of([whole])]
+
+
+def damaged(tmp_path: Path, damage: Mapping[str, tuple[bytes, bytes]]) -> Path:
+    """A run in whose files a text is replaced by another."""
+    directory = write_run(tmp_path / "run", Made(leave_out=frozenset({("alpha", "xml", "p01", 2)})))
+    for name, (old, new) in damage.items():
+        path = directory / name
+        content = path.read_bytes()
+        assert old in content
+        path.write_bytes(content.replace(old, new))
+    return directory
+
+
+MARK = b"\xef\xbb\xbf"
+LINE = b'{"schema":1,'
+
+
+@pytest.mark.parametrize(
+    ("damage", "known"),
+    [
+        (
+            {"results.jsonl": (b"\n" + LINE, b"\n" + MARK + LINE), "completions.jsonl": (LINE, MARK + LINE)},
+            True,
+        ),
+        (
+            {
+                "results.jsonl": (b'"test 0"', b'"test \\ud800 0"'),
+                "completions.jsonl": (b"<sol", b"\\udfff<sol"),
+            },
+            True,
+        ),
+        ({"results.jsonl": (b'"returned_model":"alpha', b'"returned_model":"\\uD83D\\uDE00')}, True),
+        ({"results.jsonl": (b'"cost_usd":0.0', b'"cost_usd":1e999,"x":0.0')}, False),
+        ({"results.jsonl": (b'"cost_usd":0.0', b'"cost_usd":-Infinity,"x":0.0')}, False),
+    ],
+)
+def test_what_the_loader_believes_the_whole_report_can_tell(
+    tmp_path: Path,
+    damage: Mapping[str, tuple[bytes, bytes]],
+    known: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    directory = damaged(tmp_path, damage)
+    report = build_report([directory])
+    assert report.warnings == ()
+    assert [entry.summary.valid for entry in report.entries] == [15, 16]
+    assert (report.leaderboard.column("cost_per_sample")[0] is not None) == known
+    write_built(report, directory / "report")
+    text = (directory / "report" / "report.json").read_text(encoding="utf-8")
+    assert "nan" not in text.replace("never", "")
+
+
+def test_a_number_that_no_computer_holds_is_named_and_not_counted(tmp_path: Path) -> None:
+    directory = damaged(tmp_path, {"results.jsonl": (b'"attempts":1', b'"attempts":1' + b"0" * 400)})
+    run = load_run(directory)
+    assert len(run.rows) < 31
+    assert all("malformed" in warning for warning in run.warnings)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"kind":"pool_failed","model":"beta","cost_usd":"5","detail":7}',
+        b'{"kind":["x"],"model":{"a":1},"cost_usd":true}',
+        b'{"kind":"pool_failed","model":["a"],"cost_usd":1e999}',
+        b'{"kind":"pool_failed","model":"\\ud800","cost_usd":1' + b"0" * 400 + b"}",
+        MARK + b'{"kind":"pool_failed","model":"beta"}',
+        b'"kind"',
+        b"\xff",
+    ],
+)
+def test_no_event_ends_a_report(tmp_path: Path, event: bytes) -> None:
+    directory = damaged(tmp_path, {})
+    path = directory / "events.jsonl"
+    path.write_bytes(path.read_bytes() + event + b"\n")
+    report = build_report([directory])
+    write_built(report, directory / "report")
+    assert report.table("missing").rows == (("alpha", "xml", "p01", 2, "sandbox_error", "no daemon"),)
+    assert all(cost in (None, 1.0) for cost in report.table("events").column("cost_usd"))
+
+
+def test_a_run_without_models_still_reports(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(orjson.dumps(run_json(Made()) | {"models": []}))
+    assert build_report([tmp_path]).entries == ()

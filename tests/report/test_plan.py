@@ -3,13 +3,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 
 from astra_async.errors import UsageError
 from astra_async.report.precision import plan_run
-from made_runs import Made, MadeProblem, made_problems, made_results, write_run
+from made_runs import Made, MadeProblem, agreeing, made_problems, made_results, write_run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from astra_async.report.table import Cell, Table
@@ -76,3 +78,36 @@ def _instead(samples: Cell) -> str:
     if samples == math.inf:
         return "no number of samples would do"
     return f"{samples} sample{'' if samples == 1 else 's'} of each would do"
+
+
+def flat(directory: Path, passed: Mapping[str, int]) -> Path:
+    """Models that always pass so many of four tests."""
+    problems = [MadeProblem(id=f"p{i}", total=4) for i in range(3)]
+    write_run(directory, Made(skill=dict.fromkeys(passed, 0.5), problems=problems))
+    path = directory / "results.jsonl"
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    made = [agreeing(line, passed[line["model"]]) for line in lines]
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in made))
+    return directory
+
+
+@pytest.mark.parametrize("passed", [0, 4])
+def test_a_pilot_of_all_or_nothing_is_refused(tmp_path: Path, passed: int) -> None:
+    with pytest.raises(
+        UsageError, match="m \\(xml\\): all samples of the pilot's 3 problems passed all tests, or"
+    ):
+        plan_run(flat(tmp_path / "run", {"m": passed}), 1.0)
+
+
+def test_problems_that_came_out_alike_do_not_prove_that_all_do(tmp_path: Path) -> None:
+    """Three problems at 50 %: half an unseen one adds 0.5 * 0.25 / 2.5 = 0.05 to a variance of 0."""
+    plan = plan_run(flat(tmp_path / "run", {"half": 2, "full": 4}), 1.0)
+    assert plan.table("plan").column("n_needed") == [500] * 7
+    assert plan.conclusions[0].startswith("half (xml): 500 problems like these")
+    assert plan.conclusions[1].startswith(
+        "full (xml): all samples of the pilot's 3 problems passed all tests"
+    )
+
+
+def test_a_plan_takes_at_least_one_problem(pilot: Path) -> None:
+    assert set(plan_run(pilot, 90.0).table("plan").column("n_needed")) == {1}

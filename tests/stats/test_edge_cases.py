@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_too_little_data_gives_nothing_instead_of_a_number() -> None:
     assert clustered_interval([0.5, 0.6], ["a", "a"]) is None
     assert paired_t([1.0], [0.0]) is None
     assert equivalence([1.0], [0.0], 0.1) is None
-    assert sign_flips([([], [])]) == [None]
+    assert sign_flips([], []) is None
     assert wilcoxon([], []) is None
     assert variance_split([0.5], [0.1], [4]) is None
     assert median_interval([]) is None
@@ -58,7 +58,7 @@ def test_models_that_agree_on_every_problem_differ_with_p_one() -> None:
     test = paired_t(same, same)
     assert test is not None
     assert (test.difference, test.t, test.p) == (0, 0, 1)
-    assert sign_flips([(same, same)]) == [least_p(same, same)] == [1]
+    assert sign_flips(same, same) == least_p(same, same) == 1
     assert wilcoxon(same, same) == 1
 
 
@@ -120,24 +120,33 @@ def test_equal_quotients_count_as_no_difference() -> None:
     assert paired_t([0.1 + 0.2, 0.7], [0.3, 0.7]) == paired_t([0.3, 0.7], [0.3, 0.7])
 
 
-def test_many_problems_are_flipped_by_a_fixed_sample_of_patterns() -> None:
-    rng = np.random.default_rng(0)
-    a = rng.random(65)
-    b = a - 0.02 + rng.normal(0, 0.1, 65)
-    [p] = sign_flips([(a, b)])
-    assert [p] == sign_flips([(a, b)])
-    expected = scipy_stats.ttest_rel(a, b).pvalue
-    assert p == pytest.approx(expected, abs=0.02)
+@pytest.mark.parametrize("scale", [1e-3, 1.0])
+@pytest.mark.parametrize(("n", "steps"), [(16, 0), (17, 0), (17, 1), (18, 5), (17, 60)])
+def test_all_sign_patterns_are_counted_by_one_and_by_their_sums(n: int, steps: int, scale: float) -> None:
+    """`steps` is how many values a difference may have, as of quotients with one denominator; 0: any."""
+    d = np.random.default_rng(n + steps).normal(0.6, 1, n)
+    d = scale * (np.sign(d) * np.ceil(np.abs(d) * steps / 3) / steps if steps else d)
+    sums = np.abs(np.array(list(product((-1, 1), repeat=n))) @ d)
+    exact = np.mean(sums >= abs(d.sum()) - 1e-9 * scale)
+    assert sign_flips(d, np.zeros(n)) == pytest.approx(exact, rel=1e-9 if n <= 16 or steps else 0.003)
 
 
-def test_the_exact_and_the_sampled_flips_agree() -> None:
-    rng = np.random.default_rng(3)
-    d = rng.normal(0.3, 1, 16)
-    [exact] = sign_flips([(d, np.zeros(16))])
-    expected = scipy_stats.permutation_test(
-        (d,), np.mean, permutation_type="samples", n_resamples=np.inf
-    ).pvalue
-    assert exact == pytest.approx(expected)
+@pytest.mark.parametrize(("n", "above"), [(65, 0.001), (300, 0.005), (800, 0.02)])
+def test_the_sign_flips_of_many_problems_are_those_of_random_patterns(n: int, above: float) -> None:
+    """The rounding that is granted makes p a little larger, and never smaller."""
+    rng = np.random.default_rng(n)
+    d = rng.beta(2, 2, n) - 0.5 + 0.5 / n**0.5
+    sums = np.abs(np.where(rng.random((20_000, n)) < 0.5, -1.0, 1.0) @ d)
+    p, drawn = sign_flips(d, np.zeros(n)), float(np.mean(sums >= abs(d.sum())))
+    assert p is not None
+    assert drawn - 0.006 < p < drawn + 0.006 + above
+
+
+def test_no_number_of_comparisons_is_beyond_the_sign_flips_of_many_problems() -> None:
+    """Twenty all better: 2 / 2^20. A sample of 20,000 patterns cannot tell it from 5 % among 1,000 pairs."""
+    assert sign_flips([1.0] * 20, [0.5] * 20) == least_p([1.0] * 20, [0.5] * 20) == 2.0**-19
+    rng = np.random.default_rng(1)
+    assert (sign_flips(rng.random(65) + 0.01, np.zeros(65)) or 1) < 1e-18
 
 
 def test_wilcoxon_is_exact_with_ties_and_zeros() -> None:
@@ -235,12 +244,41 @@ def test_counts_too_large_to_enumerate_are_sampled() -> None:
     assert p == pytest.approx(float(scipy_stats.ttest_ind(a, b).pvalue), abs=0.05)
 
 
-def test_many_comparisons_of_many_problems_take_little_memory() -> None:
+def test_many_problems_take_little_memory() -> None:
     rng = np.random.default_rng(8)
-    pairs = [(rng.random(1_000), rng.random(1_000)) for _ in range(60)]
+    a, b = rng.random((2, 1_000))
     tracemalloc.start()
-    found = sign_flips(pairs)
+    sign_flips(a, b)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100_000_000  # 20,000 patterns of 1,000 signs at once would take 160 MB
-    assert [found[7]] == sign_flips([pairs[7]])
+    assert peak < 2_000_000
+
+
+ALMOST = np.mean([[0.1, 0.2, 0.3, 0.1], [0.2, 0.3, 0.1, 0.3], [0.3, 0.1, 0.2, 0.2]], axis=0)  # .2, or nearly
+
+
+@pytest.mark.parametrize(("x", "y"), [([1, 2, 3, 4], ALMOST), (ALMOST, [1, 2, 3, 4])])
+def test_values_that_differ_by_rounding_do_not_vary(x: list[float], y: list[float]) -> None:
+    assert correlation(x, y) is None
+
+
+@pytest.mark.parametrize("y", [[0.0] * 9 + [1.0], [1 / 3] * 9 + [0.1 + 0.2]])
+def test_one_problem_apart_from_all_others_is_no_evidence(y: list[float]) -> None:
+    """The apart one has the tenth part of all orders: p is 0.1, whatever a t-test of r = 1 says."""
+    x = [0.0] * 9 + [900.0 if y[-1] > y[0] else -900.0]
+    found = correlation(x, y)
+    assert found is not None
+    assert (found.r, found.rho, found.interval) == (1, 1, None)
+    assert [found.p, found.rho_p] == pytest.approx([0.1, 0.1], abs=0.01)
+
+
+@pytest.mark.parametrize("sizes", [[64, 1], [30, 3, 2]])
+def test_one_family_that_is_nearly_everything_has_no_interval(sizes: list[int]) -> None:
+    families = [number for number, size in enumerate(sizes) for _ in range(size)]
+    assert clustered_interval(np.linspace(0, 1, len(families)), families) is None
+
+
+def test_families_of_one_size_count_each_once() -> None:
+    found = clustered_interval([0.2, 0.4, 0.6, 0.9, 1.0, 0.8], ["a", "a", "b", "b", "c", "c"])
+    assert found is not None
+    assert found.df == 2
