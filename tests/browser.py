@@ -32,7 +32,7 @@ _FLAGS = (
     "--disable-sync",
     "--disable-extensions",
 )
-_START_S = 30
+_START_S = 120
 
 
 class Tab:
@@ -72,7 +72,7 @@ class Tab:
     async def until(self, condition: str) -> None:
         """Wait until an expression of the page is true."""
         assert await self.run(
-            "new Promise((done) => { const end = Date.now() + 10000; const look = () =>"
+            "new Promise((done) => { const end = Date.now() + 60000; const look = () =>"
             f" ({condition}) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 20);"
             " look(); })"
         ), condition

@@ -1,8 +1,9 @@
-"""How tests are shared among processes, and the signals that programs under test get."""
+"""How tests are shared among processes, the signals that programs under test get, and their end."""
 
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xdist.remote import Producer
 
 # Folders of tests that wait more than they compute: for whole programs, nodes, a browser.
@@ -57,6 +60,15 @@ class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         if path.parent.name == "integrity":
             return "trials"
         return "programs" if path.parent.name == "system" and path.stem not in _COMPUTING else "others"
+
+
+@pytest.fixture(autouse=True)
+def _no_run_outlives_its_test() -> Iterator[None]:
+    whole_runs = sys.modules.get("whole_runs")
+    before = whole_runs.number_started() if whole_runs else 0  # by fixtures of a wider scope
+    yield
+    if whole_runs:
+        whole_runs.end_started(but=before)
 
 
 def _waits(nodeid: str) -> bool:

@@ -88,7 +88,7 @@ class PrivateEngine:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=120)
             self._process = None
 
     def await_answer(self) -> None:
@@ -96,7 +96,7 @@ class PrivateEngine:
             async with await Engine.open(self.host):
                 pass
 
-        for _ in range(300):
+        for _ in range(1200):
             try:
                 asyncio.run(ask())
             except EngineUnavailable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from nasty_server import Behaviour, Connection
+
 MODEL = "simulated/steady"
 Key = tuple[str, str, str, int]
 _TROUBLES = ("provider_error", "project_error", "sandbox_error")
 _PATIENCE_S = 240
+_started: list[subprocess.Popen[str]] = []
 
 
 @dataclass(kw_only=True)
@@ -62,9 +66,11 @@ class Run:
     def start(self) -> subprocess.Popen[str]:
         # A cache of its own: what a project's tests are is learned within this run.
         environ = {**os.environ, "ASTRA_CACHE": str(self.folder / "cache"), **self.environ}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
         )
+        _started.append(process)
+        return process
 
     def finish(self, code: int = 0) -> str:
         """Run to the end, which must have this exit code; returns what was said."""
@@ -84,6 +90,11 @@ class Run:
     def await_lines(self, name: str, count: int = 1) -> None:
         """Wait until a log holds so many records."""
         awaited(lambda: len(self.lines(name)) >= count, f"{count} lines of {name}")
+
+    def await_draining(self) -> None:
+        """Wait until the program has seen a first signal: a second one that comes earlier may be the same."""
+        path = self.out / "live.json"
+        awaited(lambda: bool(orjson.loads(path.read_bytes())["stopping"]), "the first signal to be seen")
 
     def check_end(self, *, missing: int = 0, of: str = "results.jsonl") -> None:
         """planned = recorded + missing, no key twice, every missing key named, no container left."""
@@ -128,6 +139,21 @@ def finished(process: subprocess.Popen[str], code: int) -> str:
     return said
 
 
+def number_started() -> int:
+    """How many runs this process has started and not ended by `end_started`."""
+    return len(_started)
+
+
+def end_started(*, but: int) -> None:
+    """Kill what a failed test has left, which a later test would fail for; the first `but` go on."""
+    while len(_started) > but:
+        process = _started.pop()
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
 def key(line: Mapping[str, Any]) -> Key:
     """The sample that a record is about."""
     return line["model"], line["format"], line["problem_id"], line["sample"]
@@ -141,16 +167,28 @@ def awaited(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-class Beside:
-    """How much slower than alone a little work runs beside what else the machine does; a context manager.
+def once(let: threading.Event, behave: Behaviour) -> Behaviour:
+    """What a server does as soon as it is let."""
 
-    For limits in seconds that hold on a machine with nothing else to do: there `slowness` is 1.
+    async def wait(connection: Connection) -> None:
+        while not let.is_set():  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(0.02)
+        await behave(connection)
+
+    return wait
+
+
+class Beside:
+    """What a little work suffers from whatever else the machine does meanwhile; a context manager.
+
+    For limits in seconds that hold on a machine with nothing else to do.
     """
 
     _WORK_S, _PAUSE_S = 0.01, 0.03
 
     def __init__(self) -> None:
         self._wall_s = self._cpu_s = 1e-9
+        self._stood_still_s = 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._measure)
 
@@ -164,15 +202,20 @@ class Beside:
         self._over.set()
         self._thread.join()
 
-    @property
-    def slowness(self) -> float:
-        """Seconds that a second of CPU time took, 1 at least."""
-        return max(1.0, self._wall_s / self._cpu_s)
+    def allows(self, took_s: float, limit_s: float) -> bool:
+        """Whether what took so long would have kept the limit alone.
+
+        Here a second of CPU time took longer than a second, and whoever was due to run had to wait.
+        """
+        return took_s - self._stood_still_s < limit_s * max(1.0, self._wall_s / self._cpu_s)
 
     def _measure(self) -> None:
+        due = time.monotonic() + self._PAUSE_S
         while not self._over.wait(self._PAUSE_S):
             wall_s, cpu_s = time.monotonic(), time.thread_time()
+            self._stood_still_s += max(0.0, wall_s - due)
             while time.thread_time() - cpu_s < self._WORK_S:
                 pass
             self._cpu_s += time.thread_time() - cpu_s
             self._wall_s += time.monotonic() - wall_s
+            due = time.monotonic() + self._PAUSE_S

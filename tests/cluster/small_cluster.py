@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 IMAGE = "cluster-test:1"
 _VERDICT = ("sample", "status", "failure", "passed", "total", "score", "tests", "solution_sha256")
 SAMPLES = 12
-# A node counts as lost after five seconds of silence, and a run waits ten for another one.
+SILENCE = "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP"
+# A node counts as lost after twelve seconds of silence, and a run waits ten for another one.
 FAST = {
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "12s",
+    SILENCE: "12s",
     "DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "10s",
 }
 
@@ -37,9 +38,11 @@ FAST = {
 class SmallCluster:
     """Starts, stops and kills its processes; whatever is left of them is killed in the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environ: str) -> None:
+        """`environ` are further variables of all its processes."""
         self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
+        self._environ = {**os.environ, **FAST, **environ}
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._folder = folder
         self._scheduler: subprocess.Popen[bytes] | None = None
@@ -56,7 +59,7 @@ class SmallCluster:
                 process.terminate()
         for process in (*self.workers.values(), self._scheduler):
             if process is not None:
-                process.wait(timeout=30)
+                process.wait(timeout=120)
 
     def start_scheduler(self) -> None:
         words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
@@ -89,7 +92,7 @@ class SmallCluster:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **FAST, **environ},
+                env={**self._environ, **environ},
             )
 
 

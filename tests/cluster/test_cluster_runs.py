@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from small_cluster import (
     IMAGE,
+    SILENCE,
     Cable,
     SmallCluster,
     a_run,
@@ -32,7 +34,7 @@ from small_cluster import (
 from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine
 from small_problems import solution
-from whole_runs import awaited, finished
+from whole_runs import awaited, finished, once
 
 if TYPE_CHECKING:
     from nasty_server import Behaviour
@@ -47,6 +49,7 @@ def test_a_cluster_gives_the_verdicts_of_one_machine(tmp_path: Path, engines: En
     with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
         cluster.start_worker("one", engines[0])
         cluster.start_worker("two", engines[1])
+        await_nodes(cluster)
         far = a_run(tmp_path / "far", server, cluster.address, engines[0], sleep_s=0.3)
         said = far.finish()
         check_scores(far, server, graded_by={"one", "two"})
@@ -131,13 +134,16 @@ def test_a_scheduler_restarted_in_mid_run_costs_no_result(tmp_path: Path, engine
 def test_a_network_that_drops_for_ten_seconds_costs_no_result(
     tmp_path: Path, engines: Engines, how: Literal["silent", "cut"]
 ) -> None:
-    with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+    # One that is silent is lost after half a minute only, one that is cut off at once.
+    silence = {SILENCE: "30s"}
+    with NastyServer(passing) as server, SmallCluster(tmp_path, **silence) as cluster:
         own_port = free_port()
         cables = Cable(own_port), Cable(cluster.port)
         cluster.start_worker("one", engines[0])
         reached = ("--port", str(own_port), "--contact-address", f"tcp://127.0.0.1:{cables[0].port}")
         cluster.start_worker("two", engines[1], *reached, at=f"tcp://127.0.0.1:{cables[1].port}")
         run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2, samples=24)
+        run.environ = {**run.environ, **silence}
         process = run.start()
         await_tests(engines, 2)
         for cable in cables:
@@ -179,12 +185,20 @@ def test_a_job_that_takes_its_workers_with_it_is_missing_and_no_score(
 
 
 def test_a_worker_that_joins_late_takes_its_share(tmp_path: Path, engines: Engines) -> None:
-    with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+    joined = threading.Event()
+
+    def script(sample: str, attempt: int) -> Behaviour:
+        first: Behaviour = passing(sample, attempt)
+        return first if int(sample.partition("/")[2]) < 4 else once(joined, first)
+
+    with NastyServer(script) as server, SmallCluster(tmp_path) as cluster:
         cluster.start_worker("one", engines[0])
         run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2)
         process = run.start()
         await_tests(engines[:1], 2)
         cluster.start_worker("two", engines[1], sandboxes=4)
+        await_nodes(cluster)
+        joined.set()
         finished(process, 0)
         check_scores(run, server, graded_by={"one", "two"})
         assert {line["node"] for line in run.lines("results.jsonl")} == {"one", "two"}
@@ -266,7 +280,7 @@ def test_a_node_with_another_image_of_that_name_is_refused_before_the_first_test
         with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
             cluster.start_worker("one", engines[0])
             cluster.start_worker("two", engines[1])
-            awaited(lambda: doctor(cluster.address)[1].count(" ok ") == 2, "both nodes")
+            await_nodes(cluster)
             run = a_run(tmp_path / "run", server, cluster.address, engines[0], samples=4)
             said = run.finish()
             assert "worker two (" in said
@@ -290,6 +304,10 @@ def test_local_workers_end_with_the_run_however_it_ends(tmp_path: Path, engines:
         run.finish()
         check_scores(run, server, graded_by={"local-1", "local-2"})
         check_nothing_left(engines)
+
+
+def await_nodes(cluster: SmallCluster) -> None:
+    awaited(lambda: doctor(cluster.address)[1].count(" ok ") == len(cluster.workers), "all nodes")
 
 
 def doctor(address: str) -> tuple[int, str]:

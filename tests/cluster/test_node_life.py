@@ -169,16 +169,16 @@ def test_a_node_that_leaves_or_falls_silent_gives_its_jobs_back() -> None:
         if message["op"] == "run":
             stream.send("left", text="its engine is away")
 
-    async def check(answer: Callable[[Stream, dict[str, Any]], None], why: str) -> None:
-        head = Head(silence_s=2.0)
+    async def check(answer: Callable[[Stream, dict[str, Any]], None], silence_s: float, why: str) -> None:
+        head = Head(silence_s=silence_s)
         async with a_node(head, about(), answer) as node:
             await until(lambda: node.state == "ready")
             with pytest.raises(NodeGone):
                 await node.run(from_job(JOB))
             assert any(why in line for line in head.said)
 
-    asyncio.run(check(leaves, "its engine is away"))
-    asyncio.run(check(silent, "silent for 2 s"))
+    asyncio.run(check(leaves, 30.0, "its engine is away"))
+    asyncio.run(check(silent, 2.0, "silent for 2 s"))
 
 
 @dataclass

@@ -420,17 +420,18 @@ def test_a_fetch_that_is_killed_goes_on_where_it_was(tmp_path: Path, hub: HubSer
     names = [f"p{number}" for number in range(30)]
     files = {f"zips/{name}.zip": zipped(name) for name in names}
     hub.repository.push({CSV: table({name: f"zips/{name}.zip" for name in names}), **files})
-    hub.seconds = 0.1
+    hub.seconds = 0.5
     command = [sys.executable, "-m", "astra_async", "fetch", f"hf:{NAME}"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     lock_path = tmp_path / "questions/fetch.lock.json"
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while time.monotonic() < until:
             lock = read_lock(lock_path.parent) if lock_path.exists() else None
             if lock and len(lock.files) >= 8:
                 break
             time.sleep(0.01)
+        hub.seconds = 600  # what it asks for from now on does not come
         other = astra("fetch", f"hf:{NAME}")
         assert other.code == 2
         assert "another `astra fetch` is at work" in other.err

@@ -22,7 +22,7 @@ class Attack:
     files: dict[str, str] = field(default_factory=dict)
     visible: str = ""
     worth: int = WRONG_PASSES  # of 4 tests, when prevented
-    races: bool = False  # with the runner's own writing: it may also be left without any report
+    races: bool = False  # with the runner's own writing: it may lose, and earn nothing by it
     everybody: bool = True
 
     @property

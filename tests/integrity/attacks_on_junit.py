@@ -119,6 +119,7 @@ JUNIT_ATTACKS = (
         name="a thread mends the report before the launcher ends",
         framework="junit",
         outcome="detected",
+        races=True,
         # Who holds the output holds the launcher, which prints a summary after the report is written.
         after=f"{_MENDED}    static {{ new Thread(() -> {{\n"
         '        var path = java.nio.file.Path.of("reports/TEST-junit-jupiter.xml");\n'

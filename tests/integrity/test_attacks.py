@@ -65,6 +65,8 @@ def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> No
     proven = [name for name in result.suspicions if name.startswith(PROOFS)]
     if case.races and result.failure == "no_report":
         assert result.passed == 0  # the race was lost: the report is neither the runner's nor the forged one
+    elif case.races and result.failure == "tests_failed":
+        assert result.passed <= WRONG_PASSES  # it was lost: the report is the runner's own
     elif case.outcome == "detected":
         assert (result.failure, result.passed, result.score) == ("tampered", 0, 0.0)
         assert proven

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tarfile
 from typing import TYPE_CHECKING, Protocol
 
+from astra_async.errors import SandboxError
 from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 
 if TYPE_CHECKING:
@@ -55,10 +57,30 @@ class Run(Protocol):
     ) -> Execution: ...
 
 
-async def own_containers(engine: Engine) -> list[str]:
+async def own_containers(engine: Engine, *, running_only: bool = False) -> list[str]:
     """Containers on the engine that this process made, but for those of a sandbox that all tests share."""
     return [
         str(summary["Id"])
         for summary in await engine.containers(RUN_LABEL)
-        if summary["Labels"].get(OWNER_LABEL) == owner() and summary["Labels"][RUN_LABEL] != _OPEN_TO_THE_END
+        if summary["Labels"].get(OWNER_LABEL) == owner()
+        and summary["Labels"][RUN_LABEL] != _OPEN_TO_THE_END
+        and (not running_only or summary["State"] == "running")
     ]
+
+
+async def await_commands(engine: Engine, count: int) -> list[str]:
+    """Wait until so many jobs' commands run; returns their containers. Their image must be known."""
+    found: list[str] = []
+    async with asyncio.timeout(120):
+        while len(found) < count:
+            await asyncio.sleep(0.02)
+            found = [each for each in await own_containers(engine) if await _runs(engine, each)]
+    return found
+
+
+async def _runs(engine: Engine, container: str) -> bool:
+    try:
+        commands = (await engine.inspect(container))["ExecIDs"] or []
+        return bool(commands) and await engine.has_begun(commands[-1])
+    except SandboxError:  # the engine lists a container a moment before it knows it, and after
+        return False

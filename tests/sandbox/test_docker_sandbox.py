@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from sandbox_jobs import own_containers, tar
+from sandbox_jobs import await_commands, own_containers, tar
 
 from astra_async.errors import ContainerLost, EngineUnavailable
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
@@ -30,7 +30,7 @@ def job(image: str, command: str = "true", **limits: float) -> Job:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not await condition():  # noqa: ASYNC110 - what is awaited happens in Docker
             await asyncio.sleep(0.02)
 
@@ -50,8 +50,10 @@ def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
 def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="patience", slots=1) as sandbox:
-            jobs = [sandbox.run(job(image, "sleep 1.5", timeout_s=3.0)) for _ in range(3)]
-            assert not any(done.timed_out for done in await asyncio.gather(*jobs))
+            first = asyncio.create_task(sandbox.run(job(image, "sleep 6")))
+            await eventually(lambda: asyncio.sleep(0, sandbox.running == 1))
+            assert not (await sandbox.run(job(image, "true", timeout_s=5.0))).timed_out
+            assert (await first).exit_code == 0
 
     asyncio.run(check())
 
@@ -214,16 +216,7 @@ def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> N
         async with await DockerSandbox.open(run_id="killed", slots=1) as sandbox:
             await sandbox._fit(image)
             task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
-
-            async def running() -> bool:
-                ids = await own_containers(sandbox.engine)
-                try:
-                    return bool(ids) and bool((await sandbox.engine.inspect(ids[0]))["State"]["Running"])
-                except ContainerLost:  # the engine lists a container a moment before it knows it
-                    return False
-
-            await eventually(running)
-            victim = (await own_containers(sandbox.engine))[0]
+            (victim,) = await await_commands(sandbox.engine, 1)
             await sandbox.engine.docker.containers.container(victim).kill()
             with pytest.raises(ContainerLost, match=r"killed from outside|ended before"):
                 await task
@@ -236,13 +229,8 @@ def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> 
         async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
             await sandbox._fit(image)
             task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
-
-            async def made() -> bool:
-                return bool(await own_containers(sandbox.engine))
-
-            await eventually(made)
-            await asyncio.sleep(1.0)
-            await sandbox.engine.remove((await own_containers(sandbox.engine))[0])
+            (victim,) = await await_commands(sandbox.engine, 1)
+            await sandbox.engine.remove(victim)
             with pytest.raises(ContainerLost):
                 await task
 
@@ -255,18 +243,32 @@ def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
             await DockerSandbox.open(run_id="one", slots=1) as one,
             await DockerSandbox.open(run_id="two", slots=1) as two,
         ):
-            mine = asyncio.create_task(one.run(job(image, "sleep 3; echo one")))
-
-            async def running() -> bool:
-                found = await one.engine.containers(f"{RUN_LABEL}=one")
-                return [each["State"] for each in found] == ["running"]
-
-            await eventually(running)
+            await one._fit(image)
+            command = "until [ -e go ]; do sleep 0.1; done; echo one"
+            mine = asyncio.create_task(one.run(job(image, command)))
+            (container,) = await await_commands(one.engine, 1)
             await sweep(two.engine, "two")
-            assert await running()
+            assert (await one.engine.inspect(container))["State"]["Running"]
             assert (await two.run(job(image, "echo two"))).stdout == "two\n"
             await two.close()
+            await one.engine.upload(container, "/", tar({"projects/challenge/go": b""}))
             assert (await mine).stdout == "one\n"
+
+    asyncio.run(check())
+
+
+def test_a_slow_engine_makes_no_command_that_ended_in_time_too_late(image: str) -> None:
+    """Every answer of the engine comes up to three seconds late; the command has one and needs nothing."""
+
+    async def check() -> None:
+        with SlowEngine(0.0) as between:
+            async with await DockerSandbox.open(run_id="late", slots=3, docker_host=between.host) as sandbox:
+                await sandbox._fit(image)
+                between.longest_s = 3.0
+                jobs = [sandbox.run(job(image, "exit 3", timeout_s=1.0)) for _ in range(3)]
+                ends = await asyncio.gather(*jobs)
+                between.longest_s = 0.0
+        assert [(end.timed_out, end.exit_code) for end in ends] == [(False, 3)] * 3
 
     asyncio.run(check())
 

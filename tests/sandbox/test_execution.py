@@ -76,9 +76,10 @@ def test_a_command_that_signals_its_group_ends_as_it_would_alone(run: Run) -> No
 
 
 def test_orphans_are_collected(run: Run) -> None:
-    spawn = 'for i in $(seq 200); do bash -c "true & exit" ; done; sleep 0.3; '
-    done = run(spawn + 'grep -l "^State:.*zombie" /proc/[0-9]*/status | wc -l', limits=Limits(processes=64))
-    assert done.stdout == "0\n"
+    spawn = 'for i in $(seq 200); do bash -c "true & exit" ; done; '
+    look = 'grep -q "^State:.*zombie" /proc/[0-9]*/status'
+    wait = f"for i in $(seq 100); do {look} || {{ echo none; break; }}; sleep 0.2; done"
+    assert run(spawn + wait, limits=Limits(processes=64)).stdout == "none\n"
 
 
 def test_processes_left_behind_end_with_the_command(run: Run) -> None:
@@ -91,14 +92,14 @@ def test_processes_left_behind_end_with_the_command(run: Run) -> None:
 
 
 def test_a_command_that_takes_too_long_is_killed_and_says_so(run: Run) -> None:
-    done = run("trap '' TERM INT; echo begun; sleep 300", limits=Limits(timeout_s=1.0))
+    done = run("trap '' TERM INT; echo begun; sleep 300", limits=Limits(timeout_s=4.0))
     assert done.timed_out
     assert done.output == "begun\n"
-    assert 1.0 <= done.duration_s < 20
+    assert 4.0 <= done.duration_s < 60
 
 
 def test_what_was_reported_before_the_time_ran_out_is_read(run: Run) -> None:
-    done = run("echo early > unit.xml; sleep 300", "unit.xml", limits=Limits(timeout_s=2.0))
+    done = run("echo early > unit.xml; sleep 300", "unit.xml", limits=Limits(timeout_s=4.0))
     assert done.timed_out
     assert done.reports == {"unit.xml": b"early\n"}
 
@@ -116,10 +117,10 @@ def test_a_flood_of_output_is_counted_and_kept_at_both_ends(run: Run) -> None:
 
 
 def test_endless_output_ends_with_the_time(run: Run) -> None:
-    done = run("yes", limits=Limits(timeout_s=2.0))
+    done = run("yes", limits=Limits(timeout_s=4.0))
     assert done.timed_out
     assert done.output_bytes > MB
-    assert done.duration_s < 20
+    assert done.duration_s < 60
 
 
 def test_output_that_is_no_text_is_shown_all_the_same(run: Run) -> None:

@@ -100,14 +100,17 @@ def test_system_calls_that_no_test_needs_are_refused(run: Run) -> None:
 
 # --- the end ------------------------------------------------------------------------------------------
 
-LATER = "sleep 1; while :; do echo forged > unit.xml; done"
+LATER = "sleep 5; while :; do echo forged > unit.xml; done"
 LEAVERS = {
     "a child": f"({LATER}) & ",
     "a child without output": f"({LATER}) >/dev/null 2>&1 & ",
     "a session of its own": f"setsid bash -c '{LATER}' >/dev/null 2>&1 & ",
     "a double fork": f"(setsid bash -c '({LATER}) &' >/dev/null 2>&1 &) ; sleep 0.1; ",
     "a child that ignores all signals": f"(trap '' $(seq 64); {LATER}) >/dev/null 2>&1 & ",
-    "a child that stops the shell above": f"(kill -STOP $PPID; {LATER}) & sleep 0.1; kill -CONT $PPID; ",
+    "a child that stops the shell above": (
+        f"(kill -STOP $PPID; touch /tmp/stopped; {LATER}) & "
+        "until [ -e /tmp/stopped ]; do sleep 0.05; done; kill -CONT $PPID; "
+    ),
 }
 
 
@@ -116,7 +119,7 @@ def test_nothing_writes_a_report_after_the_command(run: Run, how: str) -> None:
     done = run(HONEST + LEAVERS[how] + "exit 3", "unit.xml", limits=Limits(timeout_s=30.0))
     assert done.reports == {"unit.xml": b"honest\n"}
     assert not done.timed_out
-    assert done.duration_s < 15
+    assert done.duration_s < 25
 
 
 def test_a_command_that_closes_its_output_is_waited_for(run: Run) -> None:
@@ -126,9 +129,9 @@ def test_a_command_that_closes_its_output_is_waited_for(run: Run) -> None:
 
 def test_a_command_that_kills_the_shell_above_lasts_seconds_longer_and_not_more(run: Run) -> None:
     runaway = "perl -e 'kill 9, -1; while (1) { open F, \">unit.xml\"; print F ++$n; close F; sleep 1 }'"
-    done = run(HONEST + runaway, "unit.xml", limits=Limits(timeout_s=60.0))
-    assert int(done.reports["unit.xml"]) < 10
-    assert done.duration_s < 30
+    done = run(HONEST + runaway, "unit.xml", limits=Limits(timeout_s=180.0))
+    assert int(done.reports["unit.xml"]) < 30
+    assert done.duration_s < 90
 
 
 def test_a_stopped_shell_ends_with_the_time(run: Run) -> None:

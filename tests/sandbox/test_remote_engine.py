@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from astra_async.errors import EngineUnavailable
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Job, Limits
+from whole_runs import awaited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -80,7 +81,7 @@ async def many_at_once(address: str, image: str, at_once: int) -> None:
             while len(released) < at_once:
                 for ended in (each for each in jobs if each.done()):
                     ended.result()  # trouble of one is told at once
-                running = set(await own_containers(sandbox.engine))
+                running = set(await own_containers(sandbox.engine, running_only=True))
                 if len(released) == 0 and len(running) < at_once:
                     await asyncio.sleep(0.5)
                     continue
@@ -109,7 +110,8 @@ def ssh_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     Path("/run/sshd").mkdir(exist_ok=True)
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
-    port = 20000 + os.getpid() % 20000
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     shutil.copy(tmp_path / "user.pub", tmp_path / "authorized")
     options = (
         *(f"HostKey={tmp_path}/host", f"AuthorizedKeysFile={tmp_path}/authorized", "StrictModes=no"),
@@ -128,10 +130,20 @@ def ssh_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     )
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    time.sleep(0.5)
-    yield f"ssh://root@127.0.0.1:{port}"
-    server.terminate()
-    server.wait()
+    try:
+        awaited(lambda: answers_at(port) or server.poll() is not None, "the ssh server")
+        yield f"ssh://root@127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def answers_at(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.docker

@@ -6,7 +6,6 @@ import csv
 import re
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -256,14 +255,6 @@ def test_no_engine_is_told_with_the_remedy_before_anything_is_paid(zipped: Path,
     assert not (zipped.parent / "run").exists()
 
 
-def test_help_is_instant(tmp_path: Path) -> None:
-    began = time.process_time(), time.perf_counter()
-    done = astra("--help", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "regrade" in done.stdout
-    assert time.perf_counter() - began[1] < 3  # 0.1 s as a rule; this machine may be busy
-
-
 def test_help_imports_nothing_that_is_slow(tmp_path: Path) -> None:
     code = (
         "import sys, time, contextlib\nfrom astra_async.cli import main\nsys.argv = ['astra', '--help']\n"
@@ -272,6 +263,7 @@ def test_help_imports_nothing_that_is_slow(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert "regrade" in done.stdout
     imported, _, seconds = done.stdout.splitlines()[-1].rpartition(" ")
     assert imported == "[]"
     assert float(seconds) < 0.3

@@ -18,7 +18,7 @@ from astra_async.types.records import is_output_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]  # where nobody has, it makes an image first
 
 KILLS = 10
 COMMAND = (
@@ -38,7 +38,7 @@ def start(out: Path) -> subprocess.Popen[bytes]:
 
 def finish(out: Path) -> None:
     process = start(out)
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=1800)
     assert process.returncode == 0, said.decode()
 
 
@@ -125,9 +125,10 @@ def test_ctrl_c_drains_says_so_and_exits_130(tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = start(out)
     while not (out / "completions.jsonl").exists() or not (out / "completions.jsonl").stat().st_size:
+        assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130
     assert b"come to their end first" in said
     assert b"the same command resumes" in said

@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]  # where nobody has, it makes images first
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def test_the_readmes_commands_work_in_its_order(tmp_path: Path, server: str) -> 
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=1800,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "sk-not-a-real-key" not in done.stdout + done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pytest
 from nasty_server import NastyServer, answers, says_nothing
 from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
-from whole_runs import Run, awaited, finished, key
+from whole_runs import Run, awaited, finished, key, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,11 +154,13 @@ def a_failing_run(folder: Path, server: NastyServer, samples: int) -> tuple[Run,
 )
 def test_a_disk_that_fails_in_mid_run_loses_no_answer_under_way(tmp_path: Path, trouble: str) -> None:
     """Six answers are streaming when the disk begins to fail: all six are paid for, none twice."""
-    with NastyServer(lambda sample, _: answers(after_s=1.0 + 0.3 * int(sample[2:]))) as server:
+    fails = threading.Event()
+    with NastyServer(lambda sample, _: once(fails, answers(after_s=0.3 * int(sample[2:])))) as server:
         run, when = a_failing_run(tmp_path, server, 6)
         process = run.start()
         awaited(lambda: server.asked.total() == 6, "all six to be asked")
         when.write_text(trouble)
+        fails.set()
         said = finished(process, 3)
         assert len(server.answered) == 6, "calls that are paid come to their end"
         assert said.splitlines()[-1].startswith("astra: ")
@@ -174,11 +177,13 @@ def test_a_disk_that_fails_in_mid_run_loses_no_answer_under_way(tmp_path: Path, 
 
 @needs_compiler
 def test_what_a_failing_disk_refused_is_private_where_it_lies(tmp_path: Path) -> None:
-    with NastyServer(lambda _, __: answers(after_s=1.0)) as server:
+    fails = threading.Event()
+    with NastyServer(lambda _, __: once(fails, answers())) as server:
         run, when = a_failing_run(tmp_path, server, 2)
         process = run.start()
         awaited(lambda: server.asked.total() == 2, "both to be asked")
         when.write_text("write:EIO")
+        fails.set()
         finished(process, 3)
         (kept,) = (tmp_path / "cache").rglob("astra-*-completions.jsonl")
         assert kept.stat().st_mode & 0o777 == 0o600

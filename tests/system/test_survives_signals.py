@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.docker
 PROMISED_S = 2.0
 CONTAINERS, STREAMS = 12, 30
+REMOVED_LATER = "a process of its own removes what is left in Docker"
 ENDLESS_WORK = '{"' * 100_000  # for the helper process that repairs answers
 
 
@@ -80,9 +81,9 @@ def test_a_second_signal_stops_within_two_seconds_and_leaves_no_container(
         process = run.start()
         await_running_tests(run, CONTAINERS)
         awaited(lambda: bool(children(process)), "the helper process")
-        assert server.asked.total() == CONTAINERS + 1 + STREAMS
+        awaited(lambda: server.asked.total() == CONTAINERS + 1 + STREAMS, "all calls")
         process.send_signal(number)
-        time.sleep(0.3)
+        run.await_draining()
         assert process.poll() is None, "the first signal lets the tests go on"
         helpers = children(process)
         with Beside() as beside:
@@ -90,11 +91,14 @@ def test_a_second_signal_stops_within_two_seconds_and_leaves_no_container(
             began = time.monotonic()
             said = finished(process, 128 + number)
             took_s = time.monotonic() - began
-        assert run.containers() == []
-        assert [pid for pid in helpers if Path(f"/proc/{pid}").exists()] == []
-        assert "the same command resumes" in said
+        if REMOVED_LATER in said:  # as promised where Docker takes longer
+            awaited(lambda: run.containers() == [], "the removal of the containers")
+        else:
+            assert run.containers() == []
+            assert "the same command resumes" in said
+        awaited(lambda: not any(map(runs, helpers)), "the end of the helpers")
         assert run.lines("results.jsonl") == [], "a test that was stopped is never scored"
-        assert took_s < PROMISED_S * beside.slowness
+        assert beside.allows(took_s, PROMISED_S)
 
 
 def test_a_second_signal_stops_within_two_seconds_though_docker_answers_nothing(
@@ -106,16 +110,17 @@ def test_a_second_signal_stops_within_two_seconds_though_docker_answers_nothing(
         await_running_tests(run)
         engine.hang()
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        run.await_draining()
+        around = replace(run, environ={})
+        # Counted before the program ends: from then on any program that opens a sandbox may take them away.
+        assert len(around.containers()) >= 2
         with Beside() as beside:
             process.send_signal(signal.SIGTERM)
             began = time.monotonic()
             said = finished(process, 143)
             took_s = time.monotonic() - began
-        assert took_s < PROMISED_S * beside.slowness
-        assert "a process of its own removes what is left in Docker" in said
-        around = replace(run, environ={})
-        assert len(around.containers()) >= 2
+        assert beside.allows(took_s, PROMISED_S)
+        assert REMOVED_LATER in said
         engine.go_on()
         awaited(lambda: around.containers() == [], "the removal of the containers")
         assert len(run.lines("completions.jsonl")) == 6
@@ -123,6 +128,14 @@ def test_a_second_signal_stops_within_two_seconds_though_docker_answers_nothing(
 
 def children(process: subprocess.Popen[str]) -> list[str]:
     return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+def runs(pid: str) -> bool:
+    """Whether there is such a process, and not only an end that nobody has collected."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_terminal_that_is_closed_drains_as_sigterm_does(tmp_path: Path, tiny_image: str) -> None:
