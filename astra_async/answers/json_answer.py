@@ -20,33 +20,23 @@ from typing import Any
 
 import orjson
 
-from astra_async.answers.json_places import COMMENT, read_by_places
+from astra_async.answers.json_mending import BLANKS, mended_json
+from astra_async.answers.json_places import read_by_places
 from astra_async.answers.json_shapes import begins_an_answer, is_path, shape
 from astra_async.answers.reading import EXACT, GUESSED, IN_SENTENCE, Reading, surroundings
 
-_BLANKS = rf"(?:\s{{0,200}}(?:{COMMENT})){{0,5}}\s{{0,200}}"
 # Where an answer may begin: an object, or a list of objects.
-OBJECT_START = re.compile(rf"\{{{_BLANKS}[\"']|\[\s{{0,200}}\{{\s{{0,200}}[\"']")
+OBJECT_START = re.compile(rf"\{{{BLANKS}[\"']|\[\s{{0,200}}\{{\s{{0,200}}[\"']")
 # The same for json-repair, which knows bare names, too.
 _LOOSE_START = re.compile(r"[{\[]\s{0,200}(?://|/\*|['\"\w]|\{\s{0,200}['\"\w])")
 _FIRST_KEY = re.compile(
-    rf"(?:\[\s{{0,200}})?\{{{_BLANKS}(?P<quote>[\"'])(?P<key>[^\"'\\\n]{{1,300}})(?P=quote)\s{{0,50}}:\s{{0,50}}"
+    rf"(?:\[\s{{0,200}})?\{{{BLANKS}(?P<quote>[\"'])(?P<key>[^\"'\\\n]{{1,300}})(?P=quote)\s{{0,50}}:\s{{0,50}}"
     r"(?:[\"'](?P<value>[^\"'\n]{0,300})|[\[{`])"
 )
 # A fence or an empty line, and what may be an object after it.
 _NEW_BLOCK = re.compile(r"^[ \t]{0,40}(?:(?:```|~~~)[^\n`]{0,40})?\n[ \t]{0,40}(?=[{\[])", re.MULTILINE)
 _FENCE_BEFORE = re.compile(r"(?:```|~~~)[^\n`]{0,40}\n\s*\Z")
 _FENCE_END = re.compile(r"[}\]](?=\s{0,200}\n[ \t]{0,40}(?:```|~~~)[ \t]{0,40}(?:\n|\Z))")
-_STRING = r"\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"?"
-_STRINGS = re.compile(_STRING, re.DOTALL)
-_SINGLE_QUOTED = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
-_TOKEN = re.compile(
-    rf"{_STRING}(?:\s{{0,200}}\+\s{{0,200}}{_STRING})*+|{_SINGLE_QUOTED}|(?:{COMMENT})|,(?={_BLANKS}[}}\]])",
-    re.DOTALL,
-)
-_IN_SINGLE_QUOTES = re.compile(r"\\x([0-9a-fA-F]{2})|\\'|\\.|\"", re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[^u]|(?=u)|\Z)", re.DOTALL)
-_VALID_ESCAPES = frozenset('"\\/bfnrt')
 _WORD = re.compile(r"\w")
 _LINE_OPENING = re.compile(r"(?:\A|\n)[ \t]*(?:```\w*[ \t]*)?\Z")
 _LINE_END = re.compile(r"[ \t]*(?:```[ \t]*)?(?:\n|\Z)")
@@ -295,7 +285,7 @@ def _extent(text: str, begin: int) -> int:
 
 def _read_mended(region: str) -> tuple[Reading, int] | None:
     """After mending what is certain."""
-    mended, repairs, shifts = _mended(region)
+    mended, repairs, shifts = mended_json(region)
     if not repairs:
         return None
     try:
@@ -306,64 +296,13 @@ def _read_mended(region: str) -> tuple[Reading, int] | None:
     return found, end - shifts[bisect_right(shifts, (end, len(mended))) - 1][1]
 
 
-def _mended(region: str) -> tuple[str, dict[str, None], list[tuple[int, int]]]:
-    """The text, its repairs, and by how much it has grown at which of its positions."""
-    repairs: dict[str, None] = {}
-    shifts = [(0, 0)]
-
-    def mend(token: re.Match[str]) -> str:
-        written = token.group()
-        replaced = _mended_token(written, repairs)
-        if replaced != written:
-            growth = shifts[-1][1] + len(replaced) - len(written)
-            shifts.append((token.end() + growth, growth))
-        return replaced
-
-    return _TOKEN.sub(mend, region), repairs, shifts
-
-
-def _mended_token(written: str, repairs: dict[str, None]) -> str:
-    if written[0] not in "\"'":
-        repairs["trailing_comma" if written == "," else "comments"] = None
-        return ""
-    string = written
-    if written[0] == "'":
-        repairs["single_quotes"] = None
-        string = f'"{_IN_SINGLE_QUOTES.sub(_in_double_quotes, written[1:-1])}"'
-    elif len(pieces := _STRINGS.findall(written)) > 1:
-        repairs["joined_strings"] = None
-        string = '"' + "".join(piece[1:-1] for piece in pieces) + '"'
-    return _with_valid_escapes(string, repairs)
-
-
-def _in_double_quotes(piece: re.Match[str]) -> str:
-    if piece.group(1):
-        return f"\\u00{piece.group(1)}"
-    return {'"': '\\"', "\\'": "'"}.get(piece.group(), piece.group())
-
-
-def _with_valid_escapes(string: str, repairs: dict[str, None]) -> str:
-    """A JSON string in which a backslash that escapes nothing is doubled."""
-    if "\\" not in string:
-        return string
-
-    def mend(escape: re.Match[str]) -> str:
-        text = escape.group()
-        if len(text) > 2 or text[1:] in _VALID_ESCAPES:  # noqa: PLR2004 - longer than two: \uXXXX
-            return text
-        repairs["invalid_escape"] = None
-        return text[1:] if text[1:] == "'" else "\\" + text
-
-    return _ESCAPE.sub(mend, string)
-
-
 def _read_unclosed(region: str) -> tuple[Reading, int] | None:
     """An object that lacks nothing but its closing brackets."""
     bare = region.rstrip()
     fence = bare.rfind("\n```")
     if fence > 0 and '"' not in bare[fence:]:
         bare = bare[:fence]
-    mended, repairs, _ = _mended(bare.rstrip().rstrip(","))
+    mended, repairs, _ = mended_json(bare.rstrip().rstrip(","))
     for closing in ("}", "]}", "}]}", "}}", "}]", "]"):
         try:
             value = json.loads(mended + closing, strict=False)

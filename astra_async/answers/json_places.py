@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 
+from astra_async.answers.json_mending import BLANKS, COMMENT
 from astra_async.answers.json_shapes import is_path
 from astra_async.answers.reading import GUESSED, Reading
 
-# What may stand between two files; a comment ends with its line, so that no repetition can be split twice.
-COMMENT = r"//[^\n]{0,300}\n|/\*[^*]{0,300}+\*/"
-_BLANKS = rf"(?:\s{{0,200}}(?:{COMMENT})){{0,5}}\s{{0,200}}"
 _KEY = r"\"(?P<key>[^\"\\\n]{1,300})\"\s{0,50}:\s{0,50}"
 _DESCRIBED = (
     r"\"(?:path|file_?path|file_?name|name)\"\s{0,50}:\s{0,50}\"(?P<path>[^\"\\\n]{1,300})\"\s{0,50},"
     r"\s{0,50}\"(?:content|contents|code|source)\"\s{0,50}:\s{0,50}"
 )
 _QUOTE = r"(?P<quote>\"{3}(?!\")|[\"`])"
-_PLACE = re.compile(rf"(?P<opening>[{{,])(?P<blanks>{_BLANKS})(?:{_DESCRIBED}|{_KEY}){_QUOTE}")
+_PLACE = re.compile(rf"(?P<opening>[{{,])(?P<blanks>{BLANKS})(?:{_DESCRIBED}|{_KEY}){_QUOTE}")
 _COMMENTS = re.compile(COMMENT)
 _JSON_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
 _ESCAPE_IN_BACKTICKS = re.compile(r"\\([`$])")
