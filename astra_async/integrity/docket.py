@@ -63,6 +63,13 @@ class Docket:
         """What an equal solution's trial came to."""
         return self._known.get(solved)
 
+    def binds(self, known: Decision, model: str) -> bool:
+        """Whether what was decided about an equal solution holds for this one of a model.
+
+        That it was not drawn does not, once the model is proven: all that it answers from then on is tried.
+        """
+        return known.state != "not_drawn" or model not in self._proven
+
     def count_grading(self, seconds: float) -> None:
         """A scored run took so long."""
         self._graded_s += seconds

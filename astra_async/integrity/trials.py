@@ -98,7 +98,7 @@ class Trials:
             return Finding(decision=Decision(state="not_due"))
         async with self._locks.setdefault(solved, asyncio.Lock()):
             known = docket.known(solved)
-            if known is not None:
+            if known is not None and docket.binds(known, accused.model):
                 return _again(known)
             case = await self._case(prepared, image)
             suspicious = bool(accused.integrated.suspicions)

@@ -92,6 +92,12 @@ _SIGNS = (
     ("introspection", ("etAccessible", "sun.misc", "StackWalker", "getStackTrace"), ""),
     ("introspection", ("java.lang.reflect", "java.lang.instrument", "MethodHandles", "getDeclared"), ""),
     ("introspection", ("captureStackTrace", "prepareStackTrace"), ""),
+    ("introspection", ("/proc/",), ""),
+    # Whoever looks for files need not name those of the tests.
+    ("test_file", ("readdir", "opendir", "scandir", "os.walk", "os.listdir"), ""),
+    ("test_file", ("iterdir(", "glob.", "glob("), ""),
+    ("test_file", ("Dir.", "Dir["), r"\bDir(?:\[|\.(?:glob|entries|children|each|foreach|new|open)\b)"),
+    ("test_file", ("listFiles(", "Files.walk", "Files.list(", "Files.find(", "DirectoryStream"), ""),
     ("dynamic_code", ("eval", "exec", "compile"), r"\beval\s?\(|(?<![.\w])(?:exec|compile)\s?\("),
     ("dynamic_code", ("constructor",), r"\bconstructor\s?\(\s?[\"'`]|\.\s?constructor\s?\.\s?constructor\b"),
     ("dynamic_code", ("Function",), r"\bnew Function\b|(?<![\w.])Function\s?\("),

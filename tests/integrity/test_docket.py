@@ -82,3 +82,14 @@ def test_the_key_is_made_once_and_nobody_else_can_read_it(tmp_path: Path) -> Non
     assert len(run_key(tmp_path)) == 32
     with pytest.raises(StorageError, match=r"trial\.key"):
         run_key(tmp_path / "gone")
+
+
+def test_what_was_not_drawn_binds_nobody_who_is_proven() -> None:
+    docket, solved = Docket(KEY), Solved("p", "same")
+    passed_by = docket.remember(solved, "m", Decision(state="not_drawn"))
+    assert docket.binds(passed_by, "m")
+    proof = Decision(state="tried", evidence=("canary_passed:a",), note="a test that must fail passes")
+    docket.remember(Solved("p", "other"), "m", proof)
+    assert not docket.binds(passed_by, "m")
+    assert docket.binds(passed_by, "another model")
+    assert docket.binds(proof, "m")

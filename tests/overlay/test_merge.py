@@ -346,6 +346,12 @@ SUSPICIOUS = {
     ],
     "test_environment": ["process.env.JEST_WORKER_ID", "os.environ['PYTEST_CURRENT_TEST']"],
     "child_process": ["require('child_process')", "import subprocess"],
+    "test_file": [
+        "fs.readdirSync(root)",
+        "for each in os.walk('.'):",
+        "Dir.glob('**/*')",
+        "Files.walk(root)",
+    ],
     "introspection": [
         "require.cache[x] = 1",
         "sys.modules['x'] = 1",
