@@ -42,9 +42,9 @@ def plan_run(directory: Path, target_se_points: float) -> Findings:
 
     SE^2 = (sigma_b^2 + sigma_w^2 / k) / n for new problems, sigma_w^2 / (k n) for these very problems;
     the variances come from a one-way ANOVA of the pilot, and sigma_b^2 has what was not seen added as every
-    interval has (`with_unseen`): a few problems that came out alike do not prove that all do. Raises
-    UsageError when the target is not above 0, no model has two problems with two samples each, or none has
-    passed some tests and failed others: from all or nothing no spread can be told.
+    interval has (`with_unseen`): a few problems that came out alike do not prove that all do. Of a model
+    that passed all tests or none no spread can be told, and that is all that is said of it. Raises
+    UsageError when the target is not above 0, or no model has two problems with two samples each.
     """
     if not target_se_points > 0:
         raise UsageError(f"--target-se {target_se_points:g}: give points above 0, such as 1.0")
@@ -56,12 +56,10 @@ def plan_run(directory: Path, target_se_points: float) -> Findings:
         )
     flat = tuple(_nothing_to_plan(pilot) for pilot in pilots if not _has_spread(pilot))
     pilots = [pilot for pilot in pilots if _has_spread(pilot)]
-    if not pilots:
-        raise UsageError(f"{directory}: {' '.join(flat)}")
     target = target_se_points / 100
     return Findings(
         conclusions=(*(_sentence(pilot, target) for pilot in pilots), *flat),
-        tables=(_now(pilots, target), _options(pilots, target)),
+        tables=(_now(pilots, target), _options(pilots, target)) if pilots else (),
         warnings=tuple(f"{run.directory}: {warning}" for warning in run.warnings),
     )
 
