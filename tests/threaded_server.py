@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -43,3 +44,19 @@ class ThreadedServer(ABC):
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens at, for a program that wants to be told one."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def answers_at(port: int) -> bool:
+    """Whether somebody listens at a port of 127.0.0.1."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

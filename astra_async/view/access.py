@@ -105,12 +105,11 @@ def account_of(peer: Any, own: Any) -> int | None:
     that is no loopback's, for such a socket is in another network namespace (a container's port).
     """
     ends = [_kernel_forms(name, port) for name, port, *_ in (peer, own)]
-    for form, table in enumerate(("tcp", "tcp6")):
-        try:
-            lines = Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            return None
-        for line in lines:
+    tables = [Path("/proc/net", name) for name in ("tcp", "tcp6")]
+    if not tables[0].exists():
+        return None
+    for form, table in enumerate(tables):
+        for line in table.read_text(encoding="ascii").splitlines()[1:] if table.exists() else ():
             fields = line.split()
             # A socket that its program has closed has no inode any more, and root for its user.
             if fields[1:3] == [forms[form] for forms in ends] and fields[9] != "0":

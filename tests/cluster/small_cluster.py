@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import RUN_LABEL
 from small_problems import TESTS, solution, write_problems
+from threaded_server import answers_at, free_port
 from whole_runs import Run, awaited
 
 if TYPE_CHECKING:
@@ -155,20 +155,6 @@ class Cable:
                 writer.write(piece)
                 await writer.drain()
         writer.transport.abort()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def answers_at(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 def a_run(

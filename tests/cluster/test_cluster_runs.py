@@ -25,7 +25,6 @@ from small_cluster import (
     check_scores,
     containers,
     forget_image,
-    free_port,
     give_another_image,
     passing,
     verdicts,
@@ -34,6 +33,7 @@ from small_cluster import (
 from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine
 from small_problems import solution
+from threaded_server import free_port
 from whole_runs import awaited, finished, once
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from provider_calls import call, settings
 
-from astra_async.asking.providers.reception import Patience
+from astra_async.asking.providers.patience import Patience
 from nasty_server import NastyServer, answers
 
 if TYPE_CHECKING:

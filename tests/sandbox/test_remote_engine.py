@@ -18,6 +18,7 @@ from astra_async.errors import EngineUnavailable
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Job, Limits
+from threaded_server import answers_at
 from whole_runs import awaited
 
 if TYPE_CHECKING:
@@ -136,14 +137,6 @@ def ssh_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
-
-
-def answers_at(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 @pytest.mark.docker

@@ -22,14 +22,8 @@ from astra_async.asking.providers.anthropic import claude_thinking
 from astra_async.asking.providers.connection import address, certificate_bundle, is_local
 from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_meaning import Failure
-from astra_async.asking.providers.reception import (
-    BROKEN,
-    CONNECT_TIMEOUT_S,
-    WHOLE_ATTEMPT_FACTOR,
-    Cut,
-    Reception,
-    Refused,
-)
+from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S, WHOLE_ATTEMPT_FACTOR
+from astra_async.asking.providers.reception import BROKEN, Cut, Reception, Refused
 from astra_async.asking.providers.request_fields import extra_body, extra_headers, laid_over, refuse
 from astra_async.errors import PoolUnusable, ProviderError
 from astra_async.redaction import keep_secrets_of

@@ -19,6 +19,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from astra_async.asking.providers.error_body import ErrorBody, overflow
+from astra_async.asking.providers.error_words import is_filtered, is_unusable, quota_is_used_up
 from astra_async.asking.providers.rate_limits import body_hint_s, exhausted_reset_s, header_hint_s
 from astra_async.errors import (
     Overloaded,
@@ -64,74 +65,6 @@ _KIND_OF_STATUS: dict[int, Kind] = {
 }
 # Redirects are not followed, and like a wrong method they meet every request.
 _STATUS_OF_ADDRESS = frozenset({301, 302, 303, 307, 308, 405})
-# No request of the pool can succeed: quota, spend, key, model; whatever the status that carries it.
-_POOL_CODES = frozenset(
-    {
-        "insufficient_quota",
-        "credit_balance_exhausted",
-        "billing_hard_limit_reached",
-        "billing_not_active",
-        "billing_error",
-        "exceeded_current_quota_error",  # Moonshot
-        "Arrearage",  # DashScope
-        "AccountOverdueError",  # Ark
-        "account_deactivated",
-        "permission_error",
-        "PERMISSION_DENIED",
-        "invalid_api_key",
-        "invalid_issuer",
-        "enforced_spend_limit_reached",
-        "unsupported_country_region_territory",
-        "model_not_found",
-        "DeploymentNotFound",
-        "API_KEY_INVALID",
-        "SERVICE_DISABLED",
-        "BILLING_DISABLED",
-        "UnrecognizedClientException",
-        "InvalidSignatureException",
-        "ExpiredTokenException",
-        "AccessDeniedException",
-    }
-)
-_POOL_CODE_ENDINGS = ("_spend_limit_exceeded", "_spend_limit_reached", "_usage_limit_exceeded")
-_POOL_SENTENCES = (  # sent without a code of their own
-    "credit balance is too low",
-    "reached your specified api usage limits",
-    "api key not valid",
-    "api key expired",
-    "location is not supported for the api use",
-    "too many tokens per day",  # Bedrock, as a ThrottlingException
-)
-# Words that a prompt may hold, and a message may quote: believed only where a quota is refused.
-_QUOTA_SENTENCES = (
-    "insufficient balance",  # Zhipu's 1113, DeepSeek, Moonshot
-    "\u4f59\u989d\u4e0d\u8db3",  # the same
-    "balance is insufficient",
-    "used all available credits",  # xAI
-)
-_STATUS_OF_QUOTA = frozenset({402, 403, 429})
-_FILTER_CODES = frozenset(
-    {
-        "content_filter",
-        "ResponsibleAIPolicyViolation",
-        "content_policy_violation",
-        "data_inspection_failed",  # DashScope
-        "DataInspectionFailed",
-    }
-)
-_FILTER_SENTENCES = (  # under codes that mean anything; at a message's beginning, for it may quote the prompt
-    "blocked by content filtering policy",  # Anthropic
-    "content violates usage guidelines",  # xAI
-    "content exists risk",  # DeepSeek
-    "may contain inappropriate content",  # DashScope
-    "may contain sensitive information",  # Ark
-    "potentially unsafe or sensitive content",  # Zhipu
-    "\u4e0d\u5b89\u5168\u6216\u654f\u611f\u5185\u5bb9",  # the same
-    "it was considered high risk",  # Moonshot
-    "flagged as potentially violating",  # OpenAI
-)
-_STATUS_OF_FILTER = frozenset({400, 403, 424, 451})
-_BEGINNING = 300
 _OVERLOAD_CODES = frozenset({"server_is_overloaded", "overloaded_error", "engine_overloaded_error"})
 
 # A 4xx of these says that this one prompt is at fault: other prompts may be answered.
@@ -184,7 +117,7 @@ def classify(
     """What the error means for the pool: an exception to raise, or the finish reason of a result."""
     said = ErrorBody.read(failure.body)
     status = failure.status or said.status
-    if _filtered(said, status):
+    if is_filtered(said, status):
         return "content_filter"
     over = overflow(said.codes, said.message, max_tokens=settings.max_tokens)
     over = over if status in _STATUS_OF_OVERFLOW else None
@@ -227,7 +160,7 @@ _LOWER_MAX_TOKENS = (
 
 def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     message = said.message[:2000].lower()
-    if _unusable(said, status, message):
+    if is_unusable(said, status):
         return "pool"
     again = headers.get("x-should-retry")
     if status in _STATUS_OF_ADDRESS:
@@ -253,29 +186,6 @@ def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     if again == "true" and kind == "request":
         return "transient"
     return kind
-
-
-def _filtered(said: ErrorBody, status: int) -> bool:
-    beginning = said.message[:_BEGINNING].lower()
-    return (
-        bool(said.codes & _FILTER_CODES)
-        or said.flagged
-        or (status in _STATUS_OF_FILTER and any(sentence in beginning for sentence in _FILTER_SENTENCES))
-    )
-
-
-def _unusable(said: ErrorBody, status: int, message: str) -> bool:
-    return (
-        bool(said.codes & _POOL_CODES)
-        or any(code.endswith(_POOL_CODE_ENDINGS) for code in said.codes)
-        or any(sentence in message for sentence in _POOL_SENTENCES)
-        or _quota_is_used_up(status, message)
-        or said.daily
-    )
-
-
-def _quota_is_used_up(status: int, message: str) -> bool:
-    return status in _STATUS_OF_QUOTA and any(sentence in message for sentence in _QUOTA_SENTENCES)
 
 
 def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
@@ -369,7 +279,7 @@ def _pool_remedy(said: ErrorBody, status: int) -> str:
         return "check the API key"
     if status == HTTPStatus.NOT_FOUND:
         return "check the model's name and your access to it"
-    if status == HTTPStatus.FORBIDDEN and not _quota_is_used_up(status, said.message[:2000].lower()):
+    if status == HTTPStatus.FORBIDDEN and not quota_is_used_up(said, status):
         return "this key may not use this model"
     return "check quota, billing and spend limits"
 

@@ -17,7 +17,8 @@ from multidict import CIMultiDict
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
 from astra_async.asking.providers.connection import proxy_for
 from astra_async.asking.providers.error_meaning import Failure, parse_body
-from astra_async.asking.providers.reception import CONNECT_TIMEOUT_S, Cut, Reception
+from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
+from astra_async.asking.providers.reception import Cut, Reception
 from astra_async.asking.providers.request_fields import encode, laid_over
 from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import PoolUnusable, ProviderError, TransientError

@@ -1,23 +1,16 @@
-"""One answer on its way: what has come of it, what it comes to, how long it may be silent and may last.
+"""One answer on its way: what has come of it, and what it comes to.
 
 Rules. An answer whose end was told is whole and paid for, whatever follows it: an error, a cut, silence; only
 more content takes that end back (see Reader). What a provider's events make a reader raise ends this attempt
 and no more; what the watch raises is no event's fault and passes through untouched.
-
-A process that stood still (stopped and continued, its machine suspended or overwhelmed) finds its timers
-over before it has read what came meanwhile: an answer that is there, and paid for, would be thrown away. So a
-timer that comes late concludes nothing; it looks again a little later.
 """
 
 from __future__ import annotations
 
-import asyncio
-import math
 import time
-from contextlib import AbstractAsyncContextManager, suppress
-from typing import TYPE_CHECKING, Self
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-import aiohttp
 import orjson
 
 from astra_async.asking.providers.answer import (
@@ -32,6 +25,7 @@ from astra_async.asking.providers.answer import (
     mend,
 )
 from astra_async.asking.providers.error_meaning import Failure, classify, likeness
+from astra_async.asking.providers.patience import Patience
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
 from astra_async.redaction import one_line
@@ -39,7 +33,6 @@ from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
 
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, FinishReason, ModelSettings
@@ -47,11 +40,6 @@ if TYPE_CHECKING:
     # What an error of the transport is, where it is more than a lost connection: its sentence and its kind.
     Meaning = Callable[[BaseException | None], tuple[str, type[ProviderError] | None] | None]
 
-CONNECT_TIMEOUT_S = 30.0
-WHOLE_ATTEMPT_FACTOR = 6.0
-_LATE_S = 1.0
-_SECOND_LOOK_S = 5.0
-_GRACE_S = 10.0
 _UNKNOWN = Usage()
 
 
@@ -293,81 +281,3 @@ class Reception:
             latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
         )
-
-
-class Patience(AbstractAsyncContextManager["Patience"]):
-    """Bounds the block within; it raises TimeoutError there, or in the stream that it listens to.
-
-    Attributes:
-        whole_s: seconds that the block may last.
-        is_over: the block lasted longer than that.
-        is_lost: it ended the block, for that reason or for silence.
-    """
-
-    def __init__(self, *, silence_s: float, whole_s: float | None = None) -> None:
-        self.whole_s = WHOLE_ATTEMPT_FACTOR * silence_s if whole_s is None else whole_s
-        self.is_over = self.is_lost = False
-        self._silence_s = silence_s
-        self._began = self._heard_at = self._looks_at = 0.0
-        self._ends_at = math.inf
-        self._timeout = asyncio.Timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
-        self._content: aiohttp.StreamReader | None = None
-
-    async def __aenter__(self) -> Self:
-        self._loop = asyncio.get_running_loop()
-        await self._timeout.__aenter__()
-        self._began = self._heard_at = self._loop.time()
-        self._look_at(self._due())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._timeout.__aexit__(kind, error, trace)
-
-    def listen_to(self, content: aiohttp.StreamReader) -> None:
-        """From now on silence ends this stream, whose reader may have all that it needs."""
-        self._content = content
-        self.heard()
-
-    def heard(self, *, settled: bool = False) -> None:
-        """A byte has come; `settled`: nothing more is needed, and its sender has only a short grace left."""
-        self._heard_at = now = self._loop.time()
-        if settled != (self._ends_at < math.inf):
-            self._ends_at = now + min(_GRACE_S, self._silence_s) if settled else math.inf
-            if self._timer is not None:
-                self._timer.cancel()
-            self._look_at(self._due())
-
-    def said(self) -> str:
-        """Why it was lost."""
-        if self.is_over:
-            return f"no end after {self.whole_s:.0f} s, six times timeout_s in [[models]]"
-        return f"no byte for {self._silence_s:g} s, or no connection within {CONNECT_TIMEOUT_S:g} s"
-
-    def _due(self) -> float:
-        return min(self._heard_at + self._silence_s, self._began + self.whole_s, self._ends_at)
-
-    def _look_at(self, moment: float) -> None:
-        self._looks_at = moment
-        self._timer = self._loop.call_at(moment, self._look)
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        if now - self._looks_at > _LATE_S:
-            self._look_at(now + _SECOND_LOOK_S)
-        elif now < self._due():
-            self._look_at(self._due())
-        else:
-            self._conclude(now)
-
-    def _conclude(self, now: float) -> None:
-        self.is_lost = True
-        self.is_over = now >= self._began + self.whole_s
-        if self._content is None or self.is_over:
-            self._timeout.reschedule(now)
-        else:
-            self._content.set_exception(aiohttp.SocketTimeoutError("no byte came"))
