@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.images.stacks import detect, project_set, toolchain_set
+from astra_async.languages import LANGUAGES
 from astra_async.overlay import project_archive
 from astra_async.testing.verdict import limits_for
 from astra_async.types import Job, Limits
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 _WARM_TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
 _REMEDY = "\nRemedy: name an image that has what the tests need, in the CSV's column `image` or with --image."
 _UNKNOWN = (
-    "no image is named, and nothing in the project says what to install (package.json, requirements.txt,"
-    " Gemfile, pom.xml, *.csproj): add a column `image` to the CSV, or --image NAME"
+    "no image is named, and nothing in the project says what to install"
+    f" ({', '.join(sign for language in LANGUAGES if language.images for sign in language.images.signs)}):"
+    " add a column `image` to the CSV, or --image NAME"
 )
 
 

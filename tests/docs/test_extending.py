@@ -14,9 +14,8 @@ from aiohttp import ClientSession, web
 from astra_async.asking.providers.exchange import HttpProvider
 from astra_async.asking.providers.models import resolve
 from astra_async.errors import ConfigError, ProviderError, RateLimited
-from astra_async.images.stacks.commands import Commands
 from astra_async.images.stacks.image_sets import project_set, toolchain_set
-from astra_async.images.stacks.model import Stack
+from astra_async.languages.needs import Commands, Stack
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.testing.reports.report_text import UnreadableReport
@@ -208,7 +207,7 @@ def test_the_report_format_hides_no_failure_and_keeps_no_flood() -> None:
 
 def test_the_stack_makes_the_folders_of_two_images() -> None:
     find_go = example("A stack")["find_go"]
-    commands = Commands(text="go test", languages=frozenset(), folders=(), node_version="", installs=())
+    commands = Commands(text="go test", languages=frozenset(), folders=(), installs=())
     files = {"api/go.mod": b"module x\n", "api/main.go": b"package main\n"}
     assert find_go(files, "", commands) is None
     part = find_go(files, "api", commands)
@@ -260,9 +259,8 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("tests/docs/test_models_page.py", ["COLUMNS"]),
         ("tests/providers/provider_calls.py", ["KEYS"]),
         ("astra_async/testing/reports/report_files.py", ["_FORMATS"]),
-        ("astra_async/images/stacks/detect.py", ["_FINDERS"]),
-        ("astra_async/images/stacks/commands.py", ["_CALLS"]),
-        ("astra_async/images/stacks/image_sets.py", ["_SKIPPED"]),
+        ("astra_async/languages/__init__.py", ["LANGUAGES"]),
+        ("astra_async/languages/language.py", ["find", "calls", "signs", "managers"]),
         ("astra_async/overlay/tools.py", ["_SIGNS"]),
         ("astra_async/overlay/configuration.py", ["_NAMES"]),
     ],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def found(files: dict[str, Any], command: str = "npm test") -> Stack:
 
 
 def node_of(package: dict[str, Any], command: str = "npm test", **files: str) -> int:
-    return found({"package.json": package, **files}, command).toolchain.node or 18
+    return found({"package.json": package, **files}, command).toolchain.versions["node"][0]
 
 
 # --- Node.js ------------------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ def node_of(package: dict[str, Any], command: str = "npm test", **files: str) ->
 def test_create_react_app_3_runs_on_a_node_with_the_old_openssl() -> None:
     stack = found({"package.json": REACT_16, "src/App.test.js": ""})
     assert stack.name == "react"
-    assert stack.toolchain.node == 16
+    assert stack.toolchain.versions["node"][0] == 16
     assert stack.warms
     assert stack.environment == {"TMPDIR": "/var/cache/astra"}  # Jest's cache, where it outlives a run
 
@@ -77,7 +78,7 @@ def test_the_version_that_env_setup_installs_is_taken_from_its_text() -> None:
         "hackerrank.yml": manifest(NVM + "npm install"),
     }
     stack = found(files, NVM + "npm test")
-    assert stack.toolchain.node == 14  # the oldest one that is kept
+    assert stack.toolchain.versions["node"][0] == 14  # the oldest one that is kept
     assert "nvm in the commands asks for v12" in stack.notes[0]
 
 
@@ -139,7 +140,7 @@ def test_packages_of_the_lock_file_that_refuse_a_version_decide() -> None:
         },
     }
     stack = found({"package.json": EXPRESS, "package-lock.json": lock})
-    assert stack.toolchain.node == 20
+    assert stack.toolchain.versions["node"][0] == 20
     assert "package-lock.json" in stack.files
 
 
@@ -432,3 +433,40 @@ def test_paths_that_would_leave_a_shell_word_are_quoted() -> None:
         {"requirements-$(touch x).txt": "flask\n", "package.json": EXPRESS, "a b/package.json": EXPRESS}
     )
     assert "$(touch x)" not in project_set(stack, "t:1")[1]["install.sh"].decode().replace("'", "")
+
+
+def sets_of(files: dict[str, Any], command: str) -> str:
+    stack = found(files, command)
+    sets = toolchain_set(stack.toolchain), project_set(stack, "astra/below:1")
+    said = [name + repr(sorted(contents.items())) for name, contents in sets]
+    return hashlib.sha256("\0".join(said).encode()).hexdigest()[:12]
+
+
+# An image is named by what it is made from, and its name stands in a run's record: a run that was begun with
+# bdf4636 goes on only while these are the same.
+KEPT: dict[str, tuple[dict[str, Any], str]] = {
+    "c12dd63d9eb6": ({"package.json": REACT_16, "src/App.test.js": ""}, "npm test"),
+    "cb5fb10e0501": (
+        {"package.json": EXPRESS, ".nvmrc": "20", "yarn.lock": "x\n"},
+        NVM + "npm i -g x && npm test",
+    ),
+    "adea0e038486": ({"package.json": ANGULAR_10, "pnpm-lock.yaml": "lockfileVersion: 6\n"}, "npm test"),
+    "726d63a34375": (
+        {"requirements.txt": "django\n", "manage.py": ""},
+        "pip install nose; pytest",
+    ),
+    "eacb4438e78a": ({"Gemfile": GEMFILE, "a.gemspec": ""}, "bundle exec rspec"),
+    "387a7368b8b9": ({"a.rb": ""}, "gem install minitest-ci && rspec"),
+    "c09241604d18": ({"pom.xml": POM, "core/pom.xml": POM}, "mvn clean test"),
+    "acebecdb61d6": ({"src/A.java": ""}, "javac src/A.java"),
+    "e126de44e6f9": ({"Api.csproj": "<TargetFramework>net8.0</TargetFramework>"}, "dotnet test"),
+    "06547e1a3e81": (
+        {"server/requirements.txt": "flask\n", "client/package.json": REACT_16, "client/a.java": ""},
+        "cd server && pytest; cd ../client && npm test",
+    ),
+}
+
+
+@pytest.mark.parametrize("digest", KEPT)
+def test_images_are_made_from_the_same_files_as_before(digest: str) -> None:
+    assert sets_of(*KEPT[digest]) == digest

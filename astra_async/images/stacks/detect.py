@@ -7,23 +7,17 @@ import shlex
 from typing import TYPE_CHECKING, TypeVar
 
 from astra_async.images.stacks.commands import manifest_of, read_commands
-from astra_async.images.stacks.dotnet import find_dotnet
-from astra_async.images.stacks.java import find_java
-from astra_async.images.stacks.model import Part, Stack, Toolchain
-from astra_async.images.stacks.node import find_node
-from astra_async.images.stacks.node_version import DEBIAN
-from astra_async.images.stacks.python import find_python
-from astra_async.images.stacks.ruby import find_ruby
-from astra_async.images.stacks.scripts import script
+from astra_async.images.stacks.image_sets import template
+from astra_async.languages import LANGUAGES
+from astra_async.languages.needs import Part, Stack, Toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from astra_async.images.stacks.commands import Commands
+    from astra_async.languages.needs import Commands
     from astra_async.types import Problem, Project
 
 T = TypeVar("T")
-_FINDERS = (find_node, find_python, find_ruby, find_java, find_dotnet)
 _NEVER = frozenset({"node_modules", "vendor", ".git", "target", "build", "dist", "bin", "obj", "__pycache__"})
 _MAX_FOLDERS = 12
 _MAX_FILE_BYTES = 16 * 1024**2
@@ -44,8 +38,8 @@ def detect(project: Project, problem: Problem) -> Stack | None:
     parts = [
         part
         for folder in _folders(files, commands)
-        for find in _FINDERS
-        if (part := find(files, folder, commands)) is not None
+        for language in LANGUAGES
+        if language.images and (part := language.images.find(files, folder, commands)) is not None
     ]
     whole = {part.language for part in parts if part.files}
     parts = [part for part in parts if part.files or part.language not in whole]
@@ -68,7 +62,7 @@ def _stack(parts: Sequence[Part], commands: Commands) -> Stack:
         name="-".join(dict.fromkeys(part.label for part in parts)),
         toolchain=_together([part.toolchain for part in parts]),
         files=_united(part.files for part in parts),
-        install=script("attempts.sh") + "".join(f"(\n{step}) || exit 1\n" for step in steps),
+        install=template("attempts.sh").decode() + "".join(f"(\n{step}) || exit 1\n" for step in steps),
         environment=_united(part.environment for part in parts),
         warms=any(part.warms for part in parts),
         notes=tuple(_printable(note) for part in parts for note in part.notes),
@@ -90,21 +84,21 @@ def _tolerant(line: str) -> str:
 
 
 def _together(toolchains: Sequence[Toolchain]) -> Toolchain:
-    """One toolchain that can do what each can; of several versions of Node.js the newest."""
+    """One toolchain that can do what each can; of several versions of a program the newest."""
     different = list(dict.fromkeys(toolchain.label for toolchain in toolchains))
     return Toolchain(
         label="-".join(different) if len(different) <= 3 else _short(different),  # noqa: PLR2004 - a name to read
         packages=frozenset().union(*(toolchain.packages for toolchain in toolchains)),
-        node=_newest([toolchain for toolchain in toolchains if "nodejs" in toolchain.packages]),
+        first=tuple(dict.fromkeys(name for toolchain in toolchains for name in toolchain.first)),
+        versions={
+            program: max(each.versions[program] for each in toolchains if program in each.versions)
+            for program in _united(each.versions for each in toolchains)
+        },
         environment=_united(toolchain.environment for toolchain in toolchains),
         setup="".join(dict.fromkeys(toolchain.setup for toolchain in toolchains)),
+        dockerfile="".join(dict.fromkeys(toolchain.dockerfile for toolchain in toolchains)),
         image=next((toolchain.image for toolchain in toolchains if toolchain.image), ""),
     )
-
-
-def _newest(toolchains: Sequence[Toolchain]) -> int | None:
-    newest = max((toolchain.node or DEBIAN for toolchain in toolchains), default=DEBIAN)
-    return None if newest == DEBIAN else newest
 
 
 def _short(labels: Iterable[str]) -> str:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import shlex
+from importlib import resources
 from typing import TYPE_CHECKING
 
-from astra_async.images.stacks.node import JEST_CACHE
-from astra_async.images.stacks.node_version import RELEASES
-from astra_async.images.stacks.scripts import script, template
+from astra_async.languages import LANGUAGES
+from astra_async.languages.needs import CACHE
 
 if TYPE_CHECKING:
-    from astra_async.images.stacks.model import Stack, Toolchain
+    from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
+
+    from astra_async.languages.needs import Stack, Toolchain
+
+_TEMPLATES = resources.files("astra_async.images.stacks") / "templates"
 
 _OFFLINE = "/opt/offline/bin"
 _PATH = f"{_OFFLINE}:/opt/venv/bin:/opt/node/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_SKIPPED = (
-    *("npm", "yarn", "pnpm", "bun", "pip", "pip3", "gem", "bundle", "bundler"),
-    *("rvm", "rbenv", "apt", "apt-get", "sudo"),
-)
-_HOME_FILES = {".nvm/nvm.sh": "home/.nvm/nvm.sh", ".rvm/scripts/rvm": "home/.rvm/scripts/rvm"}
+_RULES = [language.images for language in LANGUAGES if language.images]
+_SKIPPED = (*(name for rules in _RULES for name in rules.managers), "apt", "apt-get", "sudo")
+_GENERATED = tuple(name for rules in _RULES for name in rules.leavings)
 _EVERYWHERE = frozenset({"ca-certificates", "curl", "procps"})
-_NODE = ("nodejs", "npm")
 _APT = (
     "RUN apt-get update \\\n    && apt-get install -y --no-install-recommends {packages} \\\n"
     "    && rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb\n"
@@ -28,16 +30,11 @@ _APT = (
 
 
 def toolchain_set(toolchain: Toolchain) -> tuple[str, dict[str, bytes]]:
-    """Name and files of a toolchain's set: system packages, another Node.js, the runs' user and its HOME."""
-    files = {f"home/{path}": template(source) for path, source in _HOME_FILES.items()}
-    files["offline/skip-installs"] = template("offline/skip-installs")
-    if "chromium" in toolchain.packages:
-        files["browser/chrome"] = template("browser/chrome")
+    """Name and files of a toolchain's set: system packages, fetched programs, the runs' user and its HOME."""
+    folders = ("home", "offline", *(["browser"] if "chromium" in toolchain.packages else []))
+    files = {path: content for folder in folders for path, content in _below(_TEMPLATES / folder, folder)}
     files["Dockerfile"] = _toolchain_dockerfile(toolchain).encode()
-    setup = toolchain.setup
-    if toolchain.node is not None:
-        version, npm = RELEASES[toolchain.node]
-        setup += script("node.sh", NODE=".".join(map(str, version)), NPM=npm)
+    setup = toolchain.setup + "".join(fetched for _, fetched in toolchain.versions.values())
     if setup:
         setup = f"(\n{setup}) || exit 1\nrm -rf home offline browser\n"
         files["install.sh"] = _install_script(setup).encode()
@@ -65,17 +62,26 @@ def project_set(stack: Stack, toolchain_image: str) -> tuple[str, dict[str, byte
     return stack.name, files
 
 
-_GENERATED = ("package-lock.json", "yarn.lock", "pnpm-lock.yaml")
+def template(name: str) -> bytes:
+    """A file of `templates/`."""
+    return (_TEMPLATES / name).read_bytes()
+
+
+def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for each in folder.iterdir():
+        path = f"{prefix}/{each.name}"
+        if each.is_dir():
+            yield from _below(each, path)
+        else:
+            yield path, each.read_bytes()
 
 
 def _toolchain_dockerfile(toolchain: Toolchain) -> str:
-    rest = sorted((toolchain.packages | _EVERYWHERE) - set(_NODE))
+    rest = sorted((toolchain.packages | _EVERYWHERE) - set(toolchain.first))
     lines = [f"ARG BASE=debian:bookworm-slim\nFROM {toolchain.image or '${BASE}'}\n"]
-    if "nodejs" in toolchain.packages:
-        lines.append(_APT.format(packages=" ".join(_NODE)))  # the layer of the bundled JavaScript sets
-    if any(name.startswith("openjdk-") for name in rest):
-        # A slim Debian leaves the manual out, but Java's packages want to link their pages in its folder.
-        lines.append("RUN mkdir -p /usr/share/man/man1\n")
+    if toolchain.first:
+        lines.append(_APT.format(packages=" ".join(toolchain.first)))
+    lines.append(toolchain.dockerfile)
     lines.append(_APT.format(packages=" ".join(rest)))
     lines.append("COPY offline/ /opt/offline/bin/\n")
     links = " ".join(_SKIPPED)
@@ -87,7 +93,7 @@ def _toolchain_dockerfile(toolchain: Toolchain) -> str:
     lines.append(
         "RUN { getent passwd 1000 || useradd --uid 1000 --create-home runner; } >/dev/null \\\n"
         f'    && home={home} && cp -rT /opt/home "$home" && rm -r /opt/home \\\n'
-        f'    && mkdir -p /projects {JEST_CACHE} && chown -R 1000:1000 "$home" /projects {JEST_CACHE}\n'
+        f'    && mkdir -p /projects {CACHE} && chown -R 1000:1000 "$home" /projects {CACHE}\n'
     )
     environment = {"PATH": _PATH, **toolchain.environment}
     return "".join([*lines, *(_env(name, value) for name, value in sorted(environment.items()))])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.images.stacks.model import Part, Toolchain
-from astra_async.images.stacks.scripts import script
+from astra_async.languages.needs import Part, Toolchain
+from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.images.stacks.commands import Commands
+    from astra_async.languages.needs import Commands
 
 # Bundler is pointed at this copy: it asks for no other Ruby than Debian's, and an answer's changed Gemfile
 # cannot break a run that has no network.
@@ -65,7 +65,7 @@ def find_ruby(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
         label="rails" if "rails" in gems else "ruby",
         toolchain=TOOLCHAIN,
         files=kept,
-        install=script("bundle.sh", FOLDER=folder or ".", GEMS=" ".join(gems)),
+        install=script("ruby/bundle.sh", FOLDER=folder or ".", GEMS=" ".join(gems)),
         environment={"BUNDLE_GEMFILE": GEMFILE, "BUNDLE_APP_CONFIG": "/projects/bundle/.bundle"},
         notes=(f"{prefix}Gemfile: Debian's Ruby 3.1{note}",),
     )

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from astra_async.images.stacks.package_files import dependencies_of, read_table, table
-from astra_async.images.stacks.ranges import Version, first_major, satisfies
+from astra_async.languages.javascript.ranges import Version, first_major, satisfies
+from astra_async.languages.project_files import dependencies_of, read_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,14 +8,14 @@ import shlex
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from astra_async.images.stacks.model import Part, Toolchain
-from astra_async.images.stacks.package_files import read_table, table
-from astra_async.images.stacks.scripts import script
+from astra_async.languages.needs import Part, Toolchain
+from astra_async.languages.project_files import package_names, read_table, table
+from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from astra_async.images.stacks.commands import Commands
+    from astra_async.languages.needs import Commands
 
 VENV = "/opt/venv"
 _REQUIREMENTS = re.compile(
@@ -68,13 +68,21 @@ def find_python(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
         toolchain=TOOLCHAIN,
         files=kept,
         install=script(
-            "pip.sh",
+            "python/pip.sh",
             REQUIREMENTS=shlex.join(top),
             EXTRA=" ".join(extra := list(_extra(files, prefix, commands, names))),
             RUNNERS=" ".join(module for name, module in _STARTS if name in names or name in extra),
         ),
         notes=(f"{', '.join(top) or 'no requirements file'}: Debian's Python 3.11",),
     )
+
+
+def installs(words: Sequence[str]) -> str:
+    """The command, where pip adds packages by name; else nothing."""
+    match list(words):
+        case ["pip" | "pip3", "install", *rest] if packages := package_names(rest, values=("-r", "-c", "-e")):
+            return shlex.join(["pip", "install", *packages])
+    return ""
 
 
 def _requirement_files(files: Mapping[str, bytes], prefix: str, commands: Commands) -> dict[str, bytes]:

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Language = Literal["node", "python", "ruby", "java", "dotnet"]
+CACHE = "/var/cache/astra"  # for caches that runs of the tests share: /tmp is a fresh tmpfs in every run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands:
+    """Everything that is run for a problem, as one text, and what follows from it.
+
+    `languages` are those whose programs it calls. `installs` are command lines that add packages by name
+    (`npm install -g X`, `pip install X`), by language, to be run beside the installation from the project's
+    files.
+    """
+
+    text: str
+    languages: frozenset[str]
+    folders: tuple[str, ...]
+    installs: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
     """What all sets of one kind share: the layers below the dependencies.
 
-    `packages` are Debian's; `node` is the major version of Node.js that is fetched from npm, None for none
-    or Debian's own. `image` is an official image to stand on instead of this project's base.
+    `packages` are Debian's; `first` of them have a layer of their own, below the others. `versions` are
+    programs of which a project asks for one version: its major number and the shell lines that fetch it,
+    none for Debian's own; where several parts of a project ask, the newest is taken. `image` is an official
+    image to stand on instead of this project's base.
     """
 
     label: str
     packages: frozenset[str] = frozenset()
-    node: int | None = None
+    first: tuple[str, ...] = ()
+    versions: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     setup: str = ""  # shell lines that run as root when the toolchain's image is made
+    dockerfile: str = ""  # lines of the Dockerfile above those that install the packages
     image: str = ""
 
 
@@ -49,7 +68,7 @@ class Needs:
 class Part(Needs):
     """The dependencies of one folder in one language."""
 
-    language: Language
+    language: str
     label: str
 
 

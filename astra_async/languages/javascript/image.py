@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
-from astra_async.images.stacks.model import Part, Toolchain
-from astra_async.images.stacks.node_version import DEBIAN, choose_node
-from astra_async.images.stacks.package_files import dependencies_of, read_table, table
-from astra_async.images.stacks.scripts import script
+from astra_async.languages.javascript.node_version import DEBIAN, RELEASES, choose_node
+from astra_async.languages.needs import CACHE, Part, Toolchain
+from astra_async.languages.project_files import dependencies_of, package_names, read_table, table
+from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from astra_async.images.stacks.commands import Commands
-    from astra_async.images.stacks.node_version import NodeChoice
+    from astra_async.languages.javascript.node_version import NodeChoice
+    from astra_async.languages.needs import Commands
 
 MODULES = "node_modules"
 # Fields of package.json that decide what is installed. Scripts are not among them: the project's own hooks
@@ -53,8 +54,9 @@ _LABELS = (
 )
 # What answers to --version when it can start at all.
 _RUNNERS = ("jest", "mocha", "vitest", "karma", "jasmine", "ava", "tape", "@angular/cli")
-JEST_CACHE = "/var/cache/astra"  # /tmp is a fresh tmpfs in every run
 _CHROME = "/opt/browser/chrome"
+_NVM = re.compile(r"\bnvm\s+(?:install|use)\s+(?:--\S+\s+)*[\"']?(v?\d[\w.*]*|lts/\w+)")
+MANAGERS = ("npm", "yarn", "pnpm", "bun")
 
 
 def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Part | None:
@@ -71,12 +73,12 @@ def find_node(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
     kept = _files(files, prefix, package, lock)
     manager, version = _manager(package, lock)
     return Part(
-        language="node",
+        language="javascript",
         label=next((label for name, label in _LABELS if name in dependencies), "node"),
         toolchain=_toolchain(choice, kept, dependencies),
         files=kept,
         install=script(
-            f"{manager}.sh",
+            f"javascript/{manager}.sh",
             FOLDER=folder or ".",
             LOCK=lock,
             VERSION=version,
@@ -109,7 +111,7 @@ def _version(
     wanted = (
         (".nvmrc", first_line(".nvmrc")),
         (".node-version", first_line(".node-version")),
-        ("nvm in the commands", commands.node_version),
+        ("nvm in the commands", asked[1] if (asked := _NVM.search(commands.text)) else ""),
         ("volta in package.json", str(table(package.get("volta")).get("node", ""))),
         ("engines in package.json", str(table(package.get("engines")).get("node", ""))),
     )
@@ -165,9 +167,28 @@ def _toolchain(choice: NodeChoice, kept: Mapping[str, bytes], dependencies: Mapp
     return Toolchain(
         label=label,
         packages=frozenset(packages),
-        node=None if choice.major == DEBIAN else choice.major,
+        first=("nodejs", "npm"),  # the layer of the bundled JavaScript sets
+        versions={"node": (choice.major, _fetched(choice.major))},
         environment=environment,
     )
+
+
+def installs(words: Sequence[str]) -> str:
+    """The command with npm, where one of npm or yarn adds packages by name; else nothing."""
+    match list(words):
+        case ["npm", "install" | "i" | "add", *rest] if packages := package_names(rest):
+            where = "--global" if {"-g", "--global"} & set(rest) else "--no-save"
+            return shlex.join(["npm", "install", where, *packages])
+        case ["yarn", "global", "add", *rest] if packages := package_names(rest):
+            return shlex.join(["npm", "install", "--global", *packages])
+    return ""
+
+
+def _fetched(major: int) -> str:
+    if major == DEBIAN:
+        return ""
+    version, npm = RELEASES[major]
+    return script("javascript/node.sh", NODE=".".join(map(str, version)), NPM=npm)
 
 
 def _environment(choice: NodeChoice, dependencies: Mapping[str, Any]) -> dict[str, str]:
@@ -175,5 +196,5 @@ def _environment(choice: NodeChoice, dependencies: Mapping[str, Any]) -> dict[st
     if choice.legacy_openssl:
         environment["NODE_OPTIONS"] = "--openssl-legacy-provider"
     if any(name in dependencies for name in _JEST):
-        environment["TMPDIR"] = JEST_CACHE  # where Jest keeps transformed modules, unless told otherwise
+        environment["TMPDIR"] = CACHE  # where Jest keeps transformed modules, unless told otherwise
     return environment

@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.images.stacks.model import Part, Toolchain
-from astra_async.images.stacks.scripts import script
+from astra_async.languages.needs import Part, Toolchain
+from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.images.stacks.commands import Commands
+    from astra_async.languages.needs import Commands
 
 _JUNIT = ("junit4", "junit5", "libhamcrest-java")
-PLAIN = Toolchain(label="java", packages=frozenset({"openjdk-17-jdk-headless", *_JUNIT}))
+# A slim Debian leaves the manual out, but Java's packages want to link their pages in its folder.
+_MANUAL = "RUN mkdir -p /usr/share/man/man1\n"
+PLAIN = Toolchain(label="java", packages=frozenset({"openjdk-17-jdk-headless", *_JUNIT}), dockerfile=_MANUAL)
 MAVEN = Toolchain(
     label="maven",
     packages=frozenset({"openjdk-17-jdk-headless", "maven"}),
+    dockerfile=_MANUAL,
     environment={"JAVA_HOME": "/usr/lib/jvm/default-java"},
     setup='ln -sfn "$(dirname "$(dirname "$(readlink -f /usr/bin/javac)")")" /usr/lib/jvm/default-java\n',
 )
@@ -38,7 +41,7 @@ def find_java(files: Mapping[str, bytes], folder: str, commands: Commands) -> Pa
             label="spring" if b"spring-boot" in pom else "maven",
             toolchain=MAVEN,
             files=poms,
-            install=script("maven.sh", FOLDER=folder or ".", JUNIT=_junit(pom)),
+            install=script("java/maven.sh", FOLDER=folder or ".", JUNIT=_junit(pom)),
             notes=(f"{prefix}pom.xml: Debian's Maven 3.8 and Java 17",),
         )
     gradle = any(f"{prefix}{name}" in files for name in ("build.gradle", "build.gradle.kts"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.images.stacks.model import Part, Toolchain
-from astra_async.images.stacks.scripts import script
+from astra_async.languages.needs import Part, Toolchain
+from astra_async.languages.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.images.stacks.commands import Commands
+    from astra_async.languages.needs import Commands
 
 _RESTORED = (".csproj", ".fsproj", ".vbproj", ".sln", ".slnx", "nuget.config", "directory.build.props")
 _FRAMEWORK = re.compile(rb"<TargetFrameworks?>\s*(?:net|netcoreapp)(\d+)\.(\d+)")
@@ -39,6 +39,6 @@ def find_dotnet(files: Mapping[str, bytes], folder: str, commands: Commands) -> 
             },
         ),
         files=kept,
-        install=script("dotnet.sh"),
+        install=script("dotnet/dotnet.sh"),
         notes=(f"C# project files: mcr.microsoft.com/dotnet/sdk:{version}.0 (untested template)",),
     )
