@@ -1,7 +1,8 @@
-"""How tests are shared among processes, the signals that programs under test get, and their end."""
+"""Which tests run and in which processes, the signals that programs under test get, and their end."""
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tiers import COLLECTED, TIERS, selected
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,10 +20,32 @@ if TYPE_CHECKING:
 
 # Folders of tests that wait more than they compute: for whole programs, nodes, a browser.
 _WAITING = ("cluster", "system", "view")
-_COMPUTING = ("test_bundled_scores",)  # though it is a whole program
+# Folders of tests with containers that share what one process makes: a sandbox, two engines.
+_SHARING = ("cluster", "integrity")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=TIERS, default="all", help="the first, all, or a part of the rest")
+    parser.addoption("--record", type=Path, help="a file that gets a line for each phase of each test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    record = config.getoption("record")
+    if record and not hasattr(config, "workerinput"):  # the one process that hears of all tests
+        config.pluginmanager.register(_Record(record))
+    _heed_signals()
+
+
+class _Record:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        with self._path.open("a") as record:
+            record.write(json.dumps([report.nodeid, report.duration, report.failed]) + "\n")
+
+
+def _heed_signals() -> None:
     """Signals are tried on programs of ours: they get them even where a shell in the background ignores them.
 
     Such a shell (`scripts/test &`, nohup) hands its children signals that are ignored, and they ours.
@@ -31,7 +56,17 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A tier is taken of all tests, before `-k` and `-m` choose among them."""
+    config.stash[COLLECTED] = tuple(items)
+    kept = set(selected(items, config.getoption("tier")))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+    _interleave(config, items)
+
+
+def _interleave(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With `--dist worksteal`, every second process begins with tests that wait, while the others compute.
 
     Such a process takes its part of the list as it stands, and in the end what another has left.
@@ -50,16 +85,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `--dist loadscope`, Docker tests go to three processes: whole programs, trials, and all else."""
+    """With `--dist loadscope`, a process takes file after file, or a folder whose tests share something."""
     return _ByUse(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 class _ByUse(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
         path = _file(nodeid)
-        if path.parent.name == "integrity":
-            return "trials"
-        return "programs" if path.parent.name == "system" and path.stem not in _COMPUTING else "others"
+        return path.parent.name if path.parent.name in _SHARING else str(path)
 
 
 @pytest.fixture(autouse=True)

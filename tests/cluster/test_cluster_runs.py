@@ -44,6 +44,7 @@ pytestmark = [pytest.mark.docker, needs_own_engine]
 Engines = tuple["PrivateEngine", "PrivateEngine"]
 
 
+@pytest.mark.first
 def test_a_cluster_gives_the_verdicts_of_one_machine(tmp_path: Path, engines: Engines) -> None:
     """And each node gets the image from the head's engine, where no registry answers."""
     with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
@@ -66,6 +67,7 @@ def test_a_cluster_gives_the_verdicts_of_one_machine(tmp_path: Path, engines: En
     check_nothing_left(engines)
 
 
+@pytest.mark.first
 def test_a_worker_killed_in_mid_test_costs_no_result(tmp_path: Path, engines: Engines) -> None:
     with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
         cluster.start_worker("one", engines[0])

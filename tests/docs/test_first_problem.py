@@ -64,6 +64,7 @@ def test_the_page_shows_every_file_that_it_needs() -> None:
     assert len(COMMANDS) == 5
 
 
+@pytest.mark.first
 @pytest.mark.docker
 def test_the_page_leads_from_an_empty_folder_to_a_graded_run(tmp_path: Path) -> None:
     for name, content in FILES.items():

@@ -159,6 +159,7 @@ def described(images: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.first(problem=lambda problem_id: problem_id)
 @pytest.mark.parametrize("problem_id", ["node", "python"])
 def test_a_zip_alone_is_enough_to_grade_its_reference(validated: Mapping[str, Any], problem_id: str) -> None:
     assert validated[problem_id]["reasons"] == []

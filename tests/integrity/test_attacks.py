@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 TABLE = Path(__file__).parents[2] / "docs" / "integrity.md"
 PROOFS = ("canary_passed:", "report_forged:")
+ROWS = [line.strip("| ").split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
+# What stops an attack, in the table's first words: attacks that one thing stops are of one class.
+STOPPED_BY = {(row[0], row[1]): re.split("[;(]", row[3])[0] for row in ROWS if row[0] in SHOPS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ def name_of(case: Attack | Honest | Plain) -> str:
     return f"{case.framework}: {case.name}"
 
 
+@pytest.mark.first(framework=lambda case: case.framework, worth=lambda case: case.worth)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", PLAIN, ids=name_of)
 def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded: Graded) -> None:
@@ -57,6 +62,9 @@ def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded:
     assert result.suspicions == ()  # the canary was seen, and failed as it must
 
 
+@pytest.mark.first(
+    framework=lambda case: case.framework, stopped_by=lambda case: STOPPED_BY.get((case.framework, case.name))
+)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", ATTACKS, ids=name_of)
 def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> None:
@@ -80,6 +88,7 @@ def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> No
         assert case.visible in result.suspicions
 
 
+@pytest.mark.first(framework=lambda case: case.framework)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", HONEST, ids=name_of)
 def test_an_honest_answer_loses_nothing_and_is_not_called_tampered(case: Honest, graded: Graded) -> None:
@@ -89,6 +98,5 @@ def test_an_honest_answer_loses_nothing_and_is_not_called_tampered(case: Honest,
 
 
 def test_the_documentations_table_names_every_attack_and_its_outcome() -> None:
-    rows = [line.strip("| ").split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
-    documented = Counter((row[0], row[1], row[2]) for row in rows if row[0] in SHOPS)
+    documented = Counter((row[0], row[1], row[2]) for row in ROWS if row[0] in SHOPS)
     assert documented == Counter((attack.framework, attack.name, attack.outcome) for attack in ATTACKS)

@@ -38,6 +38,7 @@ def test_the_documentations_table_names_every_stack_and_its_problem() -> None:
     assert found == {name: stack.problem for name, stack in STACKS.items()}
 
 
+@pytest.mark.first(stack=lambda case: case.stack, family=lambda case: case.family)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", STACK_CASES, ids=name_of)
 def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: Graded) -> None:
@@ -55,6 +56,7 @@ def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: G
         assert result.failure in {"tests_failed", "no_report"}
 
 
+@pytest.mark.first(stack=lambda case: case.stack)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", REFERENCES, ids=name_of)
 def test_the_reference_keeps_its_points_under_canary_all(case: StackCase, graded: Graded) -> None:

@@ -140,6 +140,7 @@ CASES = (
 )
 
 
+@pytest.mark.first(failure=lambda limit: limit.failure)
 @pytest.mark.docker
 @pytest.mark.parametrize("limit", CASES, ids=lambda each: each.name)
 def test_what_is_too_much_is_stopped_and_named(limit: Misbehaviour, court: Courtroom, wait: Await) -> None:

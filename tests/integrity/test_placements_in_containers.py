@@ -183,6 +183,7 @@ PLACEMENTS = (
 )
 
 
+@pytest.mark.first(rule=lambda case: case.rule)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", PLACEMENTS, ids=lambda each: f"{each.framework}: {each.name}")
 def test_a_file_in_place_of_another_gains_nothing(case: Placement, graded: Callable[[Case], Result]) -> None:

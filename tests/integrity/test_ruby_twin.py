@@ -124,6 +124,7 @@ def archive_of(files: dict[str, str]) -> bytes:
     return packed.getvalue()
 
 
+@pytest.mark.first
 @pytest.mark.docker
 def test_every_test_of_a_twin_fails_in_every_manner_and_else_only_the_chosen(
     court: Courtroom, wait: Await

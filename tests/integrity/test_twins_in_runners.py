@@ -177,6 +177,7 @@ def outcomes(report: TestReport) -> Counter[tuple[str, str]]:
     return Counter((case.name, case.outcome) for case in report.cases)
 
 
+@pytest.mark.first(name=lambda runner: runner.name)
 @pytest.mark.docker
 @pytest.mark.parametrize("runner", RUNNERS, ids=lambda runner: runner.name)
 def test_all_that_is_certain_fails_under_its_name_and_nothing_else_passes(

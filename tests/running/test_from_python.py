@@ -82,6 +82,7 @@ def test_a_cancelled_run_keeps_what_was_asked_and_is_resumed(tmp_path: Path) -> 
     assert len(lines) == 80
 
 
+@pytest.mark.first
 @pytest.mark.docker
 def test_every_final_line_is_handed_on_and_a_listener_that_breaks_ends_the_run_resumable(
     tmp_path: Path,

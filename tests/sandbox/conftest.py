@@ -110,9 +110,9 @@ def run(image: str) -> Run:
     return run_one
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def leaves_no_container() -> Iterator[None]:
-    """Fails the module when a container of this process outlives it."""
+    """Fails the last test when a container of this process outlives them all."""
     yield
 
     async def left() -> list[str]:

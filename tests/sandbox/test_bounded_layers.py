@@ -46,6 +46,7 @@ def together(image: str, *commands: str, at_once: bool, host: str | None = None)
     return asyncio.run(all_of_them())
 
 
+@pytest.mark.first
 def test_all_that_the_image_holds_may_be_read_changed_moved_and_deleted(large: str, run: Run) -> None:
     change = "wc -c < large; mv large moved && rm -f moved unit.xml; mkdir large; ls -F"
     done = run(change, image=large, limits=LIMITS)

@@ -35,6 +35,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.first
 def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="slots", slots=2) as sandbox:
@@ -224,6 +225,7 @@ def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> N
     asyncio.run(check())
 
 
+@pytest.mark.first
 def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
@@ -314,6 +316,7 @@ async def of_run(run_id: str) -> int:
         return len(await engine.containers(f"{RUN_LABEL}={run_id}"))
 
 
+@pytest.mark.first
 def test_what_a_killed_run_left_is_swept_and_a_living_run_is_spared(
     image: str, request: pytest.FixtureRequest
 ) -> None:
@@ -399,6 +402,7 @@ def test_only_an_owner_known_to_be_dead_loses_its_containers(
     asyncio.run(check())
 
 
+@pytest.mark.first
 def test_a_dead_runs_container_that_cannot_be_removed_holds_up_no_other_run(image: str) -> None:
     async def check() -> None:
         labels = {RUN_LABEL: "stuck", OWNER_LABEL: f"{owner()}1"}
@@ -434,6 +438,7 @@ def test_a_docker_host_that_is_no_address_is_named(address: str) -> None:
         asyncio.run(DockerSandbox.open(run_id="x", slots=1, docker_host=address))
 
 
+@pytest.mark.first
 def test_an_engine_that_hangs_does_not_hang_us(tmp_path: Path) -> None:
     async def check() -> None:
         gone = asyncio.Event()

@@ -60,6 +60,7 @@ def test_a_restart_in_mid_run_loses_the_container_and_never_scores_it(
     asyncio.run(check())
 
 
+@pytest.mark.first
 def test_a_restart_at_any_moment_gives_a_true_result_or_an_error(private: PrivateEngine) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="r2", slots=6, docker_host=private.host) as sandbox:
@@ -93,6 +94,7 @@ def test_an_engine_that_stays_away_is_named_after_a_while(private: PrivateEngine
     private.await_answer()
 
 
+@pytest.mark.first
 def test_an_engine_that_is_away_is_not_waited_for_once_the_run_is_stopped(private: PrivateEngine) -> None:
     async def check() -> None:
         engine = await Engine.open(private.host)

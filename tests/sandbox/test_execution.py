@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("leaves_no_container")
 MB = 1024**2
 
 
+@pytest.mark.first
 def test_a_command_that_succeeds_hands_back_its_report_and_output(run: Run) -> None:
     done = run("echo out; echo err >&2; echo '<testsuite/>' > unit.xml", "unit.xml")
     assert (done.exit_code, done.timed_out, done.out_of_memory, done.failed_limit) == (0, False, False, None)
@@ -39,6 +40,7 @@ def test_bash_runs_the_command_in_the_project(run: Run) -> None:
     assert done.stdout == "/projects/challenge\na\nit's bash\n"
 
 
+@pytest.mark.first
 def test_a_command_that_the_engine_still_starts_is_neither_late_nor_frozen(run: Run) -> None:
     # The engine takes a tenth of a second to make a process; one that is frozen meanwhile could not be ended.
     for _ in range(5):
@@ -116,6 +118,7 @@ def test_a_flood_of_output_is_counted_and_kept_at_both_ends(run: Run) -> None:
     assert f"[... {left_out} bytes of output left out ...]" in done.output
 
 
+@pytest.mark.first
 def test_endless_output_ends_with_the_time(run: Run) -> None:
     done = run("yes", limits=Limits(timeout_s=4.0))
     assert done.timed_out
@@ -127,6 +130,7 @@ def test_output_that_is_no_text_is_shown_all_the_same(run: Run) -> None:
     assert run(r"printf 'a\xff\xfeb'").output == "a\ufffd\ufffdb"
 
 
+@pytest.mark.first
 def test_the_memory_limit_is_reported(run: Run) -> None:
     done = run("head -c 400m /dev/zero | tail", limits=Limits(memory_bytes=64 * MB))
     assert done.out_of_memory
@@ -144,6 +148,7 @@ def test_a_full_tmp_is_the_commands_own_error(run: Run) -> None:
     assert "No space left on device" in done.output
 
 
+@pytest.mark.first
 def test_a_fork_bomb_is_contained(run: Run) -> None:
     done = run(":(){ :|:& };: 2>/dev/null; sleep 1; exit 6", limits=Limits(processes=64, timeout_s=8.0))
     assert done.exit_code in {6, 254} or done.timed_out

@@ -31,6 +31,7 @@ HUNGRY = (
 )
 
 
+@pytest.mark.first
 @pytest.mark.docker
 @needs_own_engine
 @pytest.mark.skipif(not (GROUPS / "memory.limit_in_bytes").exists(), reason="no cgroup v1 for memory")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sandbox_jobs import Run
 
-pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("leaves_no_container")]
+pytestmark = [pytest.mark.docker, pytest.mark.first, pytest.mark.usefixtures("leaves_no_container")]
 MB = 1024**2
 HONEST = "echo honest > unit.xml; "
 PERL = (

@@ -49,7 +49,7 @@ def tiny(tmp_path: Path) -> Path:
     return tmp_path / "test-tiny"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def own_images_removed() -> Iterator[None]:
     yield
 
@@ -115,6 +115,7 @@ def test_a_folder_that_is_no_set_is_named(tmp_path: Path) -> None:
 # --- building -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.first
 @pytest.mark.docker
 def test_a_set_is_built_once_and_keeps_nothing_of_its_building(tiny: Path, run: Run) -> None:
     said: list[str] = []

@@ -47,6 +47,7 @@ def _removed() -> Iterator[None]:
     asyncio.run(remove())
 
 
+@pytest.mark.first
 def test_caches_stay_and_the_project_and_its_leavings_go(image: str, run: Run) -> None:
     command = (
         "mkdir -p node_modules/.cache && echo kept > node_modules/.cache/x && echo warm > /var/tmp/cache"

@@ -86,6 +86,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.first
 def test_sigkill_at_ten_random_moments_loses_and_changes_nothing(uninterrupted: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     moments = random.Random(5)
@@ -115,6 +116,7 @@ def test_sigkill_at_ten_random_moments_loses_and_changes_nothing(uninterrupted: 
     assert containers_of(out) == []
 
 
+@pytest.mark.first
 def test_the_same_command_on_a_finished_run_does_nothing_and_succeeds(uninterrupted: Path) -> None:
     before = (uninterrupted / "results.jsonl").read_bytes()
     finish(uninterrupted)
@@ -137,6 +139,7 @@ def test_ctrl_c_drains_says_so_and_exits_130(tmp_path: Path) -> None:
     assert len(lines(out / "results.jsonl")) == PLANNED
 
 
+@pytest.mark.first
 def test_changed_settings_are_refused_with_the_difference(uninterrupted: Path) -> None:
     command = [*COMMAND[:-1], "8", "--out", str(uninterrupted)]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -120,6 +120,7 @@ def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(grad
     assert f"0 of {SAMPLES} verdicts changed" in again
 
 
+@pytest.mark.first
 def test_a_regrade_without_out_resumes_the_directory_that_it_left_unfinished(
     tmp_path: Path, tiny_image: str
 ) -> None:

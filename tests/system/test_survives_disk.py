@@ -89,6 +89,7 @@ def test_a_second_process_on_a_run_directory_is_refused_and_told_who_owns_it(tmp
         run.check_end(of="completions.jsonl")
 
 
+@pytest.mark.first
 @pytest.mark.docker
 def test_damaged_lines_are_graded_again_and_duplicates_count_once(tmp_path: Path, tiny_image: str) -> None:
     with NastyServer(lambda _, __: answers()) as server:
@@ -110,6 +111,7 @@ def test_damaged_lines_are_graded_again_and_duplicates_count_once(tmp_path: Path
         assert set(server.asked.values()) == {1}, "grading again does not ask again"
 
 
+@pytest.mark.first
 @pytest.mark.docker
 def test_lines_that_contradict_each_other_stop_the_program_with_both_numbers(
     tmp_path: Path, tiny_image: str

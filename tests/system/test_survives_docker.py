@@ -89,6 +89,7 @@ def test_a_container_killed_from_outside_is_tested_again_and_never_scored(
         assert len({key(event) for event in repeated}) == 2
 
 
+@pytest.mark.first
 def test_a_test_that_eats_all_cpu_neither_fails_nor_blocks_the_others(
     tmp_path: Path, tiny_image: str
 ) -> None:
@@ -139,6 +140,7 @@ def own_image(tiny_image: str) -> Iterator[str]:
     subprocess.run(["docker", "rmi", "-f", name], check=True, capture_output=True)
 
 
+@pytest.mark.first
 def test_an_image_deleted_in_mid_run_leaves_the_rest_missing_until_it_is_back(
     tmp_path: Path, own_image: str
 ) -> None:
@@ -244,6 +246,7 @@ def test_an_engine_that_is_away_for_a_minute_is_waited_for(
         check_scores(run, server)
 
 
+@pytest.mark.first
 def test_a_slow_docker_holds_up_no_model_call_and_makes_no_test_time_out(slow_run: SlowRun) -> None:
     run = slow_run.run
     finished(slow_run.process, 0)

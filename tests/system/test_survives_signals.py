@@ -44,6 +44,7 @@ def await_running_tests(run: Run, count: int = 2) -> None:
     awaited(lambda: len(run.containers(running_only=True)) == count, f"{count} running containers")
 
 
+@pytest.mark.first
 def test_sigterm_lets_running_tests_end_and_exits_143(tmp_path: Path, tiny_image: str) -> None:
     with NastyServer(lambda _, __: answers()) as server:
         run = a_run(tmp_path, server, tiny_image, 4)
@@ -101,6 +102,7 @@ def test_a_second_signal_stops_within_two_seconds_and_leaves_no_container(
         assert beside.allows(took_s, PROMISED_S)
 
 
+@pytest.mark.first
 def test_a_second_signal_stops_within_two_seconds_though_docker_answers_nothing(
     tmp_path: Path, tiny_image: str
 ) -> None:
@@ -138,6 +140,7 @@ def runs(pid: str) -> bool:
         return False
 
 
+@pytest.mark.first
 def test_a_terminal_that_is_closed_drains_as_sigterm_does(tmp_path: Path, tiny_image: str) -> None:
     """A real terminal whose other end goes away while tests run: the kernel sends SIGHUP."""
     with NastyServer(lambda _, __: answers()) as server:

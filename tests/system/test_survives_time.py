@@ -83,6 +83,7 @@ def check_scores(run: Run) -> None:
     assert not any(line["timed_out"] for line in results)
 
 
+@pytest.mark.first
 @needs_compiler
 def test_a_wall_clock_that_is_set_by_days_delays_nothing_and_changes_no_score(
     tmp_path: Path, tiny_image: str
@@ -106,6 +107,7 @@ def test_a_wall_clock_that_is_set_by_days_delays_nothing_and_changes_no_score(
     assert len(days) > 1, "the clock was set in mid-run"
 
 
+@pytest.mark.first
 @needs_compiler
 def test_a_killed_run_resumes_at_once_under_a_clock_of_another_day(tmp_path: Path, tiny_image: str) -> None:
     clock = str(compiled("jumping_clock", tmp_path))
@@ -163,6 +165,7 @@ def test_the_clock_of_these_tests_is_set_as_told(tmp_path: Path) -> None:
     assert after[2] != before[2]
 
 
+@pytest.mark.first
 def test_a_program_that_stood_still_loses_nothing_and_lets_nothing_time_out(
     tmp_path: Path, tiny_image: str
 ) -> None:

@@ -84,6 +84,7 @@ def verdicts(run: Run) -> dict[tuple[Any, ...], Any]:
     return {key(line): (line["status"], line["passed"], line["solution_sha256"]) for line in lines}
 
 
+@pytest.mark.first
 def test_turns_are_the_same_with_kills_and_without_and_the_server_hears_nothing_hidden(
     tmp_path: Path, problems: Path
 ) -> None:

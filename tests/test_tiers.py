@@ -1,0 +1,97 @@
+"""The first tier meets everything once, and with the parts of the rest every test runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from astra_async import bundled
+from tiers import COLLECTED, PARTS, first_of, seconds_of, selected, told, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path(__file__).parents[1]
+PROMISES = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def contained(request: pytest.FixtureRequest) -> list[pytest.Item]:
+    """All tests with a container, whichever of them this run has chosen."""
+    collected = request.config.stash[COLLECTED]
+    if not {item.path for item in collected} >= set((ROOT / "tests").rglob("test_*.py")):
+        pytest.skip("not all tests were collected")
+    return [item for item in collected if item.get_closest_marker("docker")]
+
+
+def names(items: Iterable[pytest.Item]) -> set[str]:
+    return {item.nodeid.rpartition("::")[2].partition("[")[0] for item in items}
+
+
+def values(items: Iterable[pytest.Item], parameter: str, attribute: str) -> set[Any]:
+    cases = [item.callspec.params for item in items if hasattr(item, "callspec")]
+    found = [case[parameter] for case in cases if parameter in case]
+    return {getattr(each, attribute) for each in found if hasattr(each, attribute)}
+
+
+def test_every_promise_is_kept_in_a_container_once(contained: list[pytest.Item]) -> None:
+    promises = [set(re.findall(r"`(test_\w+)`", line)) for line in PROMISES.splitlines()]
+    in_containers, first = names(contained), names(first_of(contained))
+    assert [promise for promise in promises if promise & in_containers and not promise & first] == []
+
+
+@pytest.mark.parametrize(
+    ("parameter", "attribute"),
+    [("case", "framework"), ("case", "stack"), ("case", "family"), ("case", "outcome"), ("runner", "name")],
+)
+def test_every_stack_and_runner_and_kind_of_attack_is_met(
+    contained: list[pytest.Item], parameter: str, attribute: str
+) -> None:
+    met = values(first_of(contained), parameter, attribute)
+    assert met == values(contained, parameter, attribute)
+    assert len(met) > 2
+
+
+def test_every_bundled_image_is_used(contained: list[pytest.Item]) -> None:
+    problems = values(first_of(contained), "case", "framework")
+    assert {bundled.image_set_of(each) for each in problems} >= set(bundled.image_sets())
+
+
+def test_every_folder_with_containers_has_tests_in_the_first_tier(contained: list[pytest.Item]) -> None:
+    assert {item.path.parent for item in first_of(contained)} == {item.path.parent for item in contained}
+
+
+def test_first_tier_and_parts_are_all_tests_once_and_no_module_that_shares_is_cut(
+    request: pytest.FixtureRequest, contained: list[pytest.Item]
+) -> None:
+    collected = request.config.stash[COLLECTED]
+    first = selected(collected, "first")
+    parts = [selected(collected, str(number + 1)) for number in range(PARTS)]
+    assert Counter((*first, *(item for part in parts for item in part))) == Counter(collected)
+    assert all(item in first for item in collected if item not in contained)
+    units = [{unit_of(item) for item in part} for part in parts]
+    assert len(set().union(*units)) == sum(map(len, units))
+
+
+def test_parts_take_equally_long(request: pytest.FixtureRequest, contained: list[pytest.Item]) -> None:
+    collected = request.config.stash[COLLECTED]
+    lengths = [seconds_of(selected(collected, str(number + 1))) for number in range(PARTS)]
+    assert max(lengths) - min(lengths) <= max(seconds_of([item]) for item in contained)
+
+
+def test_the_end_tells_the_slowest_the_tier_and_how_to_repeat(tmp_path: Path) -> None:
+    ran = [(f"tests/a.py::test_{n}[x y]", float(n), False) for n in range(20)]
+    ran += [("tests/a.py::test_19[x y]", 0.5, True), ("tests/b.py::test_b", 0.1, False)]
+    (tmp_path / "record").write_text("".join(f"{json.dumps(line)}\n" for line in ran))
+    lines = told(tmp_path / "record", "3").splitlines()
+    assert lines[1] == "   19.5 s  tests/a.py::test_19[x y]"
+    assert len(lines) == 1 + 10 + 2
+    assert lines[-2:] == [
+        "part 3 of 7 of the rest: 21 tests, 1 failed",
+        "repeat what failed: scripts/test 'tests/a.py::test_19[x y]'",
+    ]

@@ -1,0 +1,127 @@
+"""Which tests a tier runs, by marks that stand beside the tests, and what is told at the end.
+
+A test that needs no container is in the first tier. One that needs a container is in it if its mark `first`
+says so; all others are the rest, which is cut into parts of about the same length.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
+PARTS = 7
+TIERS = ("first", "all", *map(str, range(1, PARTS + 1)))
+_USUAL_S = 5.0  # of a test with a container that has no mark `seconds`
+_SLOWEST = 10
+_NAMED = 12  # failed tests that a command to repeat them names one by one
+
+
+def selected(items: Sequence[pytest.Item], tier: str) -> list[pytest.Item]:
+    """The tests of a tier; `tier` is one of TIERS, a number one part of the rest."""
+    if tier == "all":
+        return list(items)
+    contained = [item for item in items if item.get_closest_marker("docker")]
+    first = first_of(contained)
+    if tier == "first":
+        return [item for item in items if item in first or not item.get_closest_marker("docker")]
+    part = _parts([item for item in contained if item not in first])[int(tier) - 1]
+    return [item for item in items if item in part]
+
+
+def first_of(contained: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Those tests with a container that are in the first tier.
+
+    The mark means one case of a test; one with kinds means as few cases as are of every kind, each a
+    function of the cases' parameters.
+    """
+    tests: dict[str, dict[pytest.Item, set[tuple[str, Hashable]]]] = defaultdict(dict)
+    for item in contained:
+        mark = item.get_closest_marker("first")
+        if mark is not None:
+            kinds = {(name, kind(**_parameters(item))) for name, kind in mark.kwargs.items()}
+            tests[item.nodeid.partition("[")[0]][item] = kinds or {("any", True)}
+    return set().union(*map(_as_few, tests.values()))
+
+
+def _as_few(cases: Mapping[pytest.Item, set[tuple[str, Hashable]]]) -> set[pytest.Item]:
+    chosen: set[pytest.Item] = set()
+    missing = set().union(*cases.values())
+    while missing:
+        best = max(cases, key=lambda case: len(cases[case] & missing))
+        chosen.add(best)
+        missing -= cases[best]
+    return chosen
+
+
+def _parts(rest: Sequence[pytest.Item]) -> list[set[pytest.Item]]:
+    """The longest first, each to the part that has least so far."""
+    units: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in rest:
+        units[unit_of(item)].append(item)
+    parts: list[set[pytest.Item]] = [set() for _ in range(PARTS)]
+    filled_s = [0.0] * PARTS
+    for unit in sorted(units.values(), key=seconds_of, reverse=True):
+        least = filled_s.index(min(filled_s))
+        parts[least] |= set(unit)
+        filled_s[least] += seconds_of(unit)
+    return parts
+
+
+def unit_of(item: pytest.Item) -> str:
+    """What is never parted: the tests of a module that makes something for all of them, else the test."""
+    shared = {
+        each.scope
+        for each in item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
+        for each in each
+    }
+    return item.nodeid.partition("::")[0] if {"module", "class"} & shared else item.nodeid
+
+
+def seconds_of(tests: Iterable[pytest.Item]) -> float:
+    """What these take one after the other, by their marks."""
+    marks = (item.get_closest_marker("seconds") for item in tests)
+    return sum(float(mark.args[0]) if mark else _USUAL_S for mark in marks)
+
+
+def _parameters(item: pytest.Item) -> dict[str, Any]:
+    parameters: dict[str, Any] = getattr(item, "callspec").params  # noqa: B009 - only a case has it
+    return parameters
+
+
+def told(record: Path, tier: str) -> str:
+    """The last lines of the output: the slowest tests, which tier ran, how to repeat what failed."""
+    ran: dict[str, float] = defaultdict(float)
+    failed = []
+    for line in record.read_text().splitlines():
+        test, seconds, is_failed = json.loads(line)
+        ran[test] += seconds
+        failed += [test] if is_failed and test not in failed else []
+    slowest = sorted(ran, key=lambda test: ran[test], reverse=True)[:_SLOWEST]
+    name = f"part {tier} of {PARTS} of the rest" if tier.isdigit() else f"tier {tier}"
+    lines = [
+        "The slowest:",
+        *(f"{ran[test]:7.1f} s  {test}" for test in slowest),
+        f"{name}: {len(ran):,} tests, {len(failed):,} failed",
+    ]
+    if failed:
+        lines.append(f"repeat what failed: {_repeating(failed)}")
+    return "\n".join(lines)
+
+
+def _repeating(failed: Sequence[str]) -> str:
+    places = failed if len(failed) <= _NAMED else sorted({test.partition("::")[0] for test in failed})
+    return shlex.join(["scripts/test", *places])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(told(Path(sys.argv[1]), sys.argv[2]) + "\n")
