@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from astra_async.asking.providers import check_settings
+from astra_async.asking.providers import PROVIDERS, check_settings
 from astra_async.config import load_config
 from astra_async.errors import ConfigError
 from astra_async.redaction import public_settings
@@ -23,6 +23,7 @@ KEYS = {
     "ANTHROPIC_API_KEY": "sk-0123456789abcdef",
     "GEMINI_API_KEY": "AIza0123456789abcdef",
     "GATEWAY_KEY": "gw-0123456789abcdef",
+    "AWS_REGION": "eu-west-1",
     "TENANT_TOKEN": "tenant-0123456789",
 }
 
@@ -71,6 +72,12 @@ VALUES: dict[str, Any] = {
     "service_tier": "flex",
     "reasoning_effort": "low",
 }
+
+
+def test_every_provider_has_a_column_in_the_table() -> None:
+    head = next(line for line in PAGE.splitlines() if line.startswith("| setting"))
+    named = {name.strip() for cell in head.split("|")[2:-1] for name in cell.split(",")}
+    assert named == set(PROVIDERS) - {"simulated"}
 
 
 @pytest.mark.parametrize("row", sorted(VALUES))

@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bedrock_server import frame
 from wire_server import named, sse
 
 from astra_async.asking.providers.answer import Answer
 from astra_async.asking.providers.anthropic import MessageReader
+from astra_async.asking.providers.converse import ConverseReader
+from astra_async.asking.providers.eventstream import EventStreamSplitter
 from astra_async.asking.providers.gemini import GeminiReader
 from astra_async.asking.providers.openai_chat import ChatReader
 from astra_async.asking.providers.openai_responses import ResponsesReader
+from astra_async.asking.providers.sse import SseSplitter
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.providers.answer import Reader
+    from astra_async.asking.providers.request_fields import Splitter
 
 Events = tuple[dict[str, Any], ...]
 
@@ -32,8 +37,9 @@ class Recorded:
     spec: str
     stream: bytes
     cut: bytes
-    reader: Callable[[], Reader]
+    reader: type[Reader]
     answer: Answer
+    splitter: Callable[[], Splitter] = SseSplitter
 
 
 def chat_chunk(delta: dict[str, Any], finish: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -162,6 +168,23 @@ GEMINI_EVENTS: Events = (
 )
 
 
+CONVERSE_EVENTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("messageStart", {"role": "assistant"}),
+    ("contentBlockStart", {"start": {}, "contentBlockIndex": 0}),  # aimock
+    ("contentBlockDelta", {"delta": {"reasoningContent": {"text": "hm"}}, "contentBlockIndex": 0}),
+    *(("contentBlockDelta", {"delta": {"text": c}, "contentBlockIndex": 1}) for c in TEXT),
+    ("contentBlockStop", {"contentBlockIndex": 1}),
+    ("messageStop", {"stopReason": "end_turn"}),
+    (
+        "metadata",
+        {
+            "usage": {"inputTokens": 20, "outputTokens": 48, "totalTokens": 168, "cacheReadInputTokens": 100},
+            "metrics": {"latencyMs": 5},
+        },
+    ),
+)
+
+
 def answer(cache_write_tokens: int | None = None) -> Answer:
     usage = Usage(
         input_tokens=120,
@@ -215,5 +238,18 @@ RECORDED = (
         cut=sse(*GEMINI_EVENTS[:-1], end="\r\n\r\n"),
         reader=GeminiReader,
         answer=answer(),
+    ),
+    Recorded(
+        spec="bedrock/toy",
+        stream=b"".join(frame(*event) for event in CONVERSE_EVENTS),
+        cut=b"".join(frame(*event) for event in CONVERSE_EVENTS[:-2]),
+        reader=ConverseReader,
+        answer=Answer(
+            text=TEXT,
+            finish_reason="stop",
+            usage=Usage(input_tokens=120, cached_tokens=100, output_tokens=48),
+            returned_model="",
+        ),
+        splitter=EventStreamSplitter,
     ),
 )

@@ -8,7 +8,7 @@ from bedrock_server import BedrockServer, bedrock, frame
 from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import pieces
 
-from astra_async.asking.providers import open_provider
+from astra_async.asking.providers import check_settings, open_provider
 from astra_async.errors import (
     ConfigError,
     Overloaded,
@@ -257,8 +257,8 @@ def test_cancelling_a_call_leaves_the_provider_usable() -> None:
 
 
 def test_a_missing_region_is_one_clear_line() -> None:
-    with pytest.raises(PoolUnusable, match="AWS_REGION"):
-        asyncio.run(call(settings(MODEL), environ={}))
+    with pytest.raises(ConfigError, match="AWS_REGION"):
+        check_settings(settings(MODEL), {})
 
 
 def test_an_effort_that_a_model_does_not_know_is_a_configuration_error() -> None:

@@ -89,7 +89,7 @@ ODD_EVENTS: Sequence[tuple[str, dict[str, Any]]] = (
 @pytest.mark.parametrize("odd", ODD_EVENTS, ids=str)
 def test_an_odd_bedrock_event_ends_its_attempt_at_most(odd: tuple[str, dict[str, Any]]) -> None:
     with contextlib.suppress(TransientError):  # of this attempt, and nothing else
-        assert conversed(BEDROCK_TEXT[0], frame(*odd), *BEDROCK_TEXT[1:]).text == "All done."
+        assert conversed(BEDROCK_TEXT[0], frame(*odd), *BEDROCK_TEXT[1:]).text.startswith("All done.")
 
 
 DICT: dict[str, Any] = {"a": 1}

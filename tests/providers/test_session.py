@@ -1,22 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from certificates import Authority
 from provider_calls import KEYS, Watch, call, request, settings
 from wire_server import Reply, serving, sse
 from yarl import URL
 
 from astra_async.asking.providers import open_provider
-from astra_async.asking.providers.connection import address, open_session, proxy_for
+from astra_async.asking.providers.connection import address, open_session
+from astra_async.asking.providers.proxies import proxy_for
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
 
 if TYPE_CHECKING:
@@ -49,7 +44,7 @@ ANSWER = sse({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}
     ],
 )
 def test_proxies_are_those_of_the_environment(url: str, environ: dict[str, str], proxy: str | None) -> None:
-    assert proxy_for(URL(url), environ) == proxy
+    assert proxy_for(URL(url), environ) == (URL(proxy) if proxy else None)
 
 
 def test_a_call_goes_through_the_proxy_that_the_environment_names() -> None:
@@ -116,39 +111,15 @@ def test_an_address_that_cannot_be_used_is_refused(text: str) -> None:
     assert "pw" not in str(caught.value)
 
 
-def certificate_for(host: str, folder: Path) -> tuple[Path, Path]:
-    """A certificate that signs itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "cert.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
-    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return paths
-
-
 def test_an_own_bundle_of_certificates_decides_whom_to_trust(tmp_path: Path) -> None:
-    certificate, key = certificate_for("localhost", tmp_path)
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(certificate, key)
+    authority = Authority(tmp_path)
+    tls = authority.server("localhost")
 
     async def run(environ: dict[str, str]) -> str:
         async with serving(Reply(pieces=[ANSWER]), tls=tls) as server:
             return (await call(settings(base_url=server.base_url), environ=environ)).text
 
-    assert asyncio.run(run({"SSL_CERT_FILE": str(certificate)})) == "x"
+    assert asyncio.run(run({"SSL_CERT_FILE": str(authority.bundle)})) == "x"
     with pytest.raises(PoolUnusable, match="SSL_CERT_FILE"):
         asyncio.run(run({}))
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Known(NamedTuple):
     """What belongs to a provider's name: its class, its key's variable, its name where prices are listed.
 
-    `made_by` is module.Class in this package, loaded when it is asked: a WireFormat, or a Provider (Bedrock).
-    Without a `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
+    `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
+    `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
     cost less.
     """
 
@@ -39,8 +39,8 @@ PROVIDERS: Mapping[str, Known] = {
     ),
     "anthropic": Known("anthropic.Anthropic", "ANTHROPIC_API_KEY", "anthropic", caches_prompts=True),
     "gemini": Known("gemini.Gemini", "GEMINI_API_KEY", "google", caches_prompts=True),
-    # The AWS library finds its credentials.
-    "bedrock": Known("bedrock.BedrockProvider", prices="aws", caches_prompts=True),
+    # Its credentials are AWS's (`aws`).
+    "bedrock": Known("bedrock.Bedrock", prices="aws", caches_prompts=True),
     "azure": Known("openai_chat.Azure", "AZURE_OPENAI_API_KEY", "azure", caches_prompts=True),
     "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY"),
     "simulated": Known("openai_chat.OpenAIChat"),
@@ -83,16 +83,12 @@ def open_provider(
     Raises:
         ConfigError: as `check_settings`.
     """
+    from astra_async.asking.providers.connection import open_session
+    from astra_async.asking.providers.exchange import HttpProvider
     from astra_async.asking.providers.models import resolve
-    from astra_async.asking.providers.request_fields import WireFormat
 
     settings = resolve(settings)
     made = _made(settings, environ)
-    if not isinstance(made, WireFormat):
-        return made
-    from astra_async.asking.providers.connection import open_session
-    from astra_async.asking.providers.exchange import HttpProvider
-
     return HttpProvider(
         settings,
         made,
@@ -103,20 +99,21 @@ def open_provider(
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.environ) -> None:
-    """Refuse what cannot be asked before anything else is done: no key or address, an unfit setting.
+    """Refuse what cannot be asked before anything else is done: no key, address or proxy, an unfit setting.
 
     Raises:
         ConfigError: names the model, the setting and the remedy.
     """
     from astra_async.asking.providers.models import resolve
+    from astra_async.asking.providers.proxies import proxy_for
 
-    _made(resolve(settings), environ)
+    proxy_for(_made(resolve(settings), environ).url, environ)
 
 
-def _made(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat | Provider:
+def _made(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
     from astra_async.asking.providers.models import key_for
 
     module, _, name = PROVIDERS[settings.provider].made_by.partition(".")
     made_by = getattr(import_module(f"{__name__}.{module}"), name)
-    made: WireFormat | Provider = made_by(settings, key_for(settings, environ), environ=environ)
+    made: WireFormat = made_by(settings, key_for(settings, environ), environ=environ)
     return made

@@ -1,4 +1,4 @@
-"""Where models are reached: addresses as a user typed them, proxies, certificates, and the shared session."""
+"""Where models are reached: addresses as a user typed them, certificates, and the shared session."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from astra_async.redaction import public_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE")
 # Beyond a few connections the limit is the pool's, never the connector's; DNS answers are kept a while
 # because hundreds of new connections would otherwise ask again each.
 _DNS_CACHE_S = 300
@@ -27,31 +26,11 @@ _LONGEST_HEADER_BYTES = 2**18
 _MOST_HEADERS = 1024
 _HEADERS = {
     "User-Agent": "astra_async",
-    "Accept": "text/event-stream, application/json",
-    # A compressed stream costs time on both sides, may be held back by proxies, and can be a bomb.
+    "Accept": "text/event-stream, application/vnd.amazon.eventstream, application/json",
+    # A compressed stream costs time on both sides, may be held back by proxies, and can be a bomb. Whoever
+    # compresses all the same is read by `encodings`.
     "Accept-Encoding": "identity",
 }
-
-
-def proxy_for(url: URL, environ: Mapping[str, str]) -> str | None:
-    """The proxy that HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY name for this address, or None.
-
-    Lower-case names outrank upper-case ones, as in curl. This machine itself never goes through a proxy.
-    """
-    if is_local(url):
-        return None
-    proxies: dict[str, str] = {}
-    for name in sorted(environ):  # upper case sorts first, so that lower case overwrites it
-        if name.lower().endswith("_proxy"):
-            proxies[name.lower().removesuffix("_proxy")] = environ[name]
-    if _bypassed(url, proxies.get("no", "")):
-        return None
-    return proxies.get(url.scheme) or proxies.get("all") or None
-
-
-def is_local(url: URL) -> bool:
-    """Whether the address is this machine's own loopback."""
-    return (url.host or "") in _LOOPBACK
 
 
 def address(text: str, *, where: str) -> URL:
@@ -90,16 +69,16 @@ def without_version(base: URL) -> URL:
 def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """A session without limits, time-outs and cookies of its own; call it inside a running loop.
 
-    Certificates: `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE` or `CURL_CA_BUNDLE`, else the system's. Proxies are
-    chosen once for each provider (`proxy_for`) and not by the session: it would look through the
-    environment on every call and let an entry of ~/.netrc replace the API key.
+    Certificates: `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` or `AWS_CA_BUNDLE`, else the
+    system's. Proxies are chosen once for each provider (`proxy_for`) and not by the session: it would look
+    through the environment on every call and let an entry of ~/.netrc replace the API key.
 
     Raises:
         ConfigError: the named bundle cannot be read.
     """
     connector = aiohttp.TCPConnector(
         limit=0,
-        ssl=_tls(certificate_bundle(environ)),
+        ssl=_tls(_certificate_bundle(environ)),
         ttl_dns_cache=_DNS_CACHE_S,
         keepalive_timeout=_KEEPALIVE_S,
     )
@@ -110,25 +89,15 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
         read_bufsize=_READ_BUFFER_BYTES,
         headers=_HEADERS,
         trust_env=False,
+        auto_decompress=False,
         max_line_size=_LONGEST_HEADER_BYTES,
         max_field_size=_LONGEST_HEADER_BYTES,
         max_headers=_MOST_HEADERS,
     )
 
 
-def certificate_bundle(environ: Mapping[str, str]) -> str | None:
-    """The file of certificates that the environment names, or None for the system's."""
+def _certificate_bundle(environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in _BUNDLE_VARIABLES if environ.get(name)), None)
-
-
-def _bypassed(url: URL, no_proxy: str) -> bool:
-    """NO_PROXY as curl reads it: `*`, or names that match themselves and whatever ends with them."""
-    host = (url.host or "").lower()
-    for entry in no_proxy.lower().replace(" ", ",").split(","):
-        name = entry.lstrip(".")
-        if name and (name in {"*", host, f"{host}:{url.port}"} or host.endswith("." + name)):
-            return True
-    return False
 
 
 @cache

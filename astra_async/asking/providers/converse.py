@@ -1,4 +1,4 @@
-"""Reads what Bedrock's Converse interface says, as the AWS library decodes it (see bedrock)."""
+"""Reads what Bedrock's Converse interface says (see bedrock); `eventstream` cuts it into events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ConverseReader(Reader):
     has_end_mark: ClassVar[bool] = False
 
     def feed(self, event: Json | None) -> None:
-        """Take one event, as the AWS library decodes it: one member, its name the key."""
+        """Take one event: one member, its name the key."""
         if not event:
             return
         if "contentBlockDelta" in event:
@@ -31,6 +31,8 @@ class ConverseReader(Reader):
                 self._block(block)
             self.reason = event["stopReason"]
             self.counts = event.get("usage") or {}
+        elif "error" in event:
+            raise StreamFault(event)
         else:
             self._exception(event)
 

@@ -46,6 +46,10 @@ _ERRORS: Mapping[Kind, type[ProviderError]] = {
     "pool": PoolUnusable,
 }
 
+PROXY_WANTS_CREDENTIALS = (
+    "a proxy wants credentials: put user and password before its host in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
+)
+
 _NO_HEADERS: Mapping[str, str] = {}
 
 _KIND_OF_STATUS: dict[int, Kind] = {
@@ -93,6 +97,15 @@ _PARAMETERS = {
     "seed": ("random_seed", "seed"),
     "system_prompt": ("system", "instructions", "systemInstruction", "system_instruction"),
 }  # fmt: skip
+_KEY_CODES = frozenset({"API_KEY_INVALID", "UnrecognizedClientException", "ExpiredTokenException"})
+_CHECK_QUOTA = "check quota, billing and spend limits"
+_REMEDY_OF_STATUS = {
+    **dict.fromkeys(_STATUS_OF_ADDRESS, "check base_url"),
+    401: "check the API key",
+    403: "this key may not use this model",
+    404: "check the model's name and your access to it",
+    407: PROXY_WANTS_CREDENTIALS,
+}
 _NUMBERS = re.compile(r"\b[0-9a-f]{8}[-0-9a-f]{9,}|\b\w*\d[\w-]*")
 
 
@@ -267,21 +280,13 @@ def _parameter_remedy(name: str, settings: ModelSettings, message: str) -> str:
 
 
 def _pool_remedy(said: ErrorBody, status: int) -> str:
-    if status in _STATUS_OF_ADDRESS:
-        return "check base_url"
     if said.daily:
         return "the quota of the day is used up: resume tomorrow, or raise it"
-    if status == HTTPStatus.UNAUTHORIZED or said.codes & {
-        "API_KEY_INVALID",
-        "UnrecognizedClientException",
-        "ExpiredTokenException",
-    }:
+    if said.codes & _KEY_CODES:
         return "check the API key"
-    if status == HTTPStatus.NOT_FOUND:
-        return "check the model's name and your access to it"
-    if status == HTTPStatus.FORBIDDEN and not quota_is_used_up(said, status):
-        return "this key may not use this model"
-    return "check quota, billing and spend limits"
+    if status == HTTPStatus.FORBIDDEN and quota_is_used_up(said, status):
+        return _CHECK_QUOTA
+    return _REMEDY_OF_STATUS.get(status, _CHECK_QUOTA)
 
 
 def _line(settings: ModelSettings, said: ErrorBody, status: int, remedy: str, failure: Failure) -> str:

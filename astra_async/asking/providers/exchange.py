@@ -15,19 +15,19 @@ import aiohttp
 from multidict import CIMultiDict
 
 from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
-from astra_async.asking.providers.connection import proxy_for
-from astra_async.asking.providers.error_meaning import Failure, parse_body
+from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
+from astra_async.asking.providers.error_meaning import PROXY_WANTS_CREDENTIALS, Failure, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
+from astra_async.asking.providers.proxies import proxy_for
 from astra_async.asking.providers.reception import Cut, Reception
 from astra_async.asking.providers.request_fields import encode, laid_over
-from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from astra_async.asking.providers.request_fields import WireFormat
+    from astra_async.asking.providers.request_fields import Splitter, WireFormat
     from astra_async.types import CallWatch, Completion, ModelRequest, ModelSettings
 
 _MAX_ERROR_BYTES = 2**20
@@ -79,11 +79,18 @@ class HttpProvider:
             await self._session.close()
 
     async def _exchange(self, request: ModelRequest, reception: Reception) -> Completion:
+        came = await self._asked(request, reception)
+        if isinstance(came, Failure) and self._wire.asks_otherwise(came):
+            came = await self._asked(request, reception)
+        return reception.refused(came) if isinstance(came, Failure) else came
+
+    async def _asked(self, request: ModelRequest, reception: Reception) -> Completion | Failure:
         with _transport():
             response = await self._send(request)
         try:
             reception.patience.listen_to(response.content)
-            return await self._receive(response, reception)
+            refusal = await self._refusal(response, reception)
+            return await self._receive(response, reception) if refusal is None else refusal
         finally:
             response.release()
 
@@ -91,27 +98,34 @@ class HttpProvider:
         headers = self._headers
         if request.sample_header is not None:
             headers = CIMultiDict(headers, **{"x-astra-sample": request.sample_header})
+        url, body = self._wire.url, encode(laid_over(self._wire.body(request), self._wire.extra_body))
         return await self._session.post(
-            self._wire.url,
-            data=encode(laid_over(self._wire.body(request), self._wire.extra_body)),
-            headers=headers,
+            url,
+            data=body,
+            headers=await self._wire.signed(url, headers, body),
             timeout=self._timeout,
             proxy=self._proxy,
             allow_redirects=False,  # a redirect would carry the key to wherever it points
         )
 
-    async def _receive(self, response: aiohttp.ClientResponse, reception: Reception) -> Completion:
+    async def _refusal(self, response: aiohttp.ClientResponse, reception: Reception) -> Failure | None:
+        """The error that a response is, or None; the limits in its head go to the watch."""
         limits = None
         with suppress(*WRONG_SHAPE):  # an answer is not lost to a header that a format reads as a number
             limits = self._wire.limits(response.headers)
         if limits is not None:
             reception.watch.limits(limits)
-        if response.status not in _SUCCESS:
-            body = parse_body(await _read_some(response))
-            return reception.refused(
-                Failure(status=response.status, headers=response.headers, body=body, limits=limits)
-            )
-        is_page = await _read_stream(response.content, reception)
+        if response.status in _SUCCESS:
+            return None
+        body = parse_body(await _read_some(response))
+        return Failure(status=response.status, headers=response.headers, body=body, limits=limits)
+
+    async def _receive(self, response: aiohttp.ClientResponse, reception: Reception) -> Completion:
+        try:
+            decoder = Decoder(response.headers)
+        except UnknownEncoding as error:
+            raise reception.problem(PoolUnusable, str(error)) from error
+        is_page = await _read_stream(response.content, decoder, self._wire.splitter(), reception)
         if is_page and not reception.heard:
             page = public_url(str(self._wire.url))
             raise reception.problem(PoolUnusable, f"{page} is a web page: check base_url")
@@ -129,7 +143,8 @@ def _meaning(
         return text, PoolUnusable
     if isinstance(error, aiohttp.ClientHttpProxyError):
         kind = PoolUnusable if error.status in {401, 403, 407} else TransientError
-        return f"the proxy answered {error.status} {error.message}", kind
+        remedy = f": {PROXY_WANTS_CREDENTIALS}" if error.status in {401, 407} else ""
+        return f"the proxy answered {error.status} {error.message}{remedy}", kind
     if isinstance(error, aiohttp.InvalidURL | UnicodeError):
         return f"the address cannot be used ({error})", PoolUnusable
     return ("the connection was cut in mid-stream", None) if streaming else None
@@ -147,12 +162,17 @@ def _transport() -> Iterator[None]:
         raise Cut from error
 
 
-async def _read_stream(content: aiohttp.StreamReader, reception: Reception) -> bool:
+async def _read_stream(
+    content: aiohttp.StreamReader, decoder: Decoder, splitter: Splitter, reception: Reception
+) -> bool:
     """Feed the reception until its reader is done or the stream ends; returns whether that was a web page."""
-    splitter = SseSplitter()
     try:
         while chunk := await _read(content):
-            reception.take(splitter.feed(chunk))
+            try:
+                for piece in decoder.pieces(chunk):
+                    reception.take(splitter.feed(piece))
+            except DamagedEncoding as error:
+                raise Unreadable(str(error)) from error
             reception.patience.heard(settled=reception.reader.settled)
             if reception.reader.done:
                 return False
@@ -163,7 +183,7 @@ async def _read_stream(content: aiohttp.StreamReader, reception: Reception) -> b
     return splitter.is_page
 
 
-def _flush(splitter: SseSplitter, reception: Reception) -> None:
+def _flush(splitter: Splitter, reception: Reception) -> None:
     with suppress(Unreadable):  # half an event at the end: the stream was cut there
         reception.take(splitter.finish())
 
@@ -188,10 +208,12 @@ async def _read_some(response: aiohttp.ClientResponse) -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
-        while size < _MAX_ERROR_BYTES and (piece := await response.content.readany()):
-            pieces.append(piece)
-            size += len(piece)
-    except aiohttp.ClientError as error:
+        decoder = Decoder(response.headers)
+        while size < _MAX_ERROR_BYTES and (chunk := await response.content.readany()):
+            for piece in decoder.pieces(chunk):
+                pieces.append(piece)
+                size += len(piece)
+    except (aiohttp.ClientError, UnknownEncoding, DamagedEncoding) as error:
         if not pieces:
             return f"(its body could not be read: {type(error).__name__})".encode()
     return b"".join(pieces)[:_MAX_ERROR_BYTES]

@@ -32,7 +32,7 @@ from astra_async.redaction import one_line
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, FinishReason, ModelSettings
@@ -47,15 +47,7 @@ class Cut(Exception):  # noqa: N818 - names what was seen
     """The transport failed, with the error that is this one's cause."""
 
 
-class Refused(Exception):  # noqa: N818 - names what was seen
-    """The provider refused, as a library of its tells it."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__("the provider refused")
-        self.failure = failure
-
-
-BROKEN = (Cut, Refused, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
+BROKEN = (Cut, StreamFault, Unreadable, EventTooLarge, AnswerTooLong)
 
 
 class Reception:
@@ -101,31 +93,24 @@ class Reception:
             async with patience:
                 return await exchange
         except BROKEN as error:
-            return self.fallen(error, meaning)
+            cause = error.__cause__
+            if not isinstance(error, Cut):
+                return self.broken(error)
+            if isinstance(cause, TimeoutError):
+                return self.broken(error, patience.said())
+            failed = f"the connection failed ({type(cause).__name__}: {cause})", None
+            return self.broken(error, *(meaning(cause) or failed))
         except TimeoutError as error:
             if not patience.is_lost:
                 raise
             return self.broken(error, patience.said())
 
-    def fallen(self, error: Exception, meaning: Meaning) -> Completion:
-        """What an attempt comes to that was broken off by one of `BROKEN`.
-
-        Raises:
-            ProviderError: as `attempt`.
-        """
-        cause = error.__cause__
-        if not isinstance(error, Cut):
-            return self.broken(error)
-        if isinstance(cause, TimeoutError):
-            return self.broken(error, self.patience.said())
-        failed = f"the connection failed ({type(cause).__name__}: {cause})", None
-        return self.broken(error, *(meaning(cause) or failed))
-
-    def take(self, events: list[bytes]) -> None:
+    def take(self, events: Iterable[bytes]) -> None:
         """Feed one chunk's events to the reader, then tell the watch once for all of them.
 
         Raises:
-            StreamFault, Unreadable, AnswerTooLong: see `feed`.
+            StreamFault, AnswerTooLong: as the reader says.
+            Unreadable: one has a shape that the reader does not know, or is none.
         """
         reader = self.reader
         try:
@@ -134,18 +119,6 @@ class Reception:
                     self._take(data)
         finally:
             self.tell()  # what came before an error was heard, and is paid for
-
-    def feed(self, event: Json) -> None:
-        """Take one event that somebody else has decoded.
-
-        Raises:
-            StreamFault, AnswerTooLong: as the reader says.
-            Unreadable: it has a shape that the reader does not know.
-        """
-        try:
-            self._feed(event)
-        finally:
-            self.tell()
 
     def tell(self) -> None:
         """Tell the watch what the reader has got since the last time."""
@@ -200,8 +173,6 @@ class Reception:
                     return whole
         if isinstance(error, StreamFault):
             return self.refused(Failure(body=error.body), error)
-        if isinstance(error, Refused):
-            return self.refused(error.failure, error.__cause__)
         if isinstance(error, AnswerTooLong | EventTooLarge):
             raise self.problem(TruncatedStream, str(error)) from error
         if isinstance(error, Unreadable):

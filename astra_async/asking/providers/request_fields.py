@@ -7,18 +7,20 @@ that a secret need not stand in a file.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import orjson
 
 from astra_async.asking.providers.connection import address
+from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secret
 from astra_async.types import ModelSettings, declared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from multidict import CIMultiDict
     from yarl import URL
 
     from astra_async.asking.providers.answer import Json, Reader
@@ -33,12 +35,30 @@ _IN_EVERY_FORMAT = frozenset({"spec", "max_tokens", "extra_headers", "extra_body
 _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
+class Splitter(Protocol):
+    """Cuts the bytes of a body into the data of its events, whatever the chunks.
+
+    Attributes:
+        is_page: it begins as a web page does.
+    """
+
+    @property
+    def is_page(self) -> bool: ...  # noqa: D102 - see above
+
+    def feed(self, chunk: bytes) -> Iterable[bytes]:
+        """Events that this chunk completes."""
+
+    def finish(self) -> Iterable[bytes]:
+        """Events that are left at the end."""
+
+
 class WireFormat:
     """What tells one provider's HTTP interface from another's, bound to one model.
 
     Attributes:
         charges_max_tokens: as `Provider`, also `cached_input_is_exempt`.
         reader: reads one answer.
+        splitter: cuts its bytes into the events that the reader takes.
         measured: the body's fields for the model and what it is asked; `extra_body` cannot replace them.
         takes: settings that it has a field for; all others that a model can be asked with are refused.
         meaningless: what to do instead of a setting that is refused, where that is more than to unset it.
@@ -55,6 +75,7 @@ class WireFormat:
     charges_max_tokens = False
     cached_input_is_exempt = False
     reader: ClassVar[type[Reader]]
+    splitter: ClassVar[type[Splitter]] = SseSplitter
     measured: ClassVar[frozenset[str]]
     takes: ClassVar[frozenset[str]]
     meaningless: ClassVar[Mapping[str, str]] = {}
@@ -79,6 +100,18 @@ class WireFormat:
     def failure(self, failure: Failure) -> Failure:
         """An error of a response or in mid-stream, its body in the words that `error_body` knows."""
         return failure
+
+    async def signed(self, url: URL, headers: CIMultiDict[str], body: bytes) -> CIMultiDict[str]:  # noqa: ARG002 - most sign nothing
+        """The headers of one request with what has to be computed for each.
+
+        Raises:
+            ProviderError: there is nothing to sign it with.
+        """
+        return headers
+
+    def asks_otherwise(self, failure: Failure) -> bool:  # noqa: ARG002 - most know one form
+        """Whether the same request, asked again at once, now takes a form that this refusal does not meet."""
+        return False
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:  # noqa: ARG002 - some send none
         """What the response's headers announce."""
