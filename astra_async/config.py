@@ -87,6 +87,9 @@ class Options:
     budget_usd: Annotated[float | None, Gt(0), Setting("Stop before this sum is passed.", "USD")] = None
     seed: Annotated[int | None, Setting("Sent to the model, a different one for each sample.", "N")] = None
     image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
+    retry_images: Annotated[
+        bool, Setting("Make images again that could not be made before from the same inputs.")
+    ] = False
     canary: Annotated[Canary, Setting("Which samples are tried by a twin of their tests, made to fail.")] = (
         "suspicious"
     )
@@ -157,6 +160,7 @@ class RunConfig:
     budget_usd: float | None = None
     seed: int | None = None
     image: str = ""
+    retry_images: bool = False
     canary: Canary = "suspicious"
     reuse_identical: bool = False
     keep_output: KeepOutput = "failed"
@@ -249,7 +253,7 @@ def load_config(
 
 _TAKEN_OVER = (
     *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
-    *("reuse_identical", "keep_output", "cluster", "turns", "feedback"),
+    *("reuse_identical", "keep_output", "cluster", "turns", "feedback", "retry_images"),
 )
 
 

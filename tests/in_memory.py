@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.config import FeedbackMode, KeepOutput
+    from astra_async.images.resolve import ProblemImages
     from astra_async.running.sample import ModelPool
     from astra_async.types import Format, Project, Sandbox
 
@@ -47,12 +48,13 @@ async def run_in_memory(
     project: Project | None = None,
     around: Callable[[str, Any], Any] = lambda _, room: room,
     on_open: Callable[[Runner], None] | None = None,
+    making: ProblemImages | None = None,
 ) -> Runner:
     """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
 
     `project` is every problem's; what its `hidden` folder holds is hidden.
     `thorough` tries solutions by twins and grades identical ones once. `around` may put something around each
-    room, by its name; `on_open` gets the runner before it begins.
+    room, by its name; `on_open` gets the runner before it begins. Images are there, or come from `making`.
     """
     source = MemorySource({name: project or a_project() for name in problem_ids})
     hidden = ("hidden/",) if project else ()
@@ -87,7 +89,8 @@ async def run_in_memory(
             trials = Trials(sandbox, expectations, Limits(), Docket(b"key"))
             workshop = Workshop(
                 sandbox=sandbox,
-                images=dict.fromkeys(problem_ids, "any"),
+                images=making.ready if making else dict.fromkeys(problem_ids, "any"),
+                making=making,
                 expectations=around("expectations", expectations),
                 lenient=around("lenient", lenient),
                 limits=Limits(),

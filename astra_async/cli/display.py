@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import asdict
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.cli.console import harmless
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 Style = Literal["live", "lines", "json"]
 _REDRAW_S = 0.5
+_FIRST_LINES_S = (5.0, 15.0)  # what is being done before there is a verdict is told soon
 _LINE_S = 60.0
+_LINE_MODELS = 3  # models that a plain line names
 _MINUTE_S, _HOUR_S = 60, 3600
 _LEAST_NAME = 24  # characters of a model's name that outrank a number
 _LEAST_STATE = 24
@@ -84,8 +87,8 @@ class Display:
             self._console.file.flush()
 
         try:
-            while True:
-                await asyncio.sleep(_LINE_S)
+            for pause_s in chain(_FIRST_LINES_S, repeat(_LINE_S)):
+                await asyncio.sleep(pause_s)
                 write()
         finally:
             write()
@@ -104,7 +107,8 @@ class Screen:
         from rich.text import Text
 
         width = max(1, options.max_width - 1)  # the last column makes some terminals wrap
-        head = [_bar(self._view, width), *_packed(list(_facts(self._view, live=self._live)), width)]
+        facts = _packed(list(_facts(self._view, live=self._live)), width)
+        head = [_bar(self._view, width), *facts, *self._view.doing]
         tail = [f"last: {self._view.last}"] if self._view.last else []
         room = max(1, console.height - len(head) - len(tail) - 2)
         for text in (*head, *_models(self._view.models, width, room, live=self._live), *tail):
@@ -115,22 +119,33 @@ class Screen:
 
 def line(view: View) -> str:
     """The view in one line of plain text."""
-    scores = ", ".join(
-        f"{row.model}/{row.format} {_percent(row.mean_score)} ({row.final}/{row.planned})"
-        for row in view.models
-    )
     return "; ".join(
         filter(
             None,
             (
                 f"{view.final}/{view.planned} samples, {view.answered} answers",
-                scores,
+                _scores(view.models),
                 _turns(view) if view.most_turns else "",
                 ", ".join(_counts(view)),
-                f"{duration(view.elapsed_s)} elapsed, {duration(view.left_s)} left",
+                f"{duration(view.elapsed_s)} elapsed"
+                + ("" if view.left_s is None else f", {duration(view.left_s)} left"),
                 view.note,
+                *view.doing,
             ),
         )
+    )
+
+
+def _scores(rows: Sequence[ModelView]) -> str:
+    """Each model's score; of many the range, for the tables come at the end."""
+    known = sorted((row for row in rows if row.mean_score is not None), key=lambda row: row.mean_score or 0.0)
+    if len(rows) > _LINE_MODELS and known:
+        ends = (known[0], known[-1])
+        low, high = (f"{row.model}/{row.format} {_percent(row.mean_score)}" for row in ends)
+        return f"{len(rows)} models, from {low} to {high}"
+    shown = () if len(rows) > _LINE_MODELS else rows
+    return ", ".join(
+        f"{row.model}/{row.format} {_percent(row.mean_score)} ({row.final}/{row.planned})" for row in shown
     )
 
 
@@ -168,7 +183,8 @@ def _bar(view: View, width: int) -> str:
 def _facts(view: View, *, live: bool) -> Iterator[str]:
     if view.note:
         yield view.note
-    yield f"{duration(view.elapsed_s)} so far" + (f", {duration(view.left_s)} left" if live else "")
+    known = live and view.left_s is not None
+    yield f"{duration(view.elapsed_s)} so far" + (f", {duration(view.left_s)} left" if known else "")
     if view.calls_per_minute is not None and view.answered < view.planned:
         yield f"{view.calls_per_minute:.0f} answers/min"
     if view.tests_per_minute is not None:

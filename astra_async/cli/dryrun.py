@@ -1,4 +1,4 @@
-"""`astra run --dry-run`: the checks of a run, and what it would take; no call, no container, no directory."""
+"""`astra run --dry-run`: the checks of a run, and what it would take; it calls and makes nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.models import bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
-from astra_async.errors import ConfigError
+from astra_async.errors import ConfigError, EngineUnavailable
 from astra_async.running.forecast import ANSWER_CHARACTERS, Forecast, estimate, estimate_turns, prompt_tokens
 from astra_async.running.plan import TYPICAL_LATENCY_S
 from astra_async.running.progress import answered_keys
-from astra_async.running.wiring import check_models, chosen_problems, ready_problems, resolved_models
+from astra_async.running.wiring import (
+    cache_root,
+    check_models,
+    chosen_problems,
+    ready_problems,
+    resolved_models,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,11 +71,39 @@ def dry_run(config: RunConfig) -> int:
     _say_budget(config, [*found, *further])
     for error in failed.values():
         console.print(str(error), style="red")
-    return 1 if failed else 0
+    whole = asyncio.run(_say_images(config, prepared))
+    return 0 if whole and not failed else 1
 
 
 async def _ready(config: RunConfig) -> tuple[dict[str, Prepared], dict[str, AstraError]]:
     return await ready_problems(config, await chosen_problems(config, tell), tell)
+
+
+async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bool:
+    """Which images are there and which a run would make or pull; whether none is known to be impossible."""
+    from astra_async.images.failed_images import FailedImages
+    from astra_async.images.resolve import FAILURES, recipes
+    from astra_async.testing.sandbox.engine import Engine
+
+    wanted, impossible = await asyncio.to_thread(recipes, prepared, config.image)
+    failures = FailedImages(cache_root() / FAILURES, retry=config.retry_images)
+    absent = wanted
+    try:
+        async with await Engine.open() as engine:
+            absent = [recipe for recipe in wanted if not await engine.image(recipe.name)]
+        say(f"Images: {len(wanted) - len(absent)} of {len(wanted)} are there.")
+    except EngineUnavailable as error:
+        say(f"Images: nobody knows which are there: {error}")
+    for recipe in absent:
+        if known := recipe.remembered(failures):
+            tell(known)
+            impossible = {**impossible, recipe.name: known}
+        else:
+            say(f"{recipe.name} for {recipe}: to be {'made' if recipe.tags else 'pulled'}")
+    for problem_id, reason in impossible.items():
+        if problem_id in prepared:
+            tell(f"problem {problem_id}: {reason}")
+    return not impossible
 
 
 def _sizes(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[str]:

@@ -9,14 +9,14 @@ import click
 
 from astra_async.cli.console import say, tell
 from astra_async.cli.options import config_options
-from astra_async.running.wiring import chosen_problems, data_config, ready_problems, resolve_images
+from astra_async.images.resolve import resolve_images
+from astra_async.running.wiring import cache_root, chosen_problems, data_config, ready_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from astra_async.config import RunConfig
-    from astra_async.errors import AstraError
     from astra_async.testing.sandbox.engine import Engine
 
 
@@ -26,24 +26,26 @@ def images() -> None:
 
 
 @images.command()
-@config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image")
+@config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images")
 def build(*, config_file: Path | None, **given: Any) -> int:
     """Make every image that the problems need and that is not there yet; exit 1 if one cannot be made."""
-    failed = asyncio.run(_build(data_config(given, config_file)))
-    for problem_id, error in failed.items():
-        tell(f"{problem_id}: {error}")
-    return 1 if failed else 0
+    return 0 if asyncio.run(_build(data_config(given, config_file))) else 1
 
 
-async def _build(config: RunConfig) -> dict[str, AstraError]:
+async def _build(config: RunConfig) -> bool:
+    """Whether every problem has its image now; what fails is told when it happens."""
     from astra_async.testing.sandbox.engine import Engine
 
     prepared, unready = await ready_problems(config, await chosen_problems(config, tell), tell)
     async with await Engine.open() as engine:
-        found, unbuilt = await resolve_images(engine, prepared, config.image, tell)
+        found, unbuilt = await resolve_images(
+            engine, prepared, config.image, tell, cache=cache_root(), retry=config.retry_images
+        )
         for line in await _lines(engine, found):
             say(line)
-    return {**unready, **unbuilt}
+    for problem_id, error in unready.items():
+        tell(f"{problem_id}: {error}")
+    return not (unready or unbuilt)
 
 
 async def _lines(engine: Engine, found: Mapping[str, str]) -> list[str]:

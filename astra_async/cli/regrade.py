@@ -49,6 +49,7 @@ Graded = tuple[int, int, str | None]
         "only",
         "skill",
         "image",
+        "retry_images",
         "sandboxes",
         "canary",
         "reuse_identical",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import statistics
+from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,24 +16,28 @@ import click
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.cli.options import config_options
 from astra_async.config import BUNDLED
+from astra_async.errors import ImageError
+from astra_async.images.resolve import ProblemImages
 from astra_async.running.wiring import (
     cache_root,
     chosen_problems,
     data_config,
     ready_problems,
-    resolve_images,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.config import RunConfig
+    from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
-    from astra_async.testing.validation import Candidate, Repetitions, Validation
+    from astra_async.testing.validation import Candidate, Repetitions, Validation, Validator
 
 
 @click.command()
-@config_options("problems", "projects", "column", "skills", "only", "skill", "limit", "image", "sandboxes")
+@config_options(
+    "problems", "projects", "column", "skills", "only", "skill", "limit", "image", "retry_images", "sandboxes"
+)
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="M", help="Repetitions for flakiness.")
 @json_option("Where the details go", Path("validation.json"))
 def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given: Any) -> int:
@@ -58,8 +63,19 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
     problems = await chosen_problems(config, tell)
     prepared, failed = await ready_problems(config, problems, tell)
     with TemporaryDirectory(prefix="astra-validate-") as folder:
-        async with await DockerSandbox.open(run_id="validate", slots=config.sandboxes) as sandbox:
-            images, unbuilt = await resolve_images(sandbox.engine, prepared, config.image, tell)
+        async with AsyncExitStack() as stack:
+            sandbox = await stack.enter_async_context(
+                await DockerSandbox.open(run_id="validate", slots=config.sandboxes)
+            )
+            images = await ProblemImages.open(
+                sandbox.engine,
+                prepared,
+                config.image,
+                tell,
+                cache=cache_root(),
+                retry=config.retry_images,
+            )
+            stack.push_async_callback(images.close)
             cache = cache_root() / "expected"
             installed = InstalledModules(cache, sandbox, config.limits)
             learned = Expectations(
@@ -75,17 +91,28 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
                 on_trial=_say_trial,
             )
             checks = [
-                validator.check(prepared[problem_id], image, _faulty(config, problem_id))
-                for problem_id, image in images.items()
+                _check(validator, prepared[problem_id], images, _faulty(config, problem_id))
+                for problem_id in prepared
             ]
             found = await together(checks)
-            sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.values())}
-    found = [replace(fitness, image_bytes=sizes[fitness.image]) for fitness in found]
-    unready = [
-        Validation(problem_id=name, reasons=(str(error),)) for name, error in {**failed, **unbuilt}.items()
-    ]
+            sizes = {image: await _size_bytes(sandbox.engine, image) for image in set(images.ready.values())}
+    found = [replace(fitness, image_bytes=sizes.get(fitness.image)) for fitness in found]
+    unready = [Validation(problem_id=name, reasons=(str(error),)) for name, error in failed.items()]
     order = {problem.id: number for number, problem in enumerate(problems)}
     return sorted([*found, *unready], key=lambda fitness: order[fitness.problem_id])
+
+
+async def _check(
+    validator: Validator, prepared: Prepared, images: ProblemImages, faulty: Sequence[Candidate]
+) -> Validation:
+    """One problem once its image is there, while others are being made. Raises EngineUnavailable."""
+    from astra_async.testing.validation import Validation
+
+    try:
+        image = await images.of(prepared.problem.id)
+    except ImageError as error:
+        return Validation(problem_id=prepared.problem.id, reasons=(str(error),))
+    return await validator.check(prepared, image, faulty)
 
 
 async def _size_bytes(engine: Engine, image: str) -> int | None:

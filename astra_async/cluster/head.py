@@ -26,6 +26,7 @@ from astra_async.testing.sandbox.engine_errors import both_ends
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from astra_async.cluster.local import LocalCluster
     from astra_async.errors import AstraError
@@ -132,13 +133,13 @@ class ClusterSandbox:
         return sum(node.expected for node in self.nodes.values())
 
     async def provide(
-        self, prepared: Mapping[str, Prepared], default: str
+        self, prepared: Mapping[str, Prepared], default: str, *, cache: Path, retry: bool = False
     ) -> tuple[dict[str, str], dict[str, AstraError]]:
         """The image of each problem, which every node that takes part has now; problems without one, and why.
 
         Raises EngineUnavailable when no node can have them.
         """
-        images, failed = await self._supply.resolve(prepared, default)
+        images, failed = await self._supply.resolve(prepared, default, cache=cache, retry=retry)
         await self.bring(set(images.values()))
         for key, name in list(images.items()):
             if not self._supply.known[name]:

@@ -16,11 +16,12 @@ from distributed.comm import connect
 from astra_async.cluster.messages import LOAD, unpack
 from astra_async.cluster.nodes import NodeRefused
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
-from astra_async.running.wiring import SET_PREFIX, resolve_images
+from astra_async.images.resolve import SET_PREFIX, resolve_images
 from astra_async.testing.sandbox.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from astra_async.cluster.nodes import Node
     from astra_async.errors import AstraError
@@ -51,14 +52,14 @@ class Supply:
         self._transfers = asyncio.Semaphore(_AT_ONCE)
 
     async def resolve(
-        self, prepared: Mapping[str, Prepared], default: str
+        self, prepared: Mapping[str, Prepared], default: str, *, cache: Path, retry: bool = False
     ) -> tuple[dict[str, str], dict[str, AstraError]]:
         """The image of each problem, made on the head's engine where it is to be built."""
         named = {key: item.problem.image or default for key, item in prepared.items()}
         self._pulled = tuple({name for name in named.values() if name and not name.startswith(SET_PREFIX)})
         try:
             async with await Engine.open() as engine:
-                return await resolve_images(engine, prepared, default, self._say)
+                return await resolve_images(engine, prepared, default, self._say, cache=cache, retry=retry)
         except EngineUnavailable:
             images = {key: name for key, name in named.items() if name in self._pulled}
             without: dict[str, AstraError] = {

@@ -11,6 +11,7 @@ Sets come from the problem set or from this package, never from an answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import io
 import os
@@ -21,7 +22,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from astra_async.errors import ImageError
+from astra_async.errors import ImageError, StorageError
 from astra_async.images.base_image import ensure_base
 from astra_async.images.build_request import build_image, proxies, remove_unnamed
 from astra_async.testing.reports.telling import telling
@@ -33,6 +34,7 @@ from astra_async.types import Limits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
+    from astra_async.images.failed_images import FailedImages
     from astra_async.testing.sandbox.engine import Engine
 
 _RULES = "1"  # raise it when a change here makes other images from the same folder
@@ -88,12 +90,19 @@ def image_tag(folder: Path) -> str:
 
 
 async def ensure_image_set(
-    engine: Engine, folder: Path, *, progress: Callable[[str], None], base: str = ""
+    engine: Engine,
+    folder: Path,
+    *,
+    progress: Callable[[str], None],
+    base: str = "",
+    failures: FailedImages | None = None,
 ) -> str:
     """The name of a set's image, which is there now; made if it was not (minutes), else at once.
 
     It stands on `base`, which is no part of the name unless the set's files tell it, else on the base of all.
     Lines of install.sh's output that begin with `astra: ` are handed on as progress.
+
+    What failed according to `failures` is not tried, and what fails is kept there.
 
     Raises:
         ImageError: the build or the installation failed, with the last lines of its output; nothing
@@ -102,7 +111,25 @@ async def ensure_image_set(
     tag = await asyncio.to_thread(image_tag, folder)
     if await engine.image(tag):
         return tag
+    if failures and (known := failures.of(tag)):
+        raise ImageError(known.why)
     base = base or await ensure_base(engine, progress=progress)
+    try:
+        await _make(engine, folder, tag, base=base, progress=progress)
+    except ImageError as error:
+        if failures:
+            with contextlib.suppress(OSError, StorageError):  # then it is tried again
+                await asyncio.to_thread(failures.keep, tag, error)
+        raise
+    if failures:
+        await asyncio.to_thread(failures.forget, tag)
+    progress(f"Built {tag}")
+    return tag
+
+
+async def _make(
+    engine: Engine, folder: Path, tag: str, *, base: str, progress: Callable[[str], None]
+) -> None:
     context = await asyncio.to_thread(_archive, folder)
     installs = (folder / "install.sh").is_file()
     image_id = await build_image(
@@ -118,8 +145,6 @@ async def ensure_image_set(
         for line in said.splitlines():
             if line.startswith(_NOTE):
                 progress(f"{tag}: {line.removeprefix(_NOTE)}")
-    progress(f"Built {tag}")
-    return tag
 
 
 async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str:

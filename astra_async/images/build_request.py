@@ -8,7 +8,7 @@ import re
 from collections import deque
 from typing import IO, TYPE_CHECKING, Any
 
-from astra_async.errors import ImageError, SandboxError
+from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -44,12 +44,15 @@ async def build_image(
 
     Raises:
         ImageError: a step failed; the message ends with the last lines of its output.
+        EngineUnavailable: it went away, which is no failure of the Dockerfile.
     """
     build = _Build(progress)
     try:
         await build.run(engine.build(context, tag=tag, arguments={**proxies(), **(arguments or {})}))
     except asyncio.CancelledError:
         await asyncio.shield(_discard(engine, build.steps))
+        raise
+    except EngineUnavailable:
         raise
     except SandboxError as error:
         await _discard(engine, build.steps)

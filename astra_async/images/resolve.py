@@ -1,31 +1,48 @@
-"""Images for problems that name none: made from what their projects need, one for each dependency set."""
+"""The image of every problem: there already, or made while the problems that have theirs are tested.
+
+A problem names an image of a registry, a set of this package (`astra-set:NAME`), or none: then one is made
+from what its project needs, one for each dependency set.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
+from astra_async.bundled import image_sets
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
+from astra_async.images.build import ensure_image_set, image_tag
+from astra_async.images.failed_images import FailedImages
 from astra_async.images.stacks import detect, project_set, toolchain_set
+from astra_async.images.warm import warm_image
 from astra_async.languages import LANGUAGES
 from astra_async.overlay import project_archive
 from astra_async.testing.verdict import limits_for
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
+    from astra_async.errors import AstraError
     from astra_async.images.stacks import Stack
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
+    Say = Callable[[str], None]
+    Make = Callable[["_Maker", Say], Awaitable[None]]
+
+SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
+FAILURES = "failed_images"  # the folder of the cache
+_PULL_STARTS_S = 60.0
 _WARM_TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
-_REMEDY = "\nRemedy: name an image that has what the tests need, in the CSV's column `image` or with --image."
+_REMEDY = "name an image that has what the tests need, in the CSV's column `image` or with --image"
 _UNKNOWN = (
     "no image is named, and nothing in the project says what to install"
     f" ({', '.join(sign for language in LANGUAGES if language.images for sign in language.images.signs)}):"
@@ -33,101 +50,282 @@ _UNKNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Set:
-    """A dependency set and the problems that share it."""
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """What images are made with; a toolchain that several need is made once."""
 
-    stack: Stack
-    problems: list[Prepared] = field(default_factory=list)
+    engine: Engine
+    failures: FailedImages
+    toolchains: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recipe:
+    """An image and the problems that share it: its name once it is there, and how it comes there.
+
+    `tags` are the images that are built for it, by which failures are remembered; none where it is pulled.
+    """
+
+    name: str
+    make: Make
+    tags: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        first, *others = (item.problem.id for item in self.problems)
+        first, *others = self.problems
         return f"problem {first}" + (f" and {len(others)} more" if others else "")
 
+    def remembered(self, failures: FailedImages) -> ImageError | None:
+        """Why it is not tried again."""
+        for failure in filter(None, map(failures.of, self.tags)):
+            return ImageError(
+                f"no image for {self}: {failure.why}. It failed at {failure.at} and is not tried again"
+                f" without --retry-images. The whole output: {failure.output}. Remedy: {_REMEDY}"
+            )
+        return None
 
-async def stack_images(
-    engine: Engine,
-    prepared: Iterable[Prepared],
-    progress: Callable[[str], None],
-    *,
-    outputs: Path | None = None,
-) -> dict[str, str | ImageError]:
-    """The image of each problem, made where it is not there yet; or why there is none.
 
-    As many are made side by side as there are cores; a failure is told when it happens, once for all problems
-    that share it. The whole output of a failed installation is left in `outputs`.
+def recipes(
+    prepared: Mapping[str, Prepared], default: str = ""
+) -> tuple[list[Recipe], dict[str, AstraError]]:
+    """The images that the problems need, by what they name, else by their projects; and who can have none."""
+    found: dict[object, Recipe] = {}
+    failed: dict[str, AstraError] = {}
+    for problem_id, item in prepared.items():
+        named = item.problem.image or default
+        stack = None if named else detect(item.project, item.problem)
+        key: object = named or (_identity(stack) if stack else None)
+        try:
+            if key not in found:
+                found[key] = _named(named) if named else _made_for(item, stack)
+            found[key].problems.append(problem_id)
+        except ImageError as error:
+            failed[problem_id] = error
+    return list(found.values()), failed
+
+
+class ProblemImages:
+    """The images of problems while they are looked for and made, side by side.
+
+    Attributes:
+        names: the image of each problem that can have one, there or not yet.
+        ready: the same for those that are there; it grows.
+        failed: problems that cannot have one, with the reason; it grows.
+        pending: problems of which this is not known yet; it shrinks.
+        doing: what is done for the images being made, by name, with its beginning on the monotonic clock.
     """
-    images: dict[str, str | ImageError] = {}
-    known: dict[object, _Set] = {}
-    for item in prepared:
-        stack = detect(item.project, item.problem)
-        if stack is None:
-            images[item.problem.id] = ImageError(_UNKNOWN)
-            continue
-        known.setdefault(_identity(stack), _Set(stack=stack)).problems.append(item)
-    made = _Making(engine, progress, outputs)
-    async with asyncio.TaskGroup() as group:
-        tasks = [(each, group.create_task(made.image(each))) for each in known.values()]
-    for each, task in tasks:
-        images |= dict.fromkeys((item.problem.id for item in each.problems), task.result())
-    return images
 
+    def __init__(self, engine: Engine, failures: FailedImages, say: Say) -> None:
+        self.names: dict[str, str] = {}
+        self.ready: dict[str, str] = {}
+        self.failed: dict[str, AstraError] = {}
+        self.pending: set[str] = set()
+        self.doing: dict[str, tuple[str, float]] = {}
+        self.to_make = self.made = 0
+        self._maker = _Maker(engine, failures)
+        self._say = say
+        self._tasks: list[asyncio.Task[None]] = []
+        self._change = asyncio.Event()
 
-class _Making:
-    """Makes images side by side; a toolchain that several need is made once."""
+    @classmethod
+    async def open(
+        cls,
+        engine: Engine,
+        prepared: Mapping[str, Prepared],
+        default: str,
+        say: Say,
+        *,
+        cache: Path,
+        retry: bool = False,
+    ) -> ProblemImages:
+        """Look what is there, and begin to make the rest; images that are only pulled are awaited.
 
-    def __init__(self, engine: Engine, progress: Callable[[str], None], outputs: Path | None) -> None:
-        self._engine = engine
-        self._progress = progress
-        self._outputs = outputs
-        self._places = asyncio.Semaphore(os.cpu_count() or 1)
-        self._toolchains: dict[str, asyncio.Lock] = {}
+        What cannot be made as far as is known is told at once. Raises EngineUnavailable.
+        """
+        images = cls(engine, FailedImages(cache / FAILURES, retry=retry), say)
+        wanted, images.failed = await asyncio.to_thread(recipes, prepared, default)
+        for problem_id, error in images.failed.items():
+            say(f"problem {problem_id}: {error}")
+        await images.begin(wanted)
+        return images
 
-    async def image(self, each: _Set) -> str | ImageError:
-        """The set's image, or why there is none. Raises EngineUnavailable."""
-        async with self._places:
+    async def begin(self, wanted: Sequence[Recipe]) -> None:
+        """Sort what is there, what is known to fail and what is to be made; begin the last."""
+        absent = []
+        for recipe in wanted:
+            self.names |= dict.fromkeys(recipe.problems, recipe.name)
+            if await self._maker.engine.image(recipe.name):
+                self.ready |= dict.fromkeys(recipe.problems, recipe.name)
+            elif error := recipe.remembered(self._maker.failures):
+                self._say(str(error))
+                self.failed |= dict.fromkeys(recipe.problems, error)
+            else:
+                absent.append(recipe)
+        cores = os.cpu_count() or 1
+        # Beside tests it takes half of the machine: a run of tests that starves says nothing.
+        places = asyncio.Semaphore(max(1, cores // 2) if self.ready else cores)
+        pulls = []
+        self.to_make = len(absent)
+        for recipe in absent:
+            self.pending |= set(recipe.problems)
+            task = asyncio.create_task(self._bring(recipe, places))
+            self._tasks.append(task)
+            if not recipe.tags:
+                pulls.append(task)  # what a run records of them is their content
+        try:
+            await asyncio.gather(*pulls)
+            self.raise_if_engine_is_gone()
+        except BaseException:
+            await self.close()
+            raise
+
+    def raise_if_engine_is_gone(self) -> None:
+        """Raises EngineUnavailable: no image of any problem can be made or used then."""
+        for error in self.failed.values():
+            if isinstance(error, EngineUnavailable):
+                raise error
+
+    async def of(self, problem_id: str) -> str:
+        """The problem's image once it is there. Raises ImageError, or EngineUnavailable."""
+        while problem_id in self.pending:
+            await self.changed()
+        if error := self.failed.get(problem_id):
+            raise error
+        return self.ready[problem_id]
+
+    async def changed(self) -> None:
+        """Wait until more is known, or nothing more will be."""
+        if any(not task.done() for task in self._tasks):
+            await self._change.wait()
+
+    def stop(self) -> None:
+        """Make nothing more; what is half made is removed."""
+        for task in self._tasks:
+            task.cancel()
+        self._tell_change()
+
+    async def close(self) -> None:
+        """Stop, and wait until nothing is being made."""
+        self.stop()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _bring(self, recipe: Recipe, places: asyncio.Semaphore) -> None:
+        """Invariant: its problems are pending until they are ready or failed, unless it was stopped."""
+        outcome: AstraError | None = None
+        async with places:
             try:
-                return await self._ensure(each)
-            except EngineUnavailable:
-                raise
-            except SandboxError as error:
-                said = f"no image for {each}: {error}{_REMEDY}"
-                if self._outputs is not None and isinstance(error, ImageError) and error.output:
-                    kept = await asyncio.to_thread(_keep, self._outputs, each, error.output)
-                    said += f"\nThe whole output: {kept}"
-                self._progress(said)
-                return ImageError(said)
+                self.doing[recipe.name] = (recipe.name, time.monotonic())
+                await recipe.make(self._maker, partial(self._note, recipe))
+            except EngineUnavailable as error:
+                outcome = error
+            except Exception as error:  # noqa: BLE001 - the boundary: the other problems go on
+                outcome = self._told(recipe, error)
+            finally:
+                self.doing.pop(recipe.name, None)
+        self.made += 1
+        if outcome is None:
+            self.ready |= dict.fromkeys(recipe.problems, recipe.name)
+        else:
+            self.failed |= dict.fromkeys(recipe.problems, outcome)
+        self.pending -= set(recipe.problems)
+        self._tell_change()
 
-    async def _ensure(self, each: _Set) -> str:
-        """The set's image, and below it that of its toolchain."""
-        from astra_async.images.build import ensure_image_set, image_tag
-        from astra_async.images.warm import warm_image
+    def _note(self, recipe: Recipe, text: str) -> None:
+        self.doing[recipe.name] = (text, self.doing[recipe.name][1])
+        self._say(text)
 
-        engine, first = self._engine, each.problems[0]
-        with TemporaryDirectory(prefix="astra-stack-") as folder:
-            below = _written(Path(folder), *toolchain_set(each.stack.toolchain))
-            own = _written(Path(folder), *project_set(each.stack, image_tag(below)))
-            cold = image_tag(own)
-            warm = f"{cold}-warm"
-            if await engine.image(warm):
-                return warm
-            if await engine.image(cold) is None:
-                for note in each.stack.notes:
-                    self._progress(f"{each}: {note}")
-                async with self._toolchains.setdefault(below.name, asyncio.Lock()):
-                    toolchain = await ensure_image_set(engine, below, progress=self._progress)
-                await ensure_image_set(engine, own, progress=self._progress, base=toolchain)
-        if not each.stack.warms:
-            return cold
-        self._progress(f"Running the untouched tests of {first.problem.id} once, for their caches")
-        return await warm_image(engine, _job(first, cold), warm, progress=self._progress)
+    def _told(self, recipe: Recipe, error: Exception) -> ImageError:
+        """Says all that is known, and returns the one line that is recorded."""
+        known = isinstance(error, SandboxError)
+        why, _, lines = str(error if known else f"{type(error).__name__}: {error}").partition("\n")
+        kept = recipe.remembered(self._maker.failures)
+        short = str(kept) if kept else f"no image for {recipe}: {why.rstrip(':')}. Remedy: {_REMEDY}"
+        self._say(f"{short}\n{lines}".rstrip())
+        return ImageError(short)
+
+    def _tell_change(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
 
 
-def _keep(folder: Path, each: _Set, output: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{quote(each.problems[0].problem.id, safe='')}.install.txt"
-    path.write_text(output, encoding="utf-8", errors="replace")
-    return path
+async def resolve_images(
+    engine: Engine,
+    prepared: Mapping[str, Prepared],
+    default: str,
+    say: Say,
+    *,
+    cache: Path,
+    retry: bool = False,
+) -> tuple[dict[str, str], dict[str, AstraError]]:
+    """The image of each problem, made where it is not there yet; and the problems that cannot have one.
+
+    Each failure was told when it happened, once for all problems that share it. Raises EngineUnavailable.
+    """
+    images = await ProblemImages.open(engine, prepared, default, say, cache=cache, retry=retry)
+    try:
+        while images.pending:
+            await images.changed()
+    finally:
+        await images.close()
+    images.raise_if_engine_is_gone()
+    return images.ready, images.failed
+
+
+def _named(named: str) -> Recipe:
+    """An image of a registry, or a set of this package. Raises ImageError for a set that is unknown."""
+    if not named.startswith(SET_PREFIX):
+        return Recipe(name=named, make=partial(_pull, named))
+    folder = image_sets().get(named.removeprefix(SET_PREFIX))
+    if folder is None:
+        raise ImageError(f"image set {named} is unknown; there are {', '.join(image_sets())}")
+    tag = image_tag(folder)
+    return Recipe(name=tag, make=partial(_build_set, folder), tags=(tag,))
+
+
+async def _pull(named: str, maker: _Maker, say: Say) -> None:
+    say(f"Pulling {named}")
+    try:
+        await maker.engine.pull(named, starts_within_s=_PULL_STARTS_S)
+    except EngineUnavailable:
+        raise
+    except SandboxError as error:
+        raise ImageError(f"image {named}: {error}") from error
+
+
+async def _build_set(folder: Path, maker: _Maker, say: Say) -> None:
+    await ensure_image_set(maker.engine, folder, progress=say, failures=maker.failures)
+
+
+def _made_for(item: Prepared, stack: Stack | None) -> Recipe:
+    """From the project's dependencies. Raises ImageError where nothing tells them."""
+    if stack is None:
+        raise ImageError(_UNKNOWN)
+    with _written_sets(stack) as (below, own):
+        cold, toolchain = image_tag(own), image_tag(below)
+    return Recipe(
+        name=_warm(cold) if stack.warms else cold,
+        make=partial(_make_stack, stack, item),
+        tags=(cold, toolchain),
+    )
+
+
+async def _make_stack(stack: Stack, first: Prepared, maker: _Maker, say: Say) -> None:
+    """The stack's image, and below it that of its toolchain."""
+    with _written_sets(stack) as (below, own):
+        cold = image_tag(own)
+        if await maker.engine.image(cold) is None:
+            for note in stack.notes:
+                say(f"problem {first.problem.id}: {note}")
+            async with maker.toolchains.setdefault(below.name, asyncio.Lock()):
+                base = await ensure_image_set(maker.engine, below, progress=say, failures=maker.failures)
+            await ensure_image_set(maker.engine, own, progress=say, base=base, failures=maker.failures)
+    if stack.warms:
+        say(f"Running the untouched tests of {first.problem.id} once, for their caches")
+        await warm_image(maker.engine, _job(first, cold), _warm(cold), progress=say)
+
+
+def _warm(cold: str) -> str:
+    return f"{cold}-warm"
 
 
 def _job(item: Prepared, image: str) -> Job:
@@ -145,6 +343,14 @@ def _identity(stack: Stack) -> object:
     """What two equal dependency sets have in common: the files of both image sets."""
     sets = (toolchain_set(stack.toolchain), project_set(stack, ""))
     return tuple((name, tuple(sorted(files.items()))) for name, files in sets)
+
+
+@contextmanager
+def _written_sets(stack: Stack) -> Iterator[tuple[Path, Path]]:
+    """The folders of the toolchain's image set and of the stack's own."""
+    with TemporaryDirectory(prefix="astra-stack-") as folder:
+        below = _written(Path(folder), *toolchain_set(stack.toolchain))
+        yield below, _written(Path(folder), *project_set(stack, image_tag(below)))
 
 
 def _written(parent: Path, name: str, files: Mapping[str, bytes]) -> Path:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import StorageError
 from astra_async.redaction import mask
 from astra_async.running.log import encode, file_mode, now_utc, write_atomically
+from astra_async.running.progress import being_done
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -82,6 +83,7 @@ def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
         **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.rooms.turns.most else {}),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
         "containers": _containers(run.sandbox),
+        "doing": list(being_done(runner)),
         "seconds_left": runner.seconds_left,
     }
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from astra_async.answers.lenient import LenientParser
 from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
+from astra_async.images.resolve import ProblemImages
 from astra_async.integrity.docket import Docket, run_key
 from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
@@ -181,17 +182,20 @@ async def _open_rooms(
         for item in prepared.values():
             for warning in item.warnings:
                 say(f"{item.problem.id}: {warning}")
-        sandbox, images = None, dict[str, str]()
-        if docker:
-            sandbox, images, failed = await _open_tests(
-                config, directory.run_id, prepared, stack=stack, say=say
-            )
-            unprepared |= failed
+        tests = (
+            await _open_tests(config, directory.run_id, prepared, stack=stack, say=say) if docker else None
+        )
+        sandbox, names = (tests.sandbox, tests.names) if tests else (None, {})
+        unprepared |= tests.failed if tests else {}
         if not config.answers_only_from_record:
             config = await stack.enter_async_context(wiring.simulated_models(config))
         config = wiring.resolved_models(config)
-        ids = {image: await sandbox.image_id(image) for image in set(images.values())} if sandbox else {}
-        grading = wiring.grading_parts(config, prepared, images, ids)
+        ids = (
+            {image: await tests.sandbox.image_id(image) for image in set(tests.images.values())}
+            if tests
+            else {}
+        )
+        grading = wiring.grading_parts(config, prepared, names, ids)
         await _to_its_end(partial(_describe, config, directory, prepared, grading))
         if sandbox:
             _say_who_has_no_twin(config, prepared, say)
@@ -199,8 +203,8 @@ async def _open_rooms(
         plan = plan_of(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
-        if sandbox:
-            workshop = _workshop(config, directory, recorded, sandbox=sandbox, images=images, lenient=lenient)
+        if tests:
+            workshop = _workshop(config, directory, recorded, tests=tests, lenient=lenient)
         rooms = Rooms(
             directory=directory,
             asking=Asking(
@@ -275,10 +279,26 @@ def _say_who_has_no_twin(
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tests:
+    """Where tests run, and in which images.
+
+    `names` are the images of all problems that may have one, `images` those that are there; it grows where
+    some are still being made. `failed` are problems without one, as far as known.
+    """
+
+    sandbox: RunSandbox
+    names: Mapping[str, str]
+    images: Mapping[str, str]
+    failed: Mapping[str, AstraError]
+    making: ProblemImages | None = None
+
+
 async def _open_tests(
     config: RunConfig, run_id: str, prepared: Mapping[str, Prepared], *, stack: AsyncExitStack, say: Say
-) -> tuple[RunSandbox, dict[str, str], dict[str, AstraError]]:
-    """Open where tests run, and bring there what they run in: images by problem, or why there is none."""
+) -> _Tests:
+    """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
+    cache, retry = wiring.cache_root(), config.retry_images
     if config.cluster:
         from astra_async.cluster.head import ClusterSandbox
 
@@ -286,12 +306,21 @@ async def _open_tests(
             config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
         )
         close_later(stack, say, "the cluster", cluster.close)
-        return cluster, *await cluster.provide(prepared, config.image)
+        there, failed = await cluster.provide(prepared, config.image, cache=cache, retry=retry)
+        return _Tests(sandbox=cluster, names=there, images=there, failed=failed)
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
     close_later(stack, say, "the sandbox", sandbox.close)
-    return sandbox, *await wiring.resolve_images(sandbox.engine, prepared, config.image, say)
+    images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, cache=cache, retry=retry)
+    close_later(stack, say, "the making of images", images.close)
+    return _Tests(
+        sandbox=sandbox,
+        names={name: image for name, image in images.names.items() if name not in images.failed},
+        images=images.ready,
+        failed=dict(images.failed),
+        making=images,
+    )
 
 
 async def _pools(
@@ -319,10 +348,10 @@ def _workshop(
     directory: RunDirectory,
     recorded: Recorded,
     *,
-    sandbox: RunSandbox,
-    images: Mapping[str, str],
+    tests: _Tests,
     lenient: LenientParser,
 ) -> Workshop:
+    sandbox = tests.sandbox
     exclusive = Exclusive(sandbox, alone=sandbox.alone)
     cache, limits = wiring.cache_root() / "expected", config.limits
     installed = InstalledModules(cache, exclusive, limits)
@@ -334,7 +363,8 @@ def _workshop(
         trials = Trials(exclusive, learned, limits, docket)
     return Workshop(
         sandbox=exclusive,
-        images=images,
+        images=tests.images,
+        making=tests.making,
         expectations=learned,
         lenient=lenient,
         limits=limits,

@@ -110,6 +110,10 @@ class Speed:
             return None, None
         return (answered - answered_then) / minutes, (final - final_then) / minutes
 
+    def has_begun(self, final: int) -> bool:
+        """Whether there is a verdict since it began."""
+        return final > self._began_with[1]
+
     def left_s(self, done: int, planned: int, *, graded: bool = True) -> float | None:
         """Seconds until `planned` at the average pace so far; None before anything was finished."""
         fresh = done - self._began_with[1 if graded else 0]

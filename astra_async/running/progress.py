@@ -5,6 +5,7 @@ A View is plain values, so that whoever shows it (see `cli/display.py`) can neve
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,14 +18,16 @@ from astra_async.types import Trouble
 from astra_async.types.records import check_result, read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.asking.throttle import PoolState
     from astra_async.metrics import Metrics, Summary
     from astra_async.running.opening import OpenRun
+    from astra_async.running.runner import Runner
     from astra_async.types import AnswerKey
 
+_SHOWN = 3  # things being done that are named
 _RECENT_S = 600.0  # how far back a directory's pace is measured
 
 
@@ -56,7 +59,8 @@ class ModelView:
 class View:
     """Everything the display shows at one moment.
 
-    `graded` is false where answers are only recorded; `last` is the last trouble, `note` what is going on.
+    `graded` is false where answers are only recorded; `last` is the last trouble, `note` what is going on,
+    `doing` what has to be done before a verdict can come.
     Samples have up to `most_turns` further turns each, which have counts of their own.
     """
 
@@ -74,6 +78,7 @@ class View:
     left_s: float | None = None
     last: str = ""
     note: str = ""
+    doing: tuple[str, ...] = ()
     most_turns: int = 0
     turns_final: int = 0
     turns_under_way: int = 0
@@ -109,16 +114,46 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         containers=sandbox.running if sandbox else 0,
         containers_waiting=max(0, tally.grading + tally.turns.grading - sandbox.running) if sandbox else 0,
         calls_per_minute=calls,
-        tests_per_minute=tests if sandbox else None,
+        tests_per_minute=tests if sandbox and speed.has_begun(tally.final) else None,
         elapsed_s=speed.elapsed_s,
         left_s=runner.seconds_left,
         last=_said(runner.directory.last_event),
         note="stopping" if stopping else "",
+        doing=tuple(being_done(runner)),
         most_turns=runner.rooms.turns.most,
         turns_final=tally.turns.final,
         turns_under_way=tally.turns.asking + tally.turns.grading,
         turns_missing=tally.turns.missing.total(),
     )
+
+
+def being_done(runner: Runner) -> Iterator[str]:
+    """What has to be done before verdicts can come, a line for each kind: images made, tests learned."""
+    workshop = runner.rooms.workshop
+    if workshop is None:
+        return
+    making = workshop.making
+    if making and making.pending:
+        waiting = _count(len(making.pending), "problem")
+        yield (
+            f"images: {making.made} of {making.to_make} made, {waiting} waiting; "
+            + _some([(what, began) for what, began in making.doing.values()])
+        )
+    if learning := workshop.expectations.learning:
+        known = f"{workshop.expectations.decided} of {_count(len(runner.plan.problem_ids), 'problem')}"
+        yield f"tests that count: known of {known}; learning {_some(list(learning.items()))}"
+
+
+def _some(things: Sequence[tuple[str, float]]) -> str:
+    """The oldest of what is being done, with its seconds, and how many more."""
+    now = time.monotonic()
+    oldest = sorted(things, key=lambda thing: thing[1])
+    shown = ", ".join(f"{what} ({now - began:.0f} s)" for what, began in oldest[:_SHOWN])
+    return shown + (f" and {len(oldest) - _SHOWN} more" if len(oldest) > _SHOWN else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def view_of_directory(path: Path) -> View:

@@ -38,11 +38,12 @@ from astra_async.testing.verdict import limits_for
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from astra_async.images.resolve import ProblemImages
     from astra_async.metrics import Metrics
     from astra_async.running.plan import Plan
     from astra_async.running.sample import Rooms
     from astra_async.running.trouble import RecordedKind
-    from astra_async.types import AnswerKey, Result
+    from astra_async.types import AnswerKey, Result, SampleKey
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
 _UNGRADED, _UNGRADED_OF_ONE = 1000, 100
@@ -90,7 +91,11 @@ class Runner:
         self.speed = Speed(
             self.tally.answered, self.tally.final
         )  # what earlier calls did is no speed of this one
-        background = (keep_synced(self.directory.logs, self.cannot_go_on), self._publish_regularly())
+        background = (
+            keep_synced(self.directory.logs, self.cannot_go_on),
+            self._publish_regularly(),
+            self._follow_images(),
+        )
         async with asyncio.TaskGroup() as outer:
             helpers = [outer.create_task(coroutine) for coroutine in background]
             async with asyncio.TaskGroup() as samples:
@@ -111,6 +116,8 @@ class Runner:
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
+        if making := self._making:
+            making.stop()
         for model, pool in self.rooms.asking.pools.items():
             try:
                 pool.stop()
@@ -146,6 +153,25 @@ class Runner:
             limits = limits_for(self.plan.prepared[problem_id], workshop.limits)
             workshop.sandbox.expect(workshop.images[problem_id], limits)
 
+    @property
+    def _making(self) -> ProblemImages | None:
+        return self.rooms.workshop.making if self.rooms.workshop else None
+
+    async def _follow_images(self) -> None:
+        """Record whose image could not be made, and end the run where there is no engine to make one."""
+        making = self._making
+        recorded = set(self.plan.unprepared)
+        while making and not self.stopping.is_set():
+            for problem_id in making.failed.keys() - recorded:
+                recorded.add(problem_id)
+                error = making.failed[problem_id]
+                self.note(kind_of(error), problem_id=problem_id, detail=str(error))
+                if isinstance(error, EngineUnavailable):
+                    self.cannot_go_on(error)
+            if not making.pending:
+                return
+            await making.changed()
+
     def _count_what_is_there(self) -> None:
         for model in self.plan.models:
             for sample in self.plan.keys(model):
@@ -158,7 +184,7 @@ class Runner:
     async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
         admission = Admission(self.tally, self.plan.max_in_flight.get(model, 1), room)
-        for sample in self.plan.keys(model):
+        async for sample in self._in_order(model):
             key: AnswerKey | None = sample
             if sample in self.directory.graded:
                 key = self.rooms.turns.next(sample, self.directory)
@@ -167,6 +193,29 @@ class Runner:
                 continue
             await admission.until_room(answered=answered)
             samples.create_task(self._go_on(_Passage(self, admission, key)))
+
+    async def _in_order(self, model: str) -> AsyncIterator[SampleKey]:
+        """The model's samples; those whose image is being made step aside, and come once that is decided."""
+        making = self._making
+        aside: dict[str, list[SampleKey]] = {}
+        for key in self.plan.keys(model):
+            if making and key.problem_id in making.pending:
+                aside.setdefault(key.problem_id, []).append(key)
+                continue
+            for late in self._come(aside):
+                yield late
+            yield key
+        while making and aside and not self.stopping.is_set():
+            for late in self._come(aside):
+                yield late
+            if aside:
+                await making.changed()
+
+    def _come(self, aside: dict[str, list[SampleKey]]) -> list[SampleKey]:
+        """What waits for its image no longer."""
+        making = self._making
+        decided = [name for name in aside if making and name not in making.pending]
+        return [key for name in decided for key in aside.pop(name)]
 
     async def _go_on(self, passage: _Passage) -> None:
         """A sample from here on: its answer, and then turn after turn for as long as it is to go on.
@@ -184,7 +233,8 @@ class Runner:
 
     def _give_up_if_hopeless(self, key: AnswerKey, *, answered: bool) -> bool:
         """Count a sample as missing before it costs anything."""
-        error = self.plan.unprepared.get(key.problem_id) or self._ungradable.get(key.problem_id)
+        places = (self.plan.unprepared, self._ungradable, self._making.failed if self._making else {})
+        error = next((known[key.problem_id] for known in places if key.problem_id in known), None)
         if error is None and not answered:
             error = self.dead.get(key.model)
         if error is not None:

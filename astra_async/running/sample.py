@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
     from astra_async.config import KeepOutput
+    from astra_async.images.resolve import ProblemImages
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
@@ -64,7 +65,8 @@ class ModelPool(Protocol):
 class Workshop:
     """What grading works with.
 
-    `images` maps a problem's id to the image its tests run in. `at_once` gradings are admitted at a
+    `images` maps a problem's id to the image its tests run in, of those that `making` has not to make first.
+    `at_once` gradings are admitted at a
     time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
     solutions by twins, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again,
     `keep_output` whose output is recorded. Turns have time-outs of their own to repeat (`turn_timeouts`), so
@@ -73,6 +75,7 @@ class Workshop:
 
     sandbox: Sandbox
     images: Mapping[str, str]
+    making: ProblemImages | None = None
     expectations: Expectations
     lenient: LenientParser
     limits: Limits

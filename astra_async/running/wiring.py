@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from astra_async.asking.feedback import feedback_fingerprint, mode_for
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import BUNDLED, load_config, model_part
-from astra_async.errors import ConfigError, EngineUnavailable, ImageError, SandboxError
+from astra_async.errors import ConfigError
+from astra_async.images.resolve import SET_PREFIX
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part, reference_sha256
@@ -34,13 +35,10 @@ if TYPE_CHECKING:
     from astra_async.problems.collect import Wanted
     from astra_async.problems.fetch import Store
     from astra_async.problems.prepare import Prepared
-    from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import ModelSettings, Problem
 
-SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
 _DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
 _SIMULATED_SOON = "http://127.0.0.1"  # its server is not started yet
-_PULL_STARTS_S = 60.0
 _TELL_EVERY_S = 5.0
 _NO_MODEL = "simulated/steady"  # never called
 _VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
@@ -135,36 +133,6 @@ def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:
             say(f"{done:,} of {total:,} problems are ready")
 
     return tell
-
-
-async def resolve_images(
-    engine: Engine,
-    prepared: Mapping[str, Prepared],
-    default: str,
-    progress: Callable[[str], None],
-) -> tuple[dict[str, str], dict[str, AstraError]]:
-    """The image that each problem's tests run in, built or pulled where it is not there yet.
-
-    A problem that names none gets one of its own dependencies (see `stacks`). Problems whose image cannot be
-    had come back with the reason: no call is paid for them.
-    """
-    from astra_async.images.resolve import stack_images
-
-    named = {problem_id: item.problem.image or default for problem_id, item in prepared.items()}
-    outcomes = {
-        name: await _image(engine, name, progress) for name in dict.fromkeys(filter(None, named.values()))
-    }
-    nameless = [prepared[problem_id] for problem_id, name in named.items() if not name]
-    own = await stack_images(engine, nameless, progress, outputs=cache_root() / "outputs")
-    images: dict[str, str] = {}
-    failed: dict[str, AstraError] = {}
-    for problem_id, name in named.items():
-        outcome = outcomes[name] if name else own[problem_id]
-        if isinstance(outcome, str):
-            images[problem_id] = outcome
-        else:
-            failed[problem_id] = outcome
-    return images, failed
 
 
 def grading_parts(
@@ -325,27 +293,6 @@ def resolved_models(config: RunConfig) -> RunConfig:
     from astra_async.asking.providers.models import resolve
 
     return replace(config, models=tuple(map(resolve, config.models)))
-
-
-async def _image(engine: Engine, named: str, progress: Callable[[str], None]) -> str | ImageError:
-    """The engine's image of that name (`astra-set:NAME`, or any image), made or pulled; or why not."""
-    from astra_async.bundled import image_sets
-    from astra_async.images.build import ensure_image_set
-
-    try:
-        if named.startswith(SET_PREFIX):
-            folder = image_sets().get(named.removeprefix(SET_PREFIX))
-            if folder is None:
-                return ImageError(f"image set {named} is unknown; there are {', '.join(image_sets())}")
-            return await ensure_image_set(engine, folder, progress=progress)
-        if not await engine.image(named):
-            progress(f"Pulling {named}")
-            await engine.pull(named, starts_within_s=_PULL_STARTS_S)
-    except EngineUnavailable:
-        raise
-    except SandboxError as error:
-        return ImageError(f"image {named}: {error}")
-    return named
 
 
 def _is_simulated(model: ModelSettings, config: RunConfig) -> bool:

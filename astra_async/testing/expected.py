@@ -15,6 +15,7 @@ The untouched project's own score is learned when it is first asked for, and kep
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -69,7 +70,11 @@ class Expected:
 
 
 class Expectations:
-    """Learns each problem's expected tests once; keeps them in `expected.json` and in the cache."""
+    """Learns each problem's expected tests once; keeps them in `expected.json` and in the cache.
+
+    Attributes:
+        learning: problems whose tests are being learned, with the beginning on the monotonic clock.
+    """
 
     def __init__(
         self,
@@ -89,6 +94,7 @@ class Expectations:
         self._failed: dict[str, ExpectationError] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._writing = asyncio.Lock()
+        self.learning: dict[str, float] = {}  # since when, on the monotonic clock
         self._stored = read_kept(path) or {}
 
     async def of(self, prepared: Prepared, image: str) -> Expected:
@@ -98,12 +104,20 @@ class Expectations:
             if problem_id in self._failed:
                 raise self._failed[problem_id]
             if problem_id not in self._known:
+                self.learning[problem_id] = time.monotonic()
                 try:
                     self._known[problem_id] = await self._find(prepared, image)
                 except ExpectationError as error:
                     self._failed[problem_id] = error
                     raise
+                finally:
+                    del self.learning[problem_id]
             return self._known[problem_id]
+
+    @property
+    def decided(self) -> int:
+        """Problems of which it is known now which tests count, or that it cannot be learned."""
+        return len(self._known) + len(self._failed)
 
     async def fitted(self, prepared: Prepared, image: str) -> Prepared:
         """The problem with rules that know what its image holds. Raises SandboxError."""
