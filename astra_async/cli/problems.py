@@ -13,8 +13,6 @@ import click
 from astra_async.cli.console import json_option, open_console, say, takes_standard_output, tell, write_json
 from astra_async.cli.options import config_options
 from astra_async.errors import UsageError
-from astra_async.integrity.javascript_runner import javascript_runner
-from astra_async.integrity.twin import survey
 from astra_async.problems import select
 from astra_async.problems.fetch.locations import shown, split_pin
 from astra_async.problems.fetched_folder import LOCK_NAME
@@ -76,7 +74,7 @@ def _print(
         console.print(f"not used: {', '.join(found.unused)}")
     for warning in found.warnings:
         console.print(f"warning: {warning}", soft_wrap=True)
-    table = Table("id", "name", "main skill", "sub-skills", "tests", "twin", "files", "characters", "image")
+    table = Table("id", "name", "main skill", "sub-skills", "tests", "files", "characters", "image")
     for problem in chosen:
         if problem.id in ready:
             table.add_row(*_row(ready[problem.id]))
@@ -129,7 +127,6 @@ def _problem_record(problem: Problem, item: Prepared | None, error: AstraError |
         "readonly_paths": list(problem.readonly_paths),
         "hidden_paths": list(problem.hidden_paths),
         "has_reference": item.reference is not None,
-        "twin": _twin(item),
         "warnings": list(item.warnings),
     }
 
@@ -142,21 +139,10 @@ def _row(item: Prepared) -> tuple[str, ...]:
         problem.main_skill,
         ", ".join(problem.sub_skills),
         str(len(problem.tests) or "?"),
-        _twin(item),
         str(len(prompt.files)),
         str(len(prompt.text)),
         problem.image,
     )
-
-
-def _twin(item: Prepared) -> str:
-    """What the test files are written for, how many of their tests a twin can name, and how many not."""
-    known = survey(item.policy)
-    if not known.texts:
-        return "none"
-    unnamed = f", {known.unnamed} unnamed" if known.unnamed else ""
-    runner = " and ".join(known.runners) or javascript_runner(item.problem, item.project) or "by globals"
-    return f"{runner} {len(known.titles)}{unnamed}"
 
 
 def _facts(item: Prepared) -> ProblemInfo:

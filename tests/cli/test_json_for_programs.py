@@ -67,9 +67,7 @@ SAMPLE = table(
     }
 )
 _USABLE = {
-    **dict.fromkeys(
-        ("main_skill", "family", "image", "test_command", "project", "project_sha256", "twin"), TEXT
-    ),
+    **dict.fromkeys(("main_skill", "family", "image", "test_command", "project", "project_sha256"), TEXT),
     **dict.fromkeys(("sub_skills", "result_files", "readonly_paths", "hidden_paths"), TEXTS),
     **dict.fromkeys(("statement_characters", "input_files", "input_characters"), WHOLE),
     "timeout_s": maybe(NUMBER),

@@ -9,7 +9,9 @@ import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -17,7 +19,6 @@ from astra_async.testing.sandbox.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(2400)]  # it makes images from public registries
 
@@ -179,8 +180,24 @@ def test_dependencies_that_are_not_to_be_had_are_told_and_stop_nobody_else(
 ) -> None:
     (reason,) = validated["broken"]["reasons"]
     assert "cannot be installed" in reason
-    assert "mocha@999.0.0" in reason
     assert validated["broken"]["image"] == ""
+    output = unquote(Path(reason.partition("The whole output: ")[2].partition(". Remedy")[0]).name)
+    assert output.startswith("astra/")
+
+
+def test_an_image_that_failed_is_not_tried_again_until_it_is_asked_for(
+    problems: Path, validated: Mapping[str, Any]
+) -> None:
+    assert validated["broken"]["reasons"]
+    again = astra(problems, "images", "build", "--only", "broken")
+    assert again.returncode == 1
+    assert "Installing" not in again.stderr
+    assert again.stderr.count("cannot be installed") == 1
+    assert "--retry-images" in again.stderr
+    retried = astra(problems, "images", "build", "--only", "broken", "--retry-images")
+    assert retried.returncode == 1
+    assert "Installing" in retried.stderr
+    assert "mocha@999.0.0" in retried.stderr
 
 
 def test_the_second_time_nothing_is_built(problems: Path, validated: Mapping[str, Any]) -> None:
