@@ -20,14 +20,15 @@ import math
 import statistics
 from collections import Counter
 from dataclasses import astuple, dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from astra_async.errors import ConflictError
+from astra_async.types import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from astra_async.types import Failure, Format, Status
+    from astra_async.types import Format, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +115,37 @@ class Metrics:
         planned = self.planned.get((model, answer_format), {}).get(problem_id)
         if planned is None:
             raise ConflictError(f"{where} has a result but is not part of this run's plan; see run.json")
-        self._check_total(problem_id, passed, total, where)
+        if not 0 <= passed <= total or total == 0:
+            raise ConflictError(f"{where}: {passed} of {total} tests passed is impossible; see results.jsonl")
+        self.check_total(problem_id, total, where)
         pair = self._pairs[model, answer_format]
-        sums = pair.problems.setdefault(problem_id, _Sums())
+        sums = pair.problems.setdefault(problem_id, Sums())
         if sums.valid == planned:
             raise ConflictError(f"{where} has more than the {planned} results planned; see results.jsonl")
         sums.add(passed, total)
-        pair.statuses[status] += 1
+        pair.outcomes[status] += 1
         if failure is not None:
-            pair.failures[failure] += 1
+            pair.outcomes[failure] += 1
+
+    def add_sums(self, pair: tuple[str, Format], problem_id: str, total: int, sums: Sums) -> None:
+        """Count all valid samples of a planned pair and problem at once; KeyError if it is not planned."""
+        self.check_total(problem_id, total, "/".join((*pair, problem_id)))
+        self._pairs[pair].problems[problem_id] = sums
+
+    def add_outcomes(self, pair: tuple[str, Format], counts: Mapping[Status | Failure | None, int]) -> None:
+        """Count how samples of a planned pair ended: states and failures by name."""
+        for outcome, count in counts.items():
+            if outcome is not None and count:
+                self._pairs[pair].outcomes[outcome] += count
+
+    def check_total(self, problem_id: str, total: int, where: str) -> None:
+        """Note T of a problem. Raises ConflictError if it is not that of earlier samples."""
+        known = self._totals.setdefault(problem_id, total)
+        if known != total:
+            raise ConflictError(
+                f"{where}: a result counts {total} tests where earlier ones of this problem count {known}; "
+                "all samples of a problem are graded against the same tests: use `astra regrade`"
+            )
 
     def summary(self, model: str, answer_format: Format) -> Summary:
         """The headline numbers of one model under one format; KeyError if that pair is not planned."""
@@ -142,13 +165,13 @@ class Metrics:
             planned=samples,
             valid=valid,
             missing=samples - valid,
-            scored=pair.statuses["scored"],
-            no_solution=pair.statuses["no_solution"],
+            scored=pair.outcomes["scored"],
+            no_solution=pair.outcomes["no_solution"],
             problems=len(planned),
             problems_begun=len(rows),
             problems_done=sum(row.valid == row.planned for row in rows),
             complete=samples == valid > 0,
-            failures=dict(sorted(pair.failures.items())),
+            failures={name: pair.outcomes[name] for name in sorted(get_args(Failure)) if pair.outcomes[name]},
         )
 
     def summaries(self) -> list[Summary]:
@@ -159,7 +182,7 @@ class Metrics:
         """One row for each planned problem of a pair, in the order of the plan."""
         found = self._pairs[model, answer_format].problems
         for problem_id, planned in self.planned[model, answer_format].items():
-            sums, total = found.get(problem_id) or _Sums(), self._totals.get(problem_id)
+            sums, total = found.get(problem_id) or Sums(), self._totals.get(problem_id)
             n = sums.valid
             scale = n * (total or 1)
             # n * sum(p^2) - (sum p)^2 is an exact integer, never negative: n^2 T^2 times the variance.
@@ -179,16 +202,6 @@ class Metrics:
                 sd=math.sqrt(spread) / scale if n > 1 else None,
             )
 
-    def _check_total(self, problem_id: str, passed: int, total: int, where: str) -> None:
-        if not 0 <= passed <= total or total == 0:
-            raise ConflictError(f"{where}: {passed} of {total} tests passed is impossible; see results.jsonl")
-        known = self._totals.setdefault(problem_id, total)
-        if known != total:
-            raise ConflictError(
-                f"{where}: a result counts {total} tests where earlier ones of this problem count {known}; "
-                "all samples of a problem are graded against the same tests: use `astra regrade`"
-            )
-
 
 def problems_csv(metrics: Metrics) -> str:
     """The text of problems.csv (paper, section 3.2): every planned problem of every planned pair.
@@ -203,8 +216,8 @@ def problems_csv(metrics: Metrics) -> str:
 
 
 @dataclass(slots=True)
-class _Sums:
-    """Integer sums of one problem's valid samples."""
+class Sums:
+    """Integer sums of one problem's valid samples: their number, of p, of p^2, of those that passed all."""
 
     valid: int = 0
     passed: int = 0
@@ -212,6 +225,7 @@ class _Sums:
     perfect: int = 0
 
     def add(self, passed: int, total: int) -> None:
+        """Count one sample."""
         self.valid += 1
         self.passed += passed
         self.passed_squared += passed * passed
@@ -222,9 +236,8 @@ class _Sums:
 class _Pair:
     """What is known of one (model, format)."""
 
-    problems: dict[str, _Sums] = field(default_factory=dict)
-    statuses: Counter[Status] = field(default_factory=Counter)
-    failures: Counter[Failure] = field(default_factory=Counter)
+    problems: dict[str, Sums] = field(default_factory=dict)
+    outcomes: Counter[Status | Failure] = field(default_factory=Counter)  # by state, and by failure
 
 
 def _mean(values: list[float | None]) -> float | None:

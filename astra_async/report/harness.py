@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from astra_async.report.packing import lines_of, read_line
+from astra_async.report.packing import lines_of
 from astra_async.report.table import WHO, Column, Table, unfinished
-from astra_async.types.records import Flaw
+from astra_async.types.records import Flaw, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.report.packing import Columns, lines_of, read_at, read_line
+from astra_async.report.packing import Columns, lines_of, read_at
 from astra_async.running.fingerprint import fingerprint
-from astra_async.types.records import newer_version, read_run
+from astra_async.types.records import newer_version, read_line, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,7 +158,7 @@ def run_of(directory: Path, settings: RunSettings, columns: Columns) -> Run:
         pairs=tuple(columns.pairs),
         problems=tuple(columns.problems),
         texts=tuple(columns.texts),
-        metrics=columns.metrics,
+        metrics=columns.metrics(),
         outcomes=columns.outcomes(),
         missing=np.argwhere(~present),
         started_at=columns.started_at,

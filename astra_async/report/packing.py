@@ -7,27 +7,28 @@ again by `offset` and `length`. Every planned sample has its place in one block 
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, get_args
+from itertools import product
+from typing import TYPE_CHECKING, get_args
+from zlib import crc32
 
 import numpy as np
 
 from astra_async.errors import ConflictError
-from astra_async.metrics import Metrics
-from astra_async.surrogates import without_surrogates
-from astra_async.types import REUSED, Failure, FinishReason, TrialState
-from astra_async.types.records import Disbelieved, Flaw, check_result, check_schema, read_key, read_record
+from astra_async.metrics import Metrics, Sums
+from astra_async.types import REUSED, Failure, FinishReason, Status, TrialState
+from astra_async.types.records import Disbelieved, Flaw, read_result, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.report.load import RunSettings
-    from astra_async.types import SampleKey, Status
+    from astra_async.types import AnswerKey
+    from astra_async.types.records import ResultFields, TestFields
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
@@ -53,7 +54,7 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     # these six are numbers of texts in `Columns.texts`
     *((name, "I") for name in ("repairs", "suspicions", "prompt", "image", "node", "returned_model")),
     ("solution", "Q"),  # leading 60 bits of solution_sha256; 0 without a solution
-    ("outcomes", "q"),  # hash of the outcomes in their order, to see equal answers judged differently
+    ("outcomes", "I"),  # checksum of the outcomes in their order, to see equal answers judged differently
     ("verdict", "I"),  # number in `Columns.verdicts`
     ("finished", "d"),  # seconds since 1970, NaN when not recorded
     ("offset", "Q"),
@@ -62,10 +63,12 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
 _PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
 _DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 _NAN = float("nan")
-_TRIAL_NUMBERS = {state: number for number, state in enumerate(TRIALS)}
+_TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
 _FAILURE_NUMBERS = {failure: number for number, failure in enumerate(FAILURES)}
 _FINISH_NUMBERS = {finish: number for number, finish in enumerate(FINISHES)}
+
+_OUTCOMES: Mapping[str, tuple[Status | Failure | None, ...]] = {"status": STATUSES, "failure": FAILURES}
 
 Place = tuple[int, int, int]  # numbers of pair, problem and sample
 
@@ -79,7 +82,6 @@ class Columns:
         pairs, problems, texts: what the numbers in them stand for, by name.
         verdicts: what the numbers in `verdict` stand for: a problem's number, the names of its tests, and
             which of them passed (bit i for the i-th). Number 0 is a sample without tests.
-        metrics: the paper's metrics over the lines read.
         started_at, finished_at: first start and last end of the samples, as recorded.
     """
 
@@ -91,7 +93,9 @@ class Columns:
         self.samples = settings.samples
         self.texts: dict[str, int] = {"": 0}
         self.verdicts: list[tuple[int, tuple[str, ...], int]] = [(-1, (), 0)]
-        self.metrics = Metrics(dict.fromkeys(pairs, dict.fromkeys(self.problems, settings.samples)))
+        self._plan = dict.fromkeys(pairs, dict.fromkeys(self.problems, settings.samples))
+        self._metrics = Metrics(self._plan)
+        self._totals: dict[int, int] = {}
         self.started_at = ""
         self.finished_at = ""
         self._warnings = list(settings.warnings)
@@ -111,37 +115,27 @@ class Columns:
 
         Raises ConflictError when it contradicts an earlier line or the plan; it is not counted then.
         """
-        record: dict[str, Any] = {}
         try:
-            record = read_line(line)
-            place = self.place(read_key(record))
-            check_schema(record, f"{self.path} line {number}")
-            check_result(record)
+            result = read_result(line, f"{self.path} line {number}")
+            place = self.place(result.key)
             if place is None:
-                self._note_unplanned(read_key(record))
+                self._note_unplanned(result.key)
                 return
             at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * _PACK.size
             if self._buffer[at]:
-                self._check_twin(number, (offset, len(line)), place)
+                self._note_repeated(number, line, place)
                 return
-            packed = _PACK.pack(1, *place, *self._values(record, place[1]), offset, len(line))
-            self._count(record)
+            packed = _PACK.pack(1, *place, *self._values(result, place[1]), offset, len(line))
+            if self._totals.get(place[1]) != result.total:
+                self._note_total(result, place[1])
             self._buffer[at : at + _PACK.size] = packed
-            self._note_times(record)
+            self._note_times(result)
         except Flaw as flaw:
-            self._disbelieved.add(number, flaw, record)
-        except (
-            AttributeError,
-            IndexError,
-            KeyError,
-            TypeError,
-            ValueError,
-            OverflowError,
-            struct.error,
-        ) as error:
-            self._disbelieved.add(number, Flaw(f"malformed ({error})"), record)
+            self._disbelieved.add(number, flaw, line)
+        except (ValueError, OverflowError, struct.error) as error:
+            self._disbelieved.add(number, Flaw(f"malformed ({error})"), line)
 
-    def place(self, key: SampleKey) -> Place | None:
+    def place(self, key: AnswerKey) -> Place | None:
         """Where a sample stands in `places`; None if it is not planned."""
         pair, problem = self.pairs.get((key.model, key.format)), self.problems.get(key.problem_id)
         if pair is not None and problem is not None and key.sample < self.samples:
@@ -158,6 +152,21 @@ class Columns:
                 f"out (the first: {self._first_unplanned})"
             )
 
+    def metrics(self) -> Metrics:
+        """The paper's metrics over the lines read."""
+        metrics = Metrics(self._plan)
+        present, passed = self.places["present"] == 1, self.places["passed"].astype(np.int64)
+        perfect = present & (self.places["passed"] == self.places["total"])
+        sums = [each.sum(axis=2).tolist() for each in (present, passed, passed * passed, perfect)]
+        for (pair, number), (problem, place) in product(self.pairs.items(), self.problems.items()):
+            valid, *others = (each[number][place] for each in sums)
+            if valid:
+                metrics.add_sums(pair, problem, self._totals[place], Sums(valid, *others))
+        for (pair, number), (name, words) in product(self.pairs.items(), _OUTCOMES.items()):
+            counts = np.bincount(self.places[name][number][present[number]], minlength=len(words)).tolist()
+            metrics.add_outcomes(pair, dict(zip(words, counts, strict=True)))
+        return metrics
+
     def outcomes(self) -> dict[tuple[str, tuple[str, ...]], Counter[int]]:
         """By problem and names of its tests, how often each set of them passed."""
         found: dict[tuple[str, tuple[str, ...]], Counter[int]] = {}
@@ -167,74 +176,83 @@ class Columns:
             found.setdefault((names[problem], tests), Counter())[passed] = count
         return found
 
-    def _note_unplanned(self, key: SampleKey) -> None:
+    def _note_unplanned(self, key: AnswerKey) -> None:
         self._unplanned += 1
         self._first_unplanned = self._first_unplanned or str(key)
 
-    def _is_there(self, key: SampleKey) -> bool:
+    def _is_there(self, key: AnswerKey) -> bool:
         place = self.place(key)
         return place is not None and bool(self.places[place]["present"])
 
-    def _count(self, record: Mapping[str, Any]) -> None:
+    def _note_total(self, result: ResultFields, problem: int) -> None:
+        """Invariant: all packed lines of a problem count the same number of tests."""
         try:
-            self.metrics.add(
-                record["model"],
-                record["format"],
-                record["problem_id"],
-                record["passed"],
-                record["total"],
-                status=record["status"],
-                failure=record["failure"],
-            )
+            self._metrics.check_total(result.problem_id, result.total, f"{result.model}/{result.format}")
         except ConflictError as error:
             raise ConflictError(f"{self.path}: {error}") from error
+        self._totals[problem] = result.total
 
-    def _values(self, record: Mapping[str, Any], problem: int) -> tuple[int | float, ...]:
-        get, text = record.get, self._text
-        usage = get("usage") or {}
-        solution = get("solution_sha256")
+    def _values(self, result: ResultFields, problem: int) -> tuple[int | float, ...]:
+        text, usage, tests = self._text, result.usage, result.tests
         return (
-            record["passed"],
-            record["total"],
-            _STATUS_NUMBERS[record["status"]],
-            _FAILURE_NUMBERS[record["failure"]],
-            _FINISH_NUMBERS[get("finish_reason") or "stop"],
-            _TRIAL_NUMBERS.get(get("trial") or "", 0),
-            number_in(get("trial_s") or 0.0),
-            (get("note") or "").startswith(REUSED),
-            bool(get("timed_out")),
-            bool(get("cost_estimated")),
-            *[count or 0 for count in map(get, _COUNTS)],
-            len(get("extra_tests") or ()),
-            len(get("dropped") or ()),
-            *map(number_in, (*map(usage.get, _TOKENS), *map(get, _NUMBERS))),
-            text(";".join(repairs)) if (repairs := get("repairs")) else 0,
-            text(";".join(suspicions)) if (suspicions := get("suspicions")) else 0,
-            text(get("prompt_sha256") or ""),
-            text(get("image_id") or ""),
-            text(get("node") or ""),
-            text(get("returned_model") or ""),
-            int(solution[:15], 16) if solution else 0,
-            hash(tuple([test["outcome"] for test in get("tests") or ()])),
-            self._verdict(problem, tests) if (tests := get("tests")) else 0,
-            _seconds(get("finished_at") or ""),
+            result.passed,
+            result.total,
+            _STATUS_NUMBERS[result.status],
+            _FAILURE_NUMBERS[result.failure],
+            _FINISH_NUMBERS[result.finish_reason],
+            _TRIAL_NUMBERS.get(result.trial, 0),
+            result.trial_s,
+            result.note.startswith(REUSED),
+            result.timed_out,
+            result.cost_estimated,
+            result.attempts,
+            result.input_characters,
+            result.output_characters,
+            result.files_changed,
+            result.lines_written,
+            result.trial_left_out,
+            len(result.extra_tests),
+            len(result.dropped),
+            *[
+                _NAN if value is None else value
+                for value in (
+                    usage.input_tokens,
+                    usage.cached_tokens,
+                    usage.output_tokens,
+                    usage.reasoning_tokens,
+                    result.exit_code,
+                    result.cost_usd,
+                    result.ttft_s,
+                    result.latency_s,
+                    result.test_s,
+                )
+            ],
+            text(";".join(result.repairs)) if result.repairs else 0,
+            text(";".join(result.suspicions)) if result.suspicions else 0,
+            text(result.prompt_sha256),
+            text(result.image_id),
+            text(result.node),
+            text(result.returned_model),
+            int(result.solution_sha256[:15], 16) if result.solution_sha256 else 0,
+            crc32(",".join([test.outcome for test in tests]).encode()),
+            self._verdict(problem, tests) if tests else 0,
+            _seconds(result.finished_at),
         )
 
     def _text(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
 
-    def _note_times(self, record: Mapping[str, Any]) -> None:
-        started, finished = record.get("started_at"), record.get("finished_at")
+    def _note_times(self, result: ResultFields) -> None:
+        started, finished = result.started_at, result.finished_at
         if started and (not self.started_at or started < self.started_at):
             self.started_at = started
-        if finished and finished > self.finished_at:
-            self.finished_at = finished
+        self.finished_at = max(self.finished_at, finished)
 
-    def _verdict(self, problem: int, tests: Sequence[Mapping[str, str]]) -> int:
+    def _verdict(self, problem: int, tests: Sequence[TestFields]) -> int:
         names, bit, passed = [], 1, 0
         for test in tests:
-            names.append(test["name"])
-            if test["outcome"] == "passed":
+            names.append(test.name)
+            if test.outcome == "passed":
                 passed |= bit
             bit <<= 1
         last = self._last_names.get(problem)
@@ -246,18 +264,13 @@ class Columns:
             self.verdicts.append((problem, tuple(names), passed))
         return number
 
-    def _check_twin(self, number: int, second: tuple[int, int], place: Place) -> None:
-        """A second line of the same sample: the same bytes are ignored, anything else is a conflict."""
+    def _note_repeated(self, number: int, line: bytes, place: Place) -> None:
+        """A second line of the same sample: the same record is ignored, anything else is a conflict."""
         row = self.places[place]
-        first = int(row["offset"]), int(row["length"])
-        if read_at(self.path, *first) == read_at(self.path, *second):
-            self._warnings.append(f"results.jsonl line {number}: repeats an earlier line, counted once")
-            return
-        earlier = next(line for line, offset, _ in lines_of(self.path) if offset == first[0])
-        raise ConflictError(
-            f"{self.path}: lines {earlier} and {number} contradict each other for the same sample; "
-            "remove the wrong one"
-        )
+        offset = int(row["offset"])
+        earlier = next(line for line, there, _ in lines_of(self.path) if there == offset)
+        first = read_at(self.path, offset, int(row["length"]))
+        self._warnings.append(repeated(self.path, (earlier, number), (first, line)))
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
@@ -277,14 +290,6 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)
-
-
-def read_line(line: bytes) -> dict[str, Any]:
-    """The record in a line, as whoever reads results reads it: texts that UTF-8 can carry. Raises Flaw."""
-    record = read_record(line)
-    if b"\\ud" in line or b"\\uD" in line:
-        record = read_record(without_surrogates(json.dumps(record, ensure_ascii=False)).encode())
-    return record
 
 
 def number_in(value: float | None) -> float:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
-from astra_async.report.packing import lines_of, read_line
-from astra_async.types.records import Flaw, read_head, read_key
+from astra_async.report.packing import lines_of
+from astra_async.types.records import Flaw, read_head, read_key, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from astra_async.errors import ConflictError
-from astra_async.report.packing import FAILURES, STATUSES, lines_of, number_in, read_line
+from astra_async.report.packing import FAILURES, STATUSES, lines_of, number_in
 from astra_async.stats.passes import pass_at
-from astra_async.types import is_last
+from astra_async.types import TurnKey, is_last
 from astra_async.types.records import (
     Disbelieved,
     Flaw,
-    check_result,
-    check_schema,
+    read_line,
+    read_result,
     read_turn_key,
+    repeated,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.load import Run
-    from astra_async.types import Failure, TurnKey
+    from astra_async.types import AnswerKey, Failure
 
 TURN_RESULTS = "turn_results.jsonl"
 # How a sample comes to its end; see `Course.end`.
@@ -172,25 +172,19 @@ def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
     Raises ConflictError when two lines contradict each other.
     """
     path = run.directory / TURN_RESULTS
-    found: dict[TurnKey, dict[str, Any]] = {}
+    found: dict[AnswerKey, tuple[int, bytes]] = {}
     disbelieved, warnings = Disbelieved(TURN_RESULTS, read_turn_key), list[str]()
     for number, _, line in lines_of(path):
-        record: dict[str, Any] = {}
         try:
-            record = read_line(line)
-            key = read_turn_key(record)
-            check_schema(record, f"{path} line {number}")
-            check_result(record)
+            key = read_result(line, f"{path} line {number}").key
         except Flaw as flaw:
-            disbelieved.add(number, flaw, record)
+            disbelieved.add(number, flaw, line)
             continue
-        if found.setdefault(key, record) != record:
-            raise ConflictError(
-                f"{path} line {number} contradicts an earlier line of {key}; remove the wrong one"
-            )
-        if found[key] is not record:
-            warnings.append(f"{TURN_RESULTS} line {number}: repeats an earlier line, counted once")
-    return found, [*warnings, *disbelieved.warnings(found.__contains__)]
+        earlier, before = found.setdefault(key, (number, line))
+        if earlier != number:
+            warnings.append(repeated(path, (earlier, number), (before, line)))
+    records = {key: read_line(line) for key, (_, line) in found.items() if isinstance(key, TurnKey)}
+    return records, [*warnings, *disbelieved.warnings(found.__contains__)]
 
 
 def _courses(

@@ -8,11 +8,18 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from astra_async.errors import ConflictError
 from astra_async.running.log import scan
 from astra_async.running.recorded import Place, key_reader, readable
 from astra_async.types import SampleKey
-from astra_async.types.records import Disbelieved, Flaw, check_schema, read_key, read_record, read_turn_key
+from astra_async.types.records import (
+    Disbelieved,
+    Flaw,
+    check_schema,
+    read_key,
+    read_record,
+    read_turn_key,
+    repeated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 
     from astra_async.types import AnswerKey
 
-OnRecord = Callable[[Mapping[str, Any]], None]
+OnRecord = Callable[[Mapping[str, Any]], object]
 
 
 def ignore(_: Mapping[str, Any]) -> None:
@@ -38,18 +45,16 @@ def index_log(
     read = key_reader(path.name)
     disbelieved = Disbelieved(path.name, read)
     for number, offset, line in scan(path):
-        record: dict[str, Any] = {}
         try:
             record = read_record(line)
             key = _interned(read(record))
             check_schema(record, f"{path} line {number}")
             check(record)
         except Flaw as flaw:
-            disbelieved.add(number, flaw, record)
+            disbelieved.add(number, flaw, line)
             continue
         if key in index:
-            _check_twin(path, (lines[key], number), (index[key], (offset, len(line))))
-            yield f"{path.name} line {number}: the same as line {lines[key]}, counted once"
+            yield repeated(path, (lines[key], number), (_at(path, index[key]), line))
             continue
         index[key] = (offset, len(line))
         lines[key] = number
@@ -66,17 +71,12 @@ def outputs_at(path: Path) -> dict[AnswerKey, Place]:
     return found
 
 
-def _check_twin(path: Path, numbers: tuple[int, int], places: tuple[Place, Place]) -> None:
+def _at(path: Path, place: Place) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        one, other = (os.pread(descriptor, length, offset) for offset, length in places)
+        return os.pread(descriptor, place[1], place[0])
     finally:
         os.close(descriptor)
-    if one != other:
-        raise ConflictError(
-            f"{path}: lines {numbers[0]} and {numbers[1]} contradict each other for the same sample;"
-            " remove the wrong one"
-        )
 
 
 def _interned(key: AnswerKey) -> AnswerKey:

@@ -23,7 +23,7 @@ Place = tuple[int, int]  # offset and length of a line
 # Of further turns; there where a run was asked for some.
 TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
 # The logs that hold one answer at most for each key, and what a line of theirs has to be.
-ANSWER_LOGS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+ANSWER_LOGS: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "completions.jsonl": check_answer,
     "turns.jsonl": check_turn,
 }
@@ -63,7 +63,7 @@ def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str
 
 
 def believed(
-    path: Path, check: Callable[[Mapping[str, Any]], None] = lambda _: None
+    path: Path, check: Callable[[Mapping[str, Any]], object] = lambda _: None
 ) -> Iterator[tuple[AnswerKey, Place, dict[str, Any]]]:
     """The records of a log that name a sample (a turn, in a log of turns) and pass a check."""
     read = key_reader(path.name)

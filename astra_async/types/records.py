@@ -8,45 +8,109 @@ believed is named with its place, and never counted.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
+import msgspec
 import orjson
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.types.calls import FinishReason, Usage
-from astra_async.types.results import Failure, Result, Status
+from astra_async.surrogates import without_surrogates
+from astra_async.types.calls import FinishReason
+from astra_async.types.results import Failure, Status  # noqa: TC001 - msgspec reads annotations
 from astra_async.types.samples import AnswerKey, Format, SampleKey, TurnKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 SCHEMA = 1
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_FORMATS, _STATUSES = frozenset(get_args(Format)), frozenset(get_args(Status))
-_FAILURES, _FINISHES = frozenset((None, *get_args(Failure))), frozenset(get_args(FinishReason))
-_USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
-_NUMBER, _NONE = (int, float), type(None)
-# What JSON a field of a final line is, by its annotation; a tuple is a list.
-_JSON: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "TrialState": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "int | None": (int, _NONE),
-    "float": _NUMBER,
-    "float | None": (*_NUMBER, _NONE),
-    "Usage": (dict,),
-}
-# Fields of a final line beside its key and its verdict; absent ones have their default.
-_TYPES = tuple(
-    (item.name, (list,) if str(item.type).startswith("tuple[") else _JSON[str(item.type)])
-    for item in fields(Result)
-    if item.default is not item.default_factory and item.name != "finish_reason"
-)
+_FORMATS, _FINISHES = frozenset(get_args(Format)), frozenset(get_args(FinishReason))
+_ROUNDING = 1e-9
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class UsageFields(msgspec.Struct, gc=False):
+    """`usage` of a final line; None: not recorded."""
+
+    input_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    output_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+
+
+class TestFields(msgspec.Struct, gc=False):
+    """One test of a final line."""
+
+    __test__: ClassVar[bool] = False  # not a test for pytest to collect
+
+    name: str
+    outcome: str
+    message: str = ""
+
+
+class ResultFields(msgspec.Struct, gc=False, kw_only=True):
+    """What readers of a final line rely on: a line with other types is not believed.
+
+    The names and defaults are those of `Result`; a newer version's words for states are let through.
+    """
+
+    schema: int
+    model: str
+    format: Format
+    problem_id: str
+    sample: Count
+    turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    status: Status
+    failure: Failure | None
+    passed: Count
+    total: Annotated[int, msgspec.Meta(ge=1)]
+    score: float | None = None
+    tests: tuple[TestFields, ...] = ()
+    extra_tests: tuple[TestFields, ...] = ()
+    exit_code: int | None = None
+    timed_out: bool = False
+    repairs: tuple[str, ...] = ()
+    dropped: tuple[Any, ...] = ()
+    suspicions: tuple[str, ...] = ()
+    trial: str = ""
+    trial_s: float = 0.0
+    trial_left_out: Count = 0
+    finish_reason: FinishReason = "stop"
+    usage: UsageFields = msgspec.field(default_factory=UsageFields)
+    cost_usd: float | None = None
+    cost_estimated: bool = False
+    attempts: Count = 1
+    ttft_s: float | None = None
+    latency_s: float = 0.0
+    test_s: float = 0.0
+    input_characters: Count = 0
+    output_characters: Count = 0
+    changes: tuple[Any, ...] = ()
+    files_changed: Count = 0
+    lines_written: Count = 0
+    prompt_sha256: str = ""
+    solution_sha256: str = ""
+    image_id: str = ""
+    node: str = ""
+    returned_model: str = ""
+    output_tail: str = ""
+    note: str = ""
+    started_at: str = ""
+    finished_at: str = ""
+
+    @property
+    def key(self) -> AnswerKey:
+        """The sample, or the turn of one, that this line is final for."""
+        first = SampleKey(self.model, self.format, self.problem_id, self.sample)
+        return TurnKey(*first, self.turn) if self.turn else first
+
+
+_RESULT = msgspec.json.Decoder(ResultFields)
 
 
 class Flaw(ValueError):  # noqa: N818 - a property of a record
@@ -60,11 +124,25 @@ def read_record(line: bytes) -> dict[str, Any]:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
         try:
-            record = json.loads(line)  # lone surrogates, which orjson refuses
+            # lone surrogates and numbers beyond a float, which orjson refuses
+            record = json.loads(line, parse_float=_finite, parse_constant=lambda _: None)
         except ValueError as error:
             raise Flaw("not readable as JSON") from error
     if not isinstance(record, dict):
         raise Flaw("not a JSON object")
+    return record
+
+
+def _finite(text: str) -> float | None:
+    """A number of a record; None, which is not recorded, for what is no finite one."""
+    return number if math.isfinite(number := float(text)) else None
+
+
+def read_line(line: bytes) -> dict[str, Any]:
+    """The record in a line, as whoever reads results reads it: texts that UTF-8 can carry. Raises Flaw."""
+    record = read_record(line)
+    if b"\\ud" in line or b"\\uD" in line:
+        record = read_record(without_surrogates(json.dumps(record, ensure_ascii=False)).encode())
     return record
 
 
@@ -113,45 +191,56 @@ def check_schema(record: Mapping[str, Any], where: str) -> None:
         )
 
 
-def check_result(record: Mapping[str, Any]) -> None:
-    """Whether a final line agrees with itself: its verdict with its own tests. Raises Flaw."""
-    passed, total, failure = record.get("passed"), record.get("total"), record.get("failure")
-    if type(passed) is not int or type(total) is not int or not 0 <= passed <= total or total == 0:
-        raise Flaw(f"passed is {_shown(passed)} and total {_shown(total)}")
-    if record.get("status") not in _STATUSES or failure not in _FAILURES or "failure" not in record:
-        raise Flaw(f"status is {_shown(record.get('status'))} and failure {_shown(failure)}")
-    for name, types in _TYPES:
-        if name in record and type(record[name]) not in types:
-            raise Flaw(f"{name} is {_shown(record[name])}")
-    _check_usage(record.get("usage", {}))
-    if record.get("finish_reason", "stop") not in _FINISHES:
-        raise Flaw(f"finish_reason is {_shown(record['finish_reason'])}")
-    _check_verdict(record, passed, total)
+def read_result(line: bytes, where: str) -> ResultFields:
+    """A final line that is believed: its types, and its verdict with its own tests.
 
-
-def _check_verdict(record: Mapping[str, Any], passed: int, total: int) -> None:
-    if (record["failure"] is None) != (passed == total) or (passed and record["status"] == "no_solution"):
-        raise Flaw(
-            f"{passed} of {total} passed, and yet status is {record['status']!r} and failure"
-            f" {_shown(record['failure'])}"
-        )
+    `where` names it. Raises Flaw, and ConflictError for one that another version wrote in another way.
+    """
     try:
-        outcomes = [test["outcome"] for test in record.get("tests", ())]
-    except (KeyError, TypeError) as error:
-        raise Flaw("tests is not a list of {name, outcome}") from error
-    told = outcomes.count("passed")
-    if outcomes and (told != passed or len(outcomes) != total):
-        raise Flaw(f"passed is {passed} of {total}, and its own tests say {told} of {len(outcomes)}")
-    score = record.get("score", passed / total)
-    if type(score) not in _NUMBER or abs(score - passed / total) > 1e-9:  # noqa: PLR2004 - rounding
-        raise Flaw(f"score is {_shown(score)}, and {passed} of {total} passed")
+        if not line.isascii():
+            line.decode()
+        result = _RESULT.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # Rare: what an editor or another version wrote, read by the parser that says what is wrong with it.
+        record = read_line(line)
+        read_key(record)
+        check_schema(record, where)
+        return check_result(record)
+    if result.schema != SCHEMA:
+        check_schema({"schema": result.schema}, where)
+    _check_verdict(result)
+    return result
 
 
-def _check_usage(usage: Mapping[str, Any]) -> None:
-    for name in _USAGE_FIELDS:
-        count = usage.get(name)
-        if count is not None and (type(count) is not int or count < 0):
-            raise Flaw(f"usage.{name} is {_shown(count)}")
+def check_result(record: Mapping[str, Any]) -> ResultFields:
+    """Whether a final line agrees with itself: its verdict with its own tests. Raises Flaw."""
+    try:
+        result = msgspec.convert(record, ResultFields)
+    except msgspec.ValidationError as error:
+        why, _, place = str(error).partition(" - at `$.")
+        name = place.rstrip("`")
+        raise Flaw(f"{name or 'record'}: {why[:1].lower()}{why[1:]}") from error
+    _check_verdict(result)
+    return result
+
+
+def _check_verdict(result: ResultFields) -> None:
+    passed, total = result.passed, result.total
+    if passed > total:
+        raise Flaw(f"passed is {passed} of {total}")
+    if (result.failure is None) != (passed == total) or (passed and result.status == "no_solution"):
+        raise Flaw(
+            f"{passed} of {total} passed, and yet status is {result.status!r} and failure"
+            f" {_shown(result.failure)}"
+        )
+    if result.tests:
+        counted = sum([test.outcome == "passed" for test in result.tests])
+        if counted != passed or len(result.tests) != total:
+            raise Flaw(
+                f"passed is {passed} of {total}, and its own tests say {counted} of {len(result.tests)}"
+            )
+    if result.score is not None and abs(result.score - passed / total) > _ROUNDING:
+        raise Flaw(f"score is {result.score}, and {passed} of {total} passed")
 
 
 def check_answer(record: Mapping[str, Any]) -> None:
@@ -232,7 +321,7 @@ def _is_list_of(value: Any, fits: Any) -> bool:
 
 
 def _is_two_deep(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(each, Mapping) for each in value.values())
+    return isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -244,6 +333,20 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - one line, whatever it holds
 
 
+def repeated(path: Path, numbers: tuple[int, int], lines: tuple[bytes, bytes]) -> str:
+    """What is said of a second line of one key that holds the same record, however it is spaced.
+
+    Raises ConflictError where it holds another one.
+    """
+    first, second = numbers
+    if lines[0] != lines[1] and read_record(lines[0]) != read_record(lines[1]):
+        raise ConflictError(
+            f"{path}: lines {first} and {second} contradict each other for the same sample;"
+            " remove the wrong one"
+        )
+    return f"{path.name} line {second}: repeats line {first}, counted once"
+
+
 class Disbelieved:
     """Lines of one file that are not counted, each told once, with what becomes of its sample."""
 
@@ -252,10 +355,10 @@ class Disbelieved:
         self._read = read
         self._told: list[tuple[int, str, AnswerKey | None]] = []
 
-    def add(self, number: int, why: Flaw, record: Mapping[str, Any] | None = None) -> None:
-        """Note a line by its number from 1; `record` is what could be read of it."""
+    def add(self, number: int, why: Flaw, line: bytes) -> None:
+        """Note a line by its number from 1."""
         try:
-            key = self._read(record or {})
+            key = self._read(read_record(line))
         except Flaw:
             key = None
         self._told.append((number, str(why), key))

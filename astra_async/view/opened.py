@@ -183,7 +183,7 @@ def _record(path: Path, place: Place) -> Record | None:
 
 
 def _believed(
-    directory: Path, lines: Lines, names: Sequence[str], check: Callable[[Mapping[str, Any]], None]
+    directory: Path, lines: Lines, names: Sequence[str], check: Callable[[Mapping[str, Any]], object]
 ) -> dict[int, Record]:
     """What the last line of each turn says, if it is believed."""
     found = {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 from typing import TYPE_CHECKING
 
@@ -97,16 +98,17 @@ def test_an_unreadable_line_is_named_and_its_sample_missing(tmp_path: Path) -> N
     ]
 
 
-def test_equal_twins_count_once_with_a_warning(tmp_path: Path) -> None:
+def test_a_repeated_record_counts_once_with_a_warning_however_it_is_spaced(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", Made())
     path = directory / "results.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines, lines[3], lines[3]]))
+    spaced = json.dumps(orjson.loads(lines[3])).encode() + b"\n"
+    path.write_bytes(b"".join([*lines, lines[3], spaced]))
     run = load_run(directory)
     assert len(run.rows) == 32
     assert run.warnings == (
-        "results.jsonl line 33: repeats an earlier line, counted once",
-        "results.jsonl line 34: repeats an earlier line, counted once",
+        "results.jsonl line 33: repeats line 4, counted once",
+        "results.jsonl line 34: repeats line 4, counted once",
     )
 
 

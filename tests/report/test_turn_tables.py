@@ -257,8 +257,8 @@ def test_a_torn_repeated_or_foreign_line_is_told_and_not_counted(directory: Path
     report = build_report([other])
     assert records(report.table("turns")) == rows(directory, "turns")
     told = "\n".join(report.warnings)
-    assert "repeats an earlier line, counted once" in told
-    assert "turn is 0, not a number from 1" in told
+    assert "repeats line 1, counted once" in told
+    assert "it names no sample" in told
 
 
 def test_contradicting_lines_of_one_turn_stop_the_report(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_contradicting_lines_of_one_turn_stop_the_report(tmp_path: Path) -> None
     path = other / "turn_results.jsonl"
     changed = lines(path)[0] | {"note": "another one"}
     path.write_text(path.read_text() + json.dumps(changed) + "\n")
-    with pytest.raises(ConflictError, match=r"contradicts an earlier line of .*, turn 1"):
+    with pytest.raises(ConflictError, match=r"lines 1 and \d+ contradict each other"):
         build_report([other])
 
 

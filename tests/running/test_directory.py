@@ -83,7 +83,7 @@ def test_identical_duplicate_lines_count_once_with_a_warning(tmp_path: Path) -> 
     seen: list[Any] = []
     with closing(RunDirectory.open(tmp_path, seen.append)) as directory:
         assert len(seen) == 1
-        assert directory.warnings == ["results.jsonl line 2: the same as line 1, counted once"]
+        assert directory.warnings == ["results.jsonl line 2: repeats line 1, counted once"]
 
 
 def test_conflicting_lines_stop_with_both_line_numbers(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_damaged_lines_are_graded_again_and_duplicates_count_once(tmp_path: Path
         path.write_bytes(b"".join(damaged))
         said = run.finish()
         assert "results.jsonl line 2: not readable as JSON; not counted" in said
-        assert "results.jsonl line 4: the same as line 3, counted once" in said
+        assert "results.jsonl line 4: repeats line 3, counted once" in said
         assert "a torn last line of 100 bytes was cut off" in said
         readable = [line for line in path.read_bytes().splitlines(keepends=True) if b"garbage" not in line]
         assert len(readable) == 7
