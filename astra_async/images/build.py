@@ -16,7 +16,6 @@ import hashlib
 import io
 import os
 import re
-import secrets
 import tarfile
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,7 +27,7 @@ from astra_async.images.build_request import build_image, proxies, remove_unname
 from astra_async.testing.reports.telling import telling
 from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.testing.sandbox.keeper import HELD, Keeper, entry_point
-from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
+from astra_async.testing.sandbox.sweep import LABELS, container_name
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ async def a_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterato
         if not creation.cancelled() and creation.exception() is None:
             await engine.remove(creation.result())
 
-    creation = asyncio.create_task(engine.create(config, f"astra-{secrets.token_hex(8)}"))
+    creation = asyncio.create_task(engine.create(config, container_name("images")))
     try:
         yield await asyncio.shield(creation)
     finally:
@@ -181,10 +180,11 @@ async def a_container(engine: Engine, config: Mapping[str, Any]) -> AsyncIterato
 def committed_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of an image made from a container of another one: that of the other one.
 
-    The engine fills what is absent here from the container's; labels that it must not take from there are
-    empty: with an owner, every container of this image would look as if it were to be swept.
+    The engine fills what is absent here from the container's, which therefore has no labels of ours: every
+    container of this image, and of images made from it, would inherit them. Nor do those that images of an
+    earlier version carry go any further.
     """
-    labels = {**(config.get("Labels") or {}), RUN_LABEL: "", OWNER_LABEL: ""}
+    labels = {name: text for name, text in (config.get("Labels") or {}).items() if name not in LABELS}
     return {**config, "Entrypoint": [], "Cmd": ["bash"], "Labels": labels}
 
 
@@ -214,7 +214,6 @@ def _install_config(image_id: str) -> dict[str, Any]:
         "Cmd": [],
         "User": "root",
         "WorkingDir": _FOLDER,
-        "Labels": {RUN_LABEL: "images", OWNER_LABEL: owner()},
         **HELD,
         "HostConfig": {"LogConfig": {"Type": "none", "Config": {}}},
     }

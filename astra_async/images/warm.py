@@ -18,7 +18,6 @@ from astra_async.testing.sandbox.fitness import UNPRIVILEGED, unseen
 from astra_async.testing.sandbox.hardened import hardened
 from astra_async.testing.sandbox.keeper import Keeper
 from astra_async.testing.sandbox.resultfiles import PROJECT
-from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
 from astra_async.testing.sandbox.upload import upload_archive
 
 if TYPE_CHECKING:
@@ -51,9 +50,8 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
     found = await engine.image(job.image)
     if found is None:
         raise ImageError(f"Image {job.image} is not there")
-    labels = {RUN_LABEL: "images", OWNER_LABEL: owner()}
     seccomp = await engine.confines_system_calls()
-    config = hardened(str(found["Id"]), job.limits, fitness=unseen(), seccomp=seccomp, labels=labels)
+    config = hardened(str(found["Id"]), job.limits, fitness=unseen(), seccomp=seccomp, labels={})
     async with a_container(engine, config) as container:
         reason = await _run(engine, container, job)
         if reason:

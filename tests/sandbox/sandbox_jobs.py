@@ -8,7 +8,7 @@ import tarfile
 from typing import TYPE_CHECKING, Protocol
 
 from astra_async.errors import SandboxError
-from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner
+from astra_async.testing.sandbox.sweep import claim, owner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,9 +61,10 @@ async def own_containers(engine: Engine, *, running_only: bool = False) -> list[
     """Containers on the engine that this process made, but for those of a sandbox that all tests share."""
     return [
         str(summary["Id"])
-        for summary in await engine.containers(RUN_LABEL)
-        if summary["Labels"].get(OWNER_LABEL) == owner()
-        and summary["Labels"][RUN_LABEL] != _OPEN_TO_THE_END
+        for summary in await engine.containers()
+        if (whose := claim(summary)) is not None
+        and whose.owner == owner()
+        and whose.run != _OPEN_TO_THE_END
         and (not running_only or summary["State"] == "running")
     ]
 

@@ -13,7 +13,7 @@ from sandbox_jobs import await_commands, own_containers, tar
 from astra_async.errors import ContainerLost, EngineUnavailable
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
-from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, sweep
+from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, claim, container_name, owner, sweep
 from astra_async.types import Job, Limits
 from slow_engine import SlowEngine
 
@@ -363,17 +363,21 @@ def test_what_runs_in_a_killed_programs_containers_ends_with_it(
     asyncio.run(swept())
 
 
+def named(run: str, of: str) -> str:
+    """A name for a container of a run and an owner."""
+    return container_name(run).replace(owner(), of)
+
+
 @pytest.mark.parametrize(
     ("name", "of_this_run", "swept"),
     [
-        ("other-boot:4026531836:1:1", False, False),
-        ("other-boot:4026531836:1:1", True, True),
-        ("", False, False),
+        ("0123456789abcdef.1.1", False, False),
+        ("0123456789abcdef.1.1", True, True),
         (owner(), False, False),
         (owner(), True, False),
         (f"{owner()}1", False, True),  # its pid is in use again, by a process that started later
     ],
-    ids=["before a reboot", "before a reboot, this run", "nobody", "alive", "alive, this run", "pid again"],
+    ids=["before a reboot", "before a reboot, this run", "alive", "alive, this run", "pid again"],
 )
 def test_only_an_owner_known_to_be_dead_loses_its_containers(
     image: str,
@@ -382,15 +386,13 @@ def test_only_an_owner_known_to_be_dead_loses_its_containers(
     swept: bool,  # noqa: FBT001 - parametrised
 ) -> None:
     async def check() -> None:
-        labels = {RUN_LABEL: "mine" if of_this_run else "theirs", OWNER_LABEL: name}
-        config = {"Image": image, "Cmd": ["true"], "Labels": labels}
+        run = "mine" if of_this_run else "theirs"
         async with await Engine.open() as engine:
-            container = await engine.create(config, f"astra-test-{random.getrandbits(48):x}")
+            container = await engine.create({"Image": image, "Cmd": ["true"]}, named(run, name))
             try:
 
                 async def gone() -> bool:
-                    listed = await engine.containers(f"{RUN_LABEL}={labels[RUN_LABEL]}")
-                    return container not in {each["Id"] for each in listed}
+                    return container not in {each["Id"] for each in await engine.containers()}
 
                 await sweep(engine, "mine")
                 if swept:
@@ -405,10 +407,9 @@ def test_only_an_owner_known_to_be_dead_loses_its_containers(
 @pytest.mark.first
 def test_a_dead_runs_container_that_cannot_be_removed_holds_up_no_other_run(image: str) -> None:
     async def check() -> None:
-        labels = {RUN_LABEL: "stuck", OWNER_LABEL: f"{owner()}1"}
         async with await Engine.open() as engine:
-            config = {"Image": image, "Cmd": ["true"], "Labels": labels}
-            container = await engine.create(config, f"astra-test-{random.getrandbits(48):x}")
+            config = {"Image": image, "Cmd": ["true"]}
+            container = await engine.create(config, named("stuck", f"{owner()}1"))
             try:
                 with SlowEngine(0.0) as between:
                     between.unanswered = b"DELETE"
@@ -481,12 +482,13 @@ def test_something_else_behind_the_socket_is_no_engine(tmp_path: Path, answer: b
     asyncio.run(check())
 
 
-def test_labels_say_who_owns_a_container(image: str) -> None:
+def test_name_and_labels_say_whose_a_container_is(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="labelled", slots=1) as sandbox:
             sandbox.expect(image, Limits())
             await eventually(lambda: asyncio.sleep(0, bool(sandbox._ahead)))
             found = (await sandbox.engine.containers(f"{RUN_LABEL}=labelled"))[0]
             assert found["Labels"][OWNER_LABEL] == owner()
+            assert claim(found) == ("labelled", owner())
 
     asyncio.run(check())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +17,15 @@ from astra_async.testing.sandbox.execution import execute
 from astra_async.testing.sandbox.fitness import UNPRIVILEGED, Fitness, declared_user, look, try_layers, unseen
 from astra_async.testing.sandbox.hardened import hardened
 from astra_async.testing.sandbox.keeper import Keeper
-from astra_async.testing.sandbox.sweep import OWNER_LABEL, RUN_LABEL, owner, remove_all, sweep, sweep_own
+from astra_async.testing.sandbox.sweep import (
+    OWNER_LABEL,
+    RUN_LABEL,
+    container_name,
+    owner,
+    remove_all,
+    sweep,
+    sweep_own,
+)
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
@@ -87,7 +94,7 @@ class DockerSandbox:
         self._patience_s = patience_s
         self._clock = clock
         self._labels = {RUN_LABEL: run_id, OWNER_LABEL: owner()}
-        self._layers = BoundedLayers(engine, labels=self._labels, spare=slots)
+        self._layers = BoundedLayers(engine, run_id=run_id, labels=self._labels, spare=slots)
         self._free = asyncio.Semaphore(slots)
         self._ahead: list[_Ahead] = []
         self._making = 0
@@ -333,7 +340,7 @@ class DockerSandbox:
             self._seccomp = await self.engine.confines_system_calls()
         image_id = await self.image_id(image)
         config = hardened(image_id, limits, fitness=fitness, seccomp=self._seccomp, labels=self._labels)
-        name = f"astra-{secrets.token_hex(8)}"
+        name = container_name(self._run_id)
         if not fitness.overlaid:
             return _Made(await self.engine.create(config, name), None)
         layer = await self._layers.take(image_id, fitness, limits.disk_bytes)

@@ -231,9 +231,9 @@ class Engine:
             with _gone_is_well():
                 await self.docker.containers.container(container).delete(force=True, v=True)
 
-    async def containers(self, label: str) -> list[Mapping[str, Any]]:
-        """Summaries (`Id`, `Labels`, ...) of all containers that carry a label, in any state."""
-        filters = json.dumps({"label": [label]})
+    async def containers(self, label: str | None = None) -> list[Mapping[str, Any]]:
+        """Summaries (`Id`, `Names`, `Labels`, ...) of all containers, or those with a label, in any state."""
+        filters = json.dumps({} if label is None else {"label": [label]})
         async with engine_call("list containers", timeout_s=_CALL_S):
             found = await self.docker.containers.list(all=True, filters=filters)
         return [each._container for each in found]  # noqa: SLF001 - aiodocker has no other door to it

@@ -1,7 +1,12 @@
-"""Labels every container with its run and its owner, and removes those that a dead owner left.
+"""Names every container after its run and its owner, and removes those that a dead owner left.
 
-An owner is a process, named `boot:pid namespace:pid:start time`. It is judged only from where it can
-be seen: on the same boot of the same host and in the same pid namespace. An owner seen from there is
+A container is this program's only by a name of the form that `container_name` gives: a name is one
+container's own, while labels pass to whatever is made from it or from its image. The labels of test
+containers are for people (`docker ps --filter label=astra.run=ID`); nothing is decided by them, and images
+get none.
+
+An owner is a process, named `place.pid.start time`, its place a boot of a host and a pid namespace. It is
+judged only from where it can be seen: from the same place. An owner seen from there is
 dead when no process has its pid and its start time. From anywhere else (another host on a shared
 engine, a runner in a container of its own, before a reboot) only this run's own containers are
 removed: a run directory has one writer, so whoever else wrote to this run has gone.
@@ -15,22 +20,29 @@ worker, no head need come back to its machine for the containers to go.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
+import re
+import secrets
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from astra_async.errors import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from astra_async.testing.sandbox.engine import Engine
 
 RUN_LABEL = "astra.run"
 OWNER_LABEL = "astra.owner"
+LABELS = frozenset({RUN_LABEL, OWNER_LABEL})
+_NAME = re.compile(
+    r"/astra_(?P<run>[A-Za-z0-9.-]+)_(?P<place>[0-9a-f]{16})\.(?P<pid>\d+)\.(?P<started>\d+)_[0-9a-f]{16}"
+)
 _AT_ONCE = 16
 _START_TIME = 19  # field 22 of proc(5) stat, counted after the command's closing parenthesis
 # Twice more: the engine may still be creating what it was asked for last.
@@ -40,9 +52,40 @@ _NEEDED = ("PATH", "HOME")
 _log = logging.getLogger(__name__)
 
 
+class Claim(NamedTuple):
+    """Whose a container is: a run's, and a process's."""
+
+    run: str
+    owner: str
+
+    @property
+    def owner_is_here(self) -> bool:
+        """Whether the owner could be seen from here if it lived."""
+        return self.owner.partition(".")[0] == _place()
+
+    @property
+    def owner_is_dead(self) -> bool:
+        """Whether it is known to have ended."""
+        _, pid, started = self.owner.split(".")
+        return self.owner_is_here and _start_time(int(pid)) != started
+
+
 def owner() -> str:
     """The name of this process as an owner."""
-    return f"{_place()}:{os.getpid()}:{_start_time(os.getpid())}"
+    return f"{_place()}.{os.getpid()}.{_start_time(os.getpid())}"
+
+
+def container_name(run_id: str) -> str:
+    """A name for a new container of a run, which says that it is this process's."""
+    return f"astra_{_plain(run_id)}_{owner()}_{secrets.token_hex(8)}"
+
+
+def claim(container: Mapping[str, Any]) -> Claim | None:
+    """Whose a container is, by its entry in the engine's list; None: not this program's."""
+    for name in container["Names"] or ():
+        if found := _NAME.fullmatch(name):
+            return Claim(found["run"], f"{found['place']}.{found['pid']}.{found['started']}")
+    return None
 
 
 async def sweep(engine: Engine, run_id: str) -> None:
@@ -50,23 +93,18 @@ async def sweep(engine: Engine, run_id: str) -> None:
 
     Containers of living owners stay, this process's own too: those it removes itself.
     """
-    leftovers = [
-        summary["Id"]
-        for summary in await engine.containers(RUN_LABEL)
-        if _left_behind(summary["Labels"].get(OWNER_LABEL, ""), summary["Labels"][RUN_LABEL] == run_id)
-    ]
-    await remove_all(engine, leftovers)
+    run = _plain(run_id)
+
+    def is_left(whose: Claim) -> bool:
+        return whose.owner_is_dead if whose.owner_is_here else whose.run == run
+
+    await remove_all(engine, await _of(engine, is_left))
 
 
 async def sweep_own(engine: Engine, run_id: str) -> None:
     """Remove every container that this process made for the run."""
-    mine = owner()
-    own = [
-        summary["Id"]
-        for summary in await engine.containers(f"{RUN_LABEL}={run_id}")
-        if summary["Labels"].get(OWNER_LABEL) == mine
-    ]
-    await remove_all(engine, own)
+    mine = Claim(_plain(run_id), owner())
+    await remove_all(engine, await _of(engine, lambda whose: whose == mine))
 
 
 async def remove_all(engine: Engine, containers: list[str]) -> None:
@@ -117,15 +155,22 @@ async def _remove(run_id: str) -> None:
             continue  # the next run on this directory sweeps as well
 
 
-def _left_behind(name: str, of_this_run: bool) -> bool:  # noqa: FBT001 - private
-    place, _, process = name.rpartition(":")
-    place, _, pid = place.rpartition(":")
-    if place != _place() or not pid.isdigit():
-        return of_this_run
-    return _start_time(int(pid)) != process
+async def _of(engine: Engine, wanted: Callable[[Claim], bool]) -> list[str]:
+    """Ids of this program's containers that are wanted."""
+    found = [(each["Id"], claim(each)) for each in await engine.containers()]
+    return [container for container, whose in found if whose is not None and wanted(whose)]
+
+
+def _plain(run_id: str) -> str:
+    """A run's id as a container's name can hold it."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", run_id)
 
 
 def _place() -> str:
+    return hashlib.sha256(_named_place().encode()).hexdigest()[:16]
+
+
+def _named_place() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())
