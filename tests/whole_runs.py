@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
+from waiting import PATIENCE_S, awaited
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 MODEL = "simulated/steady"
 Key = tuple[str, str, str, int]
 _TROUBLES = ("provider_error", "project_error", "sandbox_error")
-_PATIENCE_S = 240
 _started: list[subprocess.Popen[str]] = []
 
 
@@ -47,6 +48,7 @@ class Run:
     environ: Mapping[str, str] = field(default_factory=dict)
     before: Sequence[str] = ()
     out: Path = field(init=False)
+    _process: subprocess.Popen[str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.out = self.folder / "run"
@@ -70,6 +72,7 @@ class Run:
             self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
         )
         _started.append(process)
+        self._process = process
         return process
 
     def finish(self, code: int = 0) -> str:
@@ -89,12 +92,17 @@ class Run:
 
     def await_lines(self, name: str, count: int = 1) -> None:
         """Wait until a log holds so many records."""
-        awaited(lambda: len(self.lines(name)) >= count, f"{count} lines of {name}")
+        awaited(
+            lambda: self.lines(name),
+            f"{count} lines of {name}",
+            until=lambda lines: len(lines) >= count,
+            while_runs=self._process,
+        )
 
     def await_draining(self) -> None:
         """Wait until the program has seen a first signal: a second one that comes earlier may be the same."""
         path = self.out / "live.json"
-        awaited(lambda: bool(orjson.loads(path.read_bytes())["stopping"]), "the first signal to be seen")
+        awaited(lambda: orjson.loads(path.read_bytes())["stopping"], "the first signal to be seen")
 
     def check_end(self, *, missing: int = 0, of: str = "results.jsonl") -> None:
         """planned = recorded + missing, no key twice, every missing key named, no container left."""
@@ -132,7 +140,7 @@ class Run:
 def finished(process: subprocess.Popen[str], code: int) -> str:
     """Wait for the end, which must have this exit code; returns what was said."""
     try:
-        _, said = process.communicate(timeout=_PATIENCE_S)
+        _, said = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
     assert process.returncode == code, said
@@ -157,14 +165,6 @@ def end_started(*, but: int) -> None:
 def key(line: Mapping[str, Any]) -> Key:
     """The sample that a record is about."""
     return line["model"], line["format"], line["problem_id"], line["sample"]
-
-
-def awaited(holds: Callable[[], bool], what: str) -> None:
-    """Wait until something holds."""
-    patience = time.monotonic() + _PATIENCE_S
-    while not holds():
-        assert time.monotonic() < patience, f"waited in vain for {what}"
-        time.sleep(0.02)
 
 
 def once(let: threading.Event, behave: Behaviour) -> Behaviour:

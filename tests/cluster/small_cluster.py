@@ -9,13 +9,18 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from distributed.core import rpc
+
+from astra_async.errors import SandboxError
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import RUN_LABEL
 from small_problems import TESTS, solution, write_problems
 from threaded_server import answers_at, free_port
-from whole_runs import Run, awaited
+from waiting import awaited
+from whole_runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,11 +33,9 @@ IMAGE = "cluster-test:1"
 _VERDICT = ("sample", "status", "failure", "passed", "total", "score", "tests", "solution_sha256")
 SAMPLES = 12
 SILENCE = "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP"
-# A node counts as lost after twelve seconds of silence, and a run waits ten for another one.
-FAST = {
-    SILENCE: "12s",
-    "DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "10s",
-}
+NO_WORKERS = "DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT"
+# A slow machine makes no node count as lost, and no run give up: a test that is about these says how soon.
+PATIENT = {SILENCE: "120s", NO_WORKERS: "600s"}
 
 
 class SmallCluster:
@@ -42,7 +45,7 @@ class SmallCluster:
         """`environ` are further variables of all its processes."""
         self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
-        self._environ = {**os.environ, **FAST, **environ}
+        self._environ = {**os.environ, **PATIENT, **environ}
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self._folder = folder
         self._scheduler: subprocess.Popen[bytes] | None = None
@@ -65,6 +68,23 @@ class SmallCluster:
         words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")
         self._scheduler = self._start("scheduler", [sys.executable, "-m", "dask", *words])
         awaited(lambda: answers_at(self.port), "the scheduler")
+
+    def kill_worker(self, name: str) -> None:
+        """Kill it, and wait until the scheduler knows."""
+        self.workers[name].kill()
+        self.workers.pop(name).wait()
+        self.await_members()
+
+    def await_members(self) -> None:
+        """Wait until the scheduler knows the workers that run, and no other."""
+        awaited(self._members, "the cluster's members", until=lambda names: names == sorted(self.workers))
+
+    def _members(self) -> list[str]:
+        async def ask() -> list[str]:
+            async with rpc(self.address) as scheduler:
+                return sorted(str(each["name"]) for each in (await scheduler.identity())["workers"].values())
+
+        return asyncio.run(ask())
 
     def stop_scheduler(self) -> None:
         assert self._scheduler is not None
@@ -165,6 +185,7 @@ def a_run(
     *,
     sleep_s: float = 0.0,
     before: str = "",
+    environ: Mapping[str, str] = MappingProxyType({}),
     **fields: Any,
 ) -> Run:
     """A run whose images are on `engine`; a test takes `sleep_s`, or what `before` makes of it."""
@@ -176,7 +197,7 @@ def a_run(
         problems=write_problems(folder, ["p"], IMAGE, before=slow),
         base_url=server.base_url,
         options=("--cluster", cluster),
-        environ={**FAST, "DOCKER_HOST": engine.host},
+        environ={**PATIENT, **environ, "DOCKER_HOST": engine.host},
         **known,
     )
 
@@ -203,6 +224,19 @@ def containers(engine: PrivateEngine, *, running_only: bool = False) -> list[str
         return [str(each["Id"]) for each in found if not running_only or each["State"] == "running"]
 
     return asyncio.run(ask())
+
+
+def executing(engine: PrivateEngine) -> list[str]:
+    """Containers that run a job's tests, those apart that were made ahead and wait for one."""
+
+    async def ask() -> list[str]:
+        async with await Engine.open(engine.host) as opened:
+            return [each for each in running if (await opened.inspect(each))["ExecIDs"]]
+
+    running = containers(engine, running_only=True)
+    with suppress(SandboxError):  # one has ended since
+        return asyncio.run(ask())
+    return []
 
 
 def check_scores(run: Run, server: NastyServer, *, graded_by: set[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -11,11 +10,12 @@ import threading
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from small_cluster import (
     IMAGE,
+    NO_WORKERS,
     SILENCE,
     Cable,
     SmallCluster,
@@ -24,6 +24,7 @@ from small_cluster import (
     check_nothing_left,
     check_scores,
     containers,
+    executing,
     forget_image,
     give_another_image,
     passing,
@@ -34,7 +35,8 @@ from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine
 from small_problems import solution
 from threaded_server import free_port
-from whole_runs import awaited, finished, once
+from waiting import awaited
+from whole_runs import finished, once
 
 if TYPE_CHECKING:
     from nasty_server import Behaviour
@@ -50,7 +52,7 @@ def test_a_cluster_gives_the_verdicts_of_one_machine(tmp_path: Path, engines: En
     with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
         cluster.start_worker("one", engines[0])
         cluster.start_worker("two", engines[1])
-        await_nodes(cluster)
+        cluster.await_members()
         far = a_run(tmp_path / "far", server, cluster.address, engines[0], sleep_s=0.3)
         said = far.finish()
         check_scores(far, server, graded_by={"one", "two"})
@@ -86,10 +88,11 @@ def test_a_worker_killed_in_mid_test_costs_no_result(tmp_path: Path, engines: En
 def test_a_stopped_worker_is_given_up_and_its_late_results_are_not_counted(
     tmp_path: Path, engines: Engines
 ) -> None:
-    with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
+    silence = {SILENCE: "12s"}
+    with NastyServer(passing) as server, SmallCluster(tmp_path, **silence) as cluster:
         cluster.start_worker("one", engines[0])
         cluster.start_worker("two", engines[1])
-        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2)
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2, environ=silence)
         process = run.start()
         await_tests(engines, 2)
         cluster.workers["two"].send_signal(signal.SIGSTOP)
@@ -144,8 +147,8 @@ def test_a_network_that_drops_for_ten_seconds_costs_no_result(
         cluster.start_worker("one", engines[0])
         reached = ("--port", str(own_port), "--contact-address", f"tcp://127.0.0.1:{cables[0].port}")
         cluster.start_worker("two", engines[1], *reached, at=f"tcp://127.0.0.1:{cables[1].port}")
-        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2, samples=24)
-        run.environ = {**run.environ, **silence}
+        more: Any = {"environ": silence, "samples": 24}
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2, **more)
         process = run.start()
         await_tests(engines, 2)
         for cable in cables:
@@ -165,7 +168,7 @@ def test_a_job_that_takes_its_workers_with_it_is_missing_and_no_score(
     def one_is_slow(sample: str, attempt: int) -> Behaviour:
         return answers(solution(9)) if sample == "p/0" else passing(sample, attempt)
 
-    before = 'read -r answer < src/answer.txt; [ "$answer" != 9 ] || sleep 100'
+    before = 'read -r answer < src/answer.txt; [ "$answer" != 9 ] || sleep 1000'
     with NastyServer(one_is_slow) as server, SmallCluster(tmp_path) as cluster:
         for name, engine in zip(("one", "two"), engines, strict=True):
             cluster.start_worker(name, engine)
@@ -173,13 +176,12 @@ def test_a_job_that_takes_its_workers_with_it_is_missing_and_no_score(
         process = run.start()
         run.await_lines("results.jsonl", 3)
         for _ in range(3):
-            awaited(lambda: any(containers(each, running_only=True) for each in engines), "its container")
-            place = next(n for n, each in enumerate(engines) if containers(each, running_only=True))
-            name = ("one", "two")[place]
-            cluster.workers[name].kill()
-            cluster.workers[name].wait()
-            check_nothing_left([engines[place]])
-            cluster.start_worker(name, engines[place])
+            running = awaited(lambda: places_in_use(engines), "the job's container", while_runs=process)
+            name = ("one", "two")[running[0]]
+            cluster.kill_worker(name)
+            check_nothing_left([engines[running[0]]])
+            cluster.start_worker(name, engines[running[0]])
+            cluster.await_members()
         said = finished(process, 1)
         assert "were lost, one after the other, while they ran this job" in said
         run.check_end(missing=1)
@@ -199,7 +201,7 @@ def test_a_worker_that_joins_late_takes_its_share(tmp_path: Path, engines: Engin
         process = run.start()
         await_tests(engines[:1], 2)
         cluster.start_worker("two", engines[1], sandboxes=4)
-        await_nodes(cluster)
+        cluster.await_members()
         joined.set()
         finished(process, 0)
         check_scores(run, server, graded_by={"one", "two"})
@@ -212,16 +214,18 @@ def test_without_any_worker_the_answers_are_kept_and_the_same_command_resumes(
 ) -> None:
     with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
         cluster.start_worker("one", engines[0])
-        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2)
+        cluster.await_members()
+        soon = {NO_WORKERS: "2s"}
+        run = a_run(tmp_path / "run", server, cluster.address, engines[0], sleep_s=2, environ=soon)
         process = run.start()
         await_tests(engines[:1], 2)
-        os.kill(cluster.workers["one"].pid, signal.SIGKILL)
-        cluster.workers["one"].wait()
+        cluster.kill_worker("one")
         said = finished(process, 3)
         assert "No worker of the cluster" in said
         assert len(run.lines("completions.jsonl")) == run.samples
         assert len(run.lines("results.jsonl")) < run.samples
         cluster.start_worker("again", engines[0])
+        cluster.await_members()
         run.finish()
         check_scores(run, server, graded_by={"one", "again"})
         check_nothing_left(engines)
@@ -233,8 +237,8 @@ def test_workers_of_dasks_own_command_do_as_well_and_doctor_shows_each_node(
     with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
         cluster.start_dask_worker("one", engines[0])
         cluster.start_worker("two", engines[1], sandboxes=3)
+        cluster.await_members()
         for name, slots in (("one", 2), ("two", 3)):
-            awaited(lambda name=name: f"node {name}" in doctor(cluster.address)[1], name)  # type: ignore[misc]
             code, said = doctor(cluster.address)
             (line,) = (line for line in said.splitlines() if f"node {name} " in line)
             assert line.split()[0] == "ok"
@@ -282,7 +286,7 @@ def test_a_node_with_another_image_of_that_name_is_refused_before_the_first_test
         with NastyServer(passing) as server, SmallCluster(tmp_path) as cluster:
             cluster.start_worker("one", engines[0])
             cluster.start_worker("two", engines[1])
-            await_nodes(cluster)
+            cluster.await_members()
             run = a_run(tmp_path / "run", server, cluster.address, engines[0], samples=4)
             said = run.finish()
             assert "worker two (" in said
@@ -308,8 +312,8 @@ def test_local_workers_end_with_the_run_however_it_ends(tmp_path: Path, engines:
         check_nothing_left(engines)
 
 
-def await_nodes(cluster: SmallCluster) -> None:
-    awaited(lambda: doctor(cluster.address)[1].count(" ok ") == len(cluster.workers), "all nodes")
+def places_in_use(engines: Engines) -> list[int]:
+    return [place for place, engine in enumerate(engines) if executing(engine)]
 
 
 def doctor(address: str) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.keeper import SCRIPT
 from astra_async.types import Job, Limits
 from private_engine import needs_own_engine, private_engine
-from whole_runs import awaited
+from waiting import awaited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Job, Limits
 from threaded_server import answers_at
-from whole_runs import awaited
+from waiting import awaited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

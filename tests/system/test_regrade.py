@@ -16,7 +16,8 @@ import pytest
 
 from nasty_server import NastyServer, answers
 from small_problems import write_problems
-from whole_runs import Run, awaited
+from waiting import awaited
+from whole_runs import Run
 
 BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "product-api"
 STATUS = "expect(response.body).to.deep.equal({ service: 'product-api', status: 'up' });"

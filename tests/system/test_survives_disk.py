@@ -14,7 +14,8 @@ import pytest
 from nasty_server import NastyServer, answers, says_nothing
 from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
-from whole_runs import Run, awaited, finished, key, once
+from waiting import awaited
+from whole_runs import Run, finished, key, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

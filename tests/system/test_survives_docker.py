@@ -22,7 +22,8 @@ from nasty_server import NastyServer, answers
 from private_engine import needs_own_engine, private_engine
 from slow_engine import SlowEngine
 from small_problems import solution, write_problems
-from whole_runs import Run, awaited, finished, key, once
+from waiting import awaited
+from whole_runs import Run, finished, key, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,8 @@ import pytest
 from nasty_server import NastyServer, answers
 from preloaded import compiled, needs_compiler
 from small_problems import write_problems
-from whole_runs import Beside, Run, awaited, key
+from waiting import awaited
+from whole_runs import Beside, Run, key
 
 if TYPE_CHECKING:
     from pathlib import Path

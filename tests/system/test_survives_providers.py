@@ -21,7 +21,8 @@ from nasty_server import (
     trickles,
 )
 from small_problems import write_problems
-from whole_runs import Run, awaited, finished
+from waiting import awaited
+from whole_runs import Run, finished
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,8 @@ import pytest
 from nasty_server import NastyServer, answers
 from s3_trouble import S3Trouble, cut, expired, trickled, whole
 from small_problems import write_problems
-from whole_runs import Beside, Run, awaited, finished
+from waiting import awaited
+from whole_runs import Beside, Run, finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

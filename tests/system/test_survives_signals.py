@@ -18,7 +18,8 @@ import pytest
 from nasty_server import NastyServer, answers, falls_silent
 from slow_engine import SlowEngine
 from small_problems import write_problems
-from whole_runs import Beside, Run, awaited, finished
+from waiting import awaited
+from whole_runs import Beside, Run, finished
 
 if TYPE_CHECKING:
     from nasty_server import Behaviour

@@ -16,7 +16,8 @@ import pytest
 from nasty_server import NastyServer, answers, falls_silent, refuses, resets
 from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
-from whole_runs import Run, awaited, finished
+from waiting import awaited
+from whole_runs import Run, finished
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,43 @@
+"""Waiting for what happens elsewhere, however loaded the machine is; a failure says what was seen instead."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+Seen = TypeVar("Seen")
+PATIENCE_S = 600.0  # nothing that is promised: what takes longer hangs
+_LONGEST_PAUSE_S = 0.2
+
+
+def awaited(
+    look: Callable[[], Seen],
+    what: str,
+    *,
+    until: Callable[[Seen], object] = bool,
+    while_runs: subprocess.Popen[str] | None = None,
+) -> Seen:
+    """Look again and again until what is seen will do, which is by default anything true; returns it.
+
+    Nothing is awaited of a program `while_runs` that has ended without it.
+    """
+    gives_up_at = time.monotonic() + PATIENCE_S
+    pause_s = 0.01
+    while True:
+        has_ended = while_runs is not None and while_runs.poll() is not None
+        seen = look()
+        if until(seen):
+            return seen
+        if has_ended and while_runs is not None:
+            told = while_runs.stderr.read() if while_runs.stderr else ""
+            pytest.fail(f"no {what}: the program ended with {while_runs.returncode} and said\n{told}")
+        if time.monotonic() > gives_up_at:
+            pytest.fail(f"waited {PATIENCE_S:.0f} s in vain for {what}; seen last: {seen!r:.2000}")
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.3, _LONGEST_PAUSE_S)
