@@ -91,7 +91,7 @@ def write_json(json_path: Path | None, value: object) -> None:
         return
     import orjson
 
-    from astra_async.running.log import write_atomically
+    from astra_async.files import write_atomically
 
     try:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -12,8 +12,8 @@ import click
 from astra_async.cli.console import say
 from astra_async.cli.run import start
 from astra_async.config import BUNDLED, load_config
+from astra_async.files import write_atomically
 from astra_async.overlay import integrate
-from astra_async.running.log import write_atomically
 from astra_async.running.recorded import believed
 from astra_async.types import Integrated, Solution
 from astra_async.types.records import check_result

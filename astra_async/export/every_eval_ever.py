@@ -22,10 +22,10 @@ import orjson
 
 from astra_async.errors import IncompleteRun
 from astra_async.export.lines import lines
+from astra_async.files import write_atomically
 from astra_async.report.entries import entries_of
 from astra_async.report.leaderboard import leaderboard
 from astra_async.report.table import records
-from astra_async.running.log import write_atomically
 from astra_async.types.records import read_run
 
 if TYPE_CHECKING:

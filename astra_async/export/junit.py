@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
+from astra_async.files import write_atomically
 from astra_async.report.entries import entries_of
-from astra_async.running.log import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import orjson
 
-from astra_async.running.log import now_utc, write_atomically
+from astra_async.files import write_atomically
+from astra_async.running.log import now_utc
 
 if TYPE_CHECKING:
     from pathlib import Path

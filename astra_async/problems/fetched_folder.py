@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Predicate
 
 from astra_async.errors import ProjectError, SourceError, StorageError, UsageError
+from astra_async.files import write_atomically
 from astra_async.problems.fetch.cache import has_sha256
 from astra_async.problems.fetch.locations import shown
-from astra_async.running.log import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.report.packing import Columns, lines_of, read_at
+from astra_async.report.packing import read_at
+from astra_async.report.sidecar import read_columns
 from astra_async.running.fingerprint import fingerprint
 from astra_async.types.records import newer_version, read_line, read_run
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.metrics import Metrics
+    from astra_async.report.packing import Columns
     from astra_async.types import Format
 
 Scalar = str | int | float | bool | None
@@ -140,20 +142,16 @@ def load_run(directory: Path) -> Run:
         ConflictError: two lines contradict each other, or a line contradicts the plan.
     """
     settings = read_settings(directory)
-    columns = Columns(settings, directory / "results.jsonl")
-    for number, offset, line in lines_of(columns.path):
-        columns.read(number, offset, line)
-    return run_of(directory, settings, columns)
+    return run_of(directory, settings, read_columns(directory, settings))
 
 
 def run_of(directory: Path, settings: RunSettings, columns: Columns) -> Run:
     """The run as it stands in columns that have been read so far."""
     present = columns.places["present"] == 1
-    rows = columns.places.reshape(-1) if bool(present.all()) else columns.places[present]
     return Run(
         directory=directory,
         settings=settings,
-        rows=rows,
+        rows=columns.rows(),
         bounds=np.concatenate([[0], np.cumsum(present.sum(axis=2))]),
         pairs=tuple(columns.pairs),
         problems=tuple(columns.problems),

@@ -12,19 +12,21 @@ import struct
 from collections import Counter
 from datetime import datetime
 from itertools import product
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 from zlib import crc32
 
 import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics, Sums
-from astra_async.types import REUSED, Failure, FinishReason, Status, TrialState
+from astra_async.types import REUSED, Failure, FinishReason, SampleKey, Status, TrialState
 from astra_async.types.records import Disbelieved, Flaw, read_result, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from astra_async.report.load import RunSettings
     from astra_async.types import AnswerKey
@@ -61,7 +63,9 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
     ("length", "I"),
 )
 _PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
-_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
+ROW_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
+# Changes when the numbers of a row would mean something else; the last is raised by hand where `_values` is.
+ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, 1))
 _NAN = float("nan")
 _TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
@@ -98,7 +102,8 @@ class Columns:
         self._totals: dict[int, int] = {}
         self.started_at = ""
         self.finished_at = ""
-        self._warnings = list(settings.warnings)
+        self._settings_warnings = settings.warnings
+        self._warnings: list[str] = []
         self._disbelieved = Disbelieved("results.jsonl")
         self._last_names: dict[int, tuple[list[str], dict[int, int]]] = {}
         self._numbers: dict[tuple[int, tuple[str, ...]], dict[int, int]] = {}
@@ -106,7 +111,7 @@ class Columns:
         shape = len(self.pairs), len(self.problems), settings.samples
         places = np.zeros(math.prod(shape) * _PACK.size, dtype=np.uint8)
         self._buffer = memoryview(places)  # type: ignore[arg-type]  # numpy's stubs lack the buffer
-        self.places = places.view(_DTYPE).reshape(shape)
+        self.places = places.view(ROW_DTYPE).reshape(shape)
         self._unplanned = 0
         self._first_unplanned = ""
 
@@ -144,6 +149,7 @@ class Columns:
 
     def warnings(self) -> Iterator[str]:
         """One line for everything that was ignored."""
+        yield from self._settings_warnings
         yield from self._warnings
         yield from self._disbelieved.warnings(self._is_there)
         if self._unplanned:
@@ -151,6 +157,50 @@ class Columns:
                 f"results.jsonl: {self._unplanned} lines are not part of the plan in run.json and are left "
                 f"out (the first: {self._first_unplanned})"
             )
+
+    def rows(self) -> NDArray[np.void]:
+        """The records of the lines read, by pair, problem and sample; those of all samples are no copy."""
+        present = self.places["present"] == 1
+        return self.places.reshape(-1) if bool(present.all()) else self.places[present]
+
+    def plan(self) -> list[Any]:
+        """What gives the numbers of pairs, problems and samples their meaning, as JSON has it."""
+        return [[list(pair) for pair in self.pairs], list(self.problems), self.samples]
+
+    def state(self) -> dict[str, Any]:
+        """Everything beside the rows, as JSON has it; `restore` takes it back."""
+        return {
+            "texts": list(self.texts),
+            "verdicts": self.verdicts,
+            "totals": list(self._totals.items()),
+            "times": [self.started_at, self.finished_at],
+            "warnings": self._warnings,
+            "disbelieved": self._disbelieved.noted,
+            "unplanned": [self._unplanned, self._first_unplanned],
+        }
+
+    def put(self, rows: NDArray[np.void]) -> None:
+        """Take over rows that another reader of the same lines has packed."""
+        self.places[rows["pair"], rows["problem"], rows["sample"]] = rows
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the `state` of another reader of the same lines, before any line is read.
+
+        Raises LookupError, TypeError or ValueError for what is none; the columns are of no use then.
+        """
+        self.texts = {str(text): number for number, text in enumerate(state["texts"])}
+        self.verdicts = [(problem, tuple(names), passed) for problem, names, passed in state["verdicts"]]
+        for number, (problem, names, passed) in enumerate(self.verdicts[1:], 1):
+            self._numbers.setdefault((problem, names), {})[passed] = number
+        for problem, total in state["totals"]:
+            self._totals[problem] = total
+            self._metrics.check_total(list(self.problems)[problem], total, "")
+        self.started_at, self.finished_at = state["times"]
+        self._warnings += state["warnings"]
+        self._disbelieved.noted = [
+            (number, why, SampleKey(*key) if key else None) for number, why, key in state["disbelieved"]
+        ]
+        self._unplanned, self._first_unplanned = state["unplanned"]
 
     def metrics(self) -> Metrics:
         """The paper's metrics over the lines read."""

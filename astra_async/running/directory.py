@@ -29,22 +29,13 @@ from uuid import uuid4
 import orjson
 
 from astra_async.errors import ConflictError, StorageError
+from astra_async.files import file_mode, is_shared, remove_drafts, write_atomically
 from astra_async.redaction import mask
 from astra_async.running.counted import CountedTests
 from astra_async.running.fingerprint import merge_parts
 from astra_async.running.held import HeldLines, LateLines
 from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
-from astra_async.running.log import (
-    AppendLog,
-    encode,
-    fields_of,
-    file_mode,
-    is_shared,
-    now_utc,
-    remove_drafts,
-    sync_entries,
-    write_atomically,
-)
+from astra_async.running.log import AppendLog, encode, fields_of, now_utc, sync_entries
 from astra_async.running.ownership import (
     lock_directory,
     make_private,
@@ -92,7 +83,7 @@ _LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", *TURN_LOG_N
 # Those whose lines cost money: what an earlier call held of them is taken over.
 _PAID_FOR = ("completions.jsonl", "turns.jsonl", "events.jsonl")
 # Files that are replaced as a whole while their directory is locked.
-_REPLACED = ("run.json", "problems.csv", "expected.json", "live.json")
+_REPLACED = ("run.json", "problems.csv", "expected.json", "live.json", ".results.columns")
 
 
 class RunDirectory:

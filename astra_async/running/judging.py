@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judge_prompt, read_judgement
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
+from astra_async.files import file_mode, write_atomically
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
 from astra_async.running import wiring
 from astra_async.running.held import HeldLines
-from astra_async.running.log import AppendLog, encode, file_mode, keep_synced, now_utc, write_atomically
+from astra_async.running.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.running.model_pools import open_pools, unrecorded_usd
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import itertools
 import json
 import os
 import stat
@@ -27,16 +26,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.errors import StorageError
+from astra_async.files import file_mode, storage_error
 from astra_async.surrogates import without_surrogates
 from astra_async.types.records import read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from typing import Self
 
 _TAIL_BLOCK_BYTES = 64 * 1024
-_drafts = itertools.count()  # `next` is atomic: drafts are written from several threads
 # What file systems say that have no such request, and a parent that may be entered and not read.
 _CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF)
 
@@ -72,7 +71,7 @@ class AppendLog:
             if whole < size:
                 os.ftruncate(descriptor, whole)
         except OSError as error:
-            raise _storage_error(path, error) from error
+            raise storage_error(path, error) from error
         return cls(path, descriptor, whole, size - whole)
 
     def append(self, record: object) -> tuple[int, int]:
@@ -94,7 +93,7 @@ class AppendLog:
                 OSError
             ):  # a full or read-only disk: cut before the next record, or on opening
                 self._cut_torn_write()
-            raise _storage_error(self.path, error) from error
+            raise storage_error(self.path, error) from error
         offset = self._size_bytes
         self._size_bytes += len(line)
         self._torn = False
@@ -113,7 +112,7 @@ class AppendLog:
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:
-            raise _storage_error(self.path, error) from error
+            raise storage_error(self.path, error) from error
 
     @property
     def is_dirty(self) -> bool:
@@ -144,7 +143,7 @@ def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _storage_error(path, error) from error
+        raise storage_error(path, error) from error
 
 
 def encode(record: object) -> bytes:
@@ -175,45 +174,6 @@ def fields_of(value: object) -> dict[str, Any]:
     return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
-def is_shared(folder: Path) -> bool:
-    """Whether a folder bears the set-group-ID bit, by which its owner shares it with a group."""
-    return bool(folder.stat().st_mode & stat.S_ISGID)
-
-
-def file_mode(folder: Path) -> int:
-    """The mode of a run's files: their owner's alone, or as the umask says in a folder that is shared."""
-    return 0o666 if is_shared(folder) else 0o600
-
-
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o666, sync: bool = True) -> None:
-    """Replace a small file as a whole: a reader sees the old or the new one. Raises StorageError.
-
-    `mode` is the new file's, less the umask. Without `sync` a power loss may leave it empty.
-    """
-    # A name of its own for each writing: a thread that outlives its task is not in the way of the next.
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{next(_drafts)}.tmp")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(draft, flags, mode), "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            if sync:
-                os.fdatasync(stream.fileno())
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        raise _storage_error(path, error) from error
-
-
-def remove_drafts(folder: Path, names: Iterable[str]) -> None:
-    """Remove what a process that was killed while it replaced one of these files left behind."""
-    for name in names:
-        for draft in folder.glob(f".{name}.*.tmp"):
-            with contextlib.suppress(OSError):
-                draft.unlink()
-
-
 def sync_entries(folder: Path) -> None:
     """Force to disk that the folder's files, and the folder itself, exist by their names (fsync(2))."""
     for each in (folder, folder.parent):
@@ -225,7 +185,7 @@ def sync_entries(folder: Path) -> None:
                 os.close(descriptor)
         except OSError as error:
             if error.errno not in _CANNOT_SYNC_FOLDERS:
-                raise _storage_error(each, error) from error
+                raise storage_error(each, error) from error
 
 
 async def keep_synced(
@@ -268,13 +228,6 @@ def _end_of_last_line(descriptor: int, size: int) -> int:
             return start + newline + 1
         end = start
     return 0
-
-
-def _storage_error(path: Path, error: OSError) -> StorageError:
-    reason = error.strerror or str(error)
-    return StorageError(
-        f"{path}: {reason}; make room or restore access, then run the same command again to resume"
-    )
 
 
 def now_utc() -> str:

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from astra_async.errors import ConflictError, StorageError
-from astra_async.running.log import file_mode, is_shared
+from astra_async.files import file_mode, is_shared
 
 _LOCK_ATTEMPTS = 100  # others would have to be refused so often, each in the same instant
 

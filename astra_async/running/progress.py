@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
+from astra_async.report.load import load_run
 from astra_async.running.log import scan
-from astra_async.running.recorded import Spent, believed, readable, spent
-from astra_async.running.wiring import planned_metrics
+from astra_async.running.recorded import Spent, believed, named, readable, spent
 from astra_async.types import Trouble
-from astra_async.types.records import check_result, read_run
+from astra_async.types.records import Flaw, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from astra_async.asking.throttle import PoolState
-    from astra_async.metrics import Metrics, Summary
+    from astra_async.metrics import Summary
     from astra_async.running.opening import OpenRun
     from astra_async.running.runner import Runner
     from astra_async.types import AnswerKey
@@ -158,23 +163,23 @@ def _count(number: int, what: str) -> str:
 
 def view_of_directory(path: Path) -> View:
     """A run as its files tell, be it running, finished or killed; nothing is locked or changed."""
-    run = read_run(path / "run.json")
-    metrics, earlier = planned_metrics(run), spent(path)
+    run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
-    times = _add_results(path, metrics)
+    times = np.sort(run.rows["finished"][~np.isnan(run.rows["finished"])])
     events = [event for _, event in readable(path / "events.jsonl")]
-    summaries = metrics.summaries()
+    summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
-    seconds = _since(run.get("created_at"), [*times, *(each.get("at", "") for each in events[-1:])])
+    last = _seconds(str(events[-1].get("at", ""))) if events else None
+    seconds = _since(run.settings.created_at, [*times[-1:].tolist(), *([last] if last else [])])
     per_minute = _recent_per_minute(times)
     return View(
         models=tuple(_row(summary, earlier.get(summary.model)) for summary in summaries),
         planned=planned,
         answered=max(len(answered), final),
         final=final,
-        graded=bool(times) or not answered,
+        graded=len(run.rows) > 0 or not answered,
         missing=_missing(path / "events.jsonl", answered),
-        most_turns=run.get("turns", 0),
+        most_turns=run.settings.turns,
         turns_final=sum(1 for _ in scan(path / "turn_results.jsonl")),
         tests_per_minute=per_minute,
         elapsed_s=seconds,
@@ -185,17 +190,11 @@ def view_of_directory(path: Path) -> View:
 
 def answered_keys(path: Path) -> set[AnswerKey]:
     """The samples that a run directory has an answer of; none where there is no directory."""
-    return {key for key, _, _ in believed(path / "completions.jsonl")}
-
-
-def _add_results(path: Path, metrics: Metrics) -> list[str]:
-    """Adds every final line to the metrics; returns when they were finished."""
-    times = []
-    for key, _, line in believed(path / "results.jsonl", check_result):
-        outcome: dict[str, Any] = {name: line[name] for name in ("status", "failure")}
-        metrics.add(key.model, key.format, key.problem_id, line["passed"], line["total"], **outcome)
-        times.append(str(line.get("finished_at", "")))
-    return times
+    keys: set[AnswerKey] = set()
+    for record in named(path / "completions.jsonl"):
+        with suppress(Flaw):
+            keys.add(read_key(record))
+    return keys
 
 
 def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
@@ -205,17 +204,15 @@ def _missing(path: Path, answered: set[AnswerKey]) -> dict[str, int]:
     return dict(Counter(kind for key, kind in last.items() if key not in answered))
 
 
-def _since(began: object, times: list[str]) -> float:
-    ends = [seconds for text in times if (seconds := _seconds(text)) is not None]
-    start = _seconds(str(began))
+def _since(began: str, ends: list[float]) -> float:
+    start = _seconds(began)
     return max(0.0, max(ends) - start) if ends and start is not None else 0.0
 
 
-def _recent_per_minute(times: list[str]) -> float | None:
-    """Verdicts a minute in the last minutes of a run's life."""
-    seconds = sorted(second for text in times if (second := _seconds(text)) is not None)
-    recent = [second for second in seconds if second > seconds[-1] - _RECENT_S] if seconds else []
-    span = recent[-1] - recent[0] if recent else 0
+def _recent_per_minute(times: NDArray[np.float64]) -> float | None:
+    """Verdicts a minute in the last minutes of a run's life; `times` are sorted."""
+    recent = times[times > times[-1] - _RECENT_S] if len(times) else times
+    span = float(recent[-1] - recent[0]) if len(recent) else 0.0
     return 60 * (len(recent) - 1) / span if span > 0 else None
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.running.log import fields_of, scan
 from astra_async.types import Completion, Usage
-from astra_async.types.records import Flaw, check_answer, check_turn, read_key, read_record, read_turn_key
+from astra_async.types.records import (
+    Flaw,
+    check_answer,
+    check_turn,
+    read_key,
+    read_named,
+    read_record,
+    read_turn_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -62,6 +70,13 @@ def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str
                 yield (offset, len(line)), read_record(line)
 
 
+def named(path: Path) -> Iterator[dict[str, Any]]:
+    """Of each record of a log that can be read, whom it is of and what it cost (`read_named`)."""
+    for _, _, line in scan(path):
+        with contextlib.suppress(Flaw):
+            yield read_named(line)
+
+
 def believed(
     path: Path, check: Callable[[Mapping[str, Any]], object] = lambda _: None
 ) -> Iterator[tuple[AnswerKey, Place, dict[str, Any]]]:
@@ -99,7 +114,7 @@ def spent(directory: Path) -> dict[str, Spent]:
     """Tokens of recorded answers, and what they and failed calls have cost, by model."""
     found: dict[str, Spent] = {}
     for name in ANSWER_LOGS:
-        for _, record in readable(directory / name):
+        for record in named(directory / name):
             count_spent(found, record)
     count_events(found, directory)
     return found

@@ -27,9 +27,10 @@ from astra_async.errors import (
     ProviderError,
     StorageError,
 )
+from astra_async.files import file_mode, write_atomically
 from astra_async.metrics import problems_csv
 from astra_async.running.admission import Admission, FairPermits
-from astra_async.running.log import file_mode, keep_synced, write_atomically
+from astra_async.running.log import keep_synced
 from astra_async.running.plan import Speed, Tally
 from astra_async.running.sample import Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told

@@ -23,10 +23,10 @@ from urllib.parse import quote
 import orjson
 
 from astra_async.errors import ExpectationError
+from astra_async.files import file_mode, write_atomically
 from astra_async.overlay import integrate
 from astra_async.problems import weighted
 from astra_async.running.fingerprint import fingerprint
-from astra_async.running.log import file_mode, write_atomically
 from astra_async.testing.counting import AmongSkipped, among_skipped, learn, mismatch
 from astra_async.testing.installed_modules import read_kept
 from astra_async.testing.reports.suspects import hides_tests

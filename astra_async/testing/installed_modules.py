@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.files import write_atomically
 from astra_async.overlay import Installed, project_archive
-from astra_async.running.log import write_atomically
 from astra_async.types import Job, Project
 
 if TYPE_CHECKING:

@@ -174,6 +174,31 @@ def read_head(line: bytes, before: bytes) -> dict[str, Any]:
     return read_record(line)
 
 
+class _Named(msgspec.Struct, gc=False):
+    """Fields of any record that say whom it is of and what it cost."""
+
+    model: Any = None
+    format: Any = None
+    problem_id: Any = None
+    sample: Any = None
+    turn: Any = msgspec.UNSET
+    pool: Any = None
+    kind: Any = None
+    usage: Any = None
+    cost_usd: Any = None
+
+
+_NAMED = msgspec.json.Decoder(_Named)
+
+
+def read_named(line: bytes) -> dict[str, Any]:
+    """Whom a record is of and what it cost; its texts are passed over. Raises Flaw."""
+    try:
+        return msgspec.structs.asdict(_NAMED.decode(line))
+    except msgspec.MsgspecError:
+        return read_record(line)
+
+
 def read_turn_key(record: Mapping[str, Any]) -> TurnKey:
     """The turn of a sample that a line of turns.jsonl or turn_results.jsonl is about. Raises Flaw."""
     turn = record.get("turn")
@@ -353,7 +378,7 @@ class Disbelieved:
     def __init__(self, name: str, read: Callable[[Mapping[str, Any]], AnswerKey] = read_key) -> None:
         self._name = name
         self._read = read
-        self._told: list[tuple[int, str, AnswerKey | None]] = []
+        self.noted: list[tuple[int, str, AnswerKey | None]] = []
 
     def add(self, number: int, why: Flaw, line: bytes) -> None:
         """Note a line by its number from 1."""
@@ -361,13 +386,13 @@ class Disbelieved:
             key = self._read(read_record(line))
         except Flaw:
             key = None
-        self._told.append((number, str(why), key))
+        self.noted.append((number, str(why), key))
 
     def warnings(self, sound: Any) -> list[str]:
         """A line each; `sound` tells whether a sample has a line that is believed."""
         return [
             f"{self._name} line {number}: {why}; not counted" + self._consequence(key, sound)
-            for number, why, key in self._told
+            for number, why, key in self.noted
         ]
 
     def _consequence(self, key: AnswerKey | None, sound: Any) -> str:

@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import AstraError, ConflictError, UsageError
+from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
 from astra_async.report.harness import Events
 from astra_async.report.labels import read_labels, relabelled
 from astra_async.report.load import RunSettings, read_settings
 from astra_async.report.packing import Columns
-from astra_async.running.log import file_mode, write_atomically
 from astra_async.running.ownership import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_head, read_key, read_record

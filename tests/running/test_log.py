@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import StorageError
-from astra_async.running.log import AppendLog, decode, encode, scan, write_atomically
+from astra_async.files import write_atomically
+from astra_async.running.log import AppendLog, decode, encode, scan
 from astra_async.surrogates import without_surrogates
 from preloaded import compiled, needs_compiler
 

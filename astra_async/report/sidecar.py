@@ -1,0 +1,164 @@
+"""A run's columns kept beside its result lines, so that they are read a second time in a moment.
+
+`results.jsonl` stays the truth. The sidecar may be deleted at any time, and counts only for the bytes that it
+was made from: they are there unchanged if the file's stamp is the one of then, or else if they have the same
+SHA-256. Whatever is wrong with it (broken, stale, another directory's, another version's) costs time and
+never a number. It is replaced as a whole: several processes may read and write it while a run appends.
+
+Layout: a line of JSON (see `_Header`), then its packed rows, then the SHA-256 of both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from astra_async.errors import StorageError
+from astra_async.files import file_mode, write_atomically
+from astra_async.report.packing import ROW_DTYPE, ROW_MEANING, Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from astra_async.report.load import RunSettings
+
+NAME = ".results.columns"
+# Fewer bytes of lines are read again as fast as a sidecar is written.
+_WORTH_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20
+_ROWS_AT_ONCE = 1 << 14
+# A file can change once more within the same tick of its file system's clock: a stamp as young is no proof.
+_TICK_NS = 2_000_000_000
+
+Stamp = tuple[int, int, int, int, int]
+
+
+class _Header(msgspec.Struct, kw_only=True):
+    """What the rows are of: the log's first `lines` lines, under one plan.
+
+    `parts` are (number of bytes, SHA-256) of these lines, one behind the other; `stamp` is the log's at
+    `stamped_ns`, before the last of them was read.
+    """
+
+    meaning: str
+    plan: list[Any]
+    lines: int
+    parts: list[tuple[int, str]]
+    stamp: Stamp
+    stamped_ns: int
+    rows: int
+    state: dict[str, Any]
+
+
+def read_columns(directory: Path, settings: RunSettings) -> Columns:
+    """The columns of a run directory's result lines, by the help of a sidecar, which is renewed if it pays.
+
+    Raises ConflictError as `Columns.read`.
+    """
+    path = directory / "results.jsonl"
+    try:
+        stream = path.open("rb", buffering=_BLOCK_BYTES)
+    except FileNotFoundError:
+        return Columns(settings, path)
+    with stream:
+        stamp, stamped_ns = _stamp(stream), time.time_ns()
+        columns, lines, parts = _kept(directory, settings, stream) or (Columns(settings, path), 0, [])
+        offset = before = sum(size for size, _ in parts)
+        stream.seek(offset)
+        digest = hashlib.sha256()
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break  # torn: the next reader finds it whole, or cut off
+            digest.update(line)
+            lines += 1
+            if len(line) > 1:
+                columns.read(lines, offset, line[:-1])
+            offset += len(line)
+    if offset - before >= max(_WORTH_BYTES, before // 8):
+        header = _Header(
+            meaning=ROW_MEANING,
+            plan=columns.plan(),
+            lines=lines,
+            parts=[*parts, (offset - before, digest.hexdigest())],
+            stamp=stamp,
+            stamped_ns=stamped_ns,
+            rows=int((columns.places["present"] == 1).sum()),
+            state=columns.state(),
+        )
+        _write(directory, header, columns)
+    return columns
+
+
+def _kept(
+    directory: Path, settings: RunSettings, log: BinaryIO
+) -> tuple[Columns, int, list[tuple[int, str]]] | None:
+    """Columns from the sidecar, with the number and parts of their lines; None where it does not hold."""
+    columns = Columns(settings, directory / "results.jsonl")
+    try:
+        with (directory / NAME).open("rb") as sidecar:
+            first = sidecar.readline()
+            header = msgspec.json.decode(first, type=_Header)
+            if (header.meaning, header.plan) != (ROW_MEANING, columns.plan()):
+                return None
+            if not _is_unchanged(header, log):
+                return None
+            columns.restore(header.state)
+            digest = hashlib.sha256(first)
+            for rows in _rows(sidecar, header.rows):
+                digest.update(rows)
+                columns.put(np.frombuffer(rows, ROW_DTYPE))
+            if sidecar.read() != digest.digest():
+                return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None  # Invariant: a sidecar holds as a whole, or nothing of it is believed
+    return columns, header.lines, header.parts
+
+
+def _rows(sidecar: BinaryIO, count: int) -> Iterator[bytes]:
+    while count > 0:
+        rows = sidecar.read(min(count, _ROWS_AT_ONCE) * ROW_DTYPE.itemsize)
+        if not rows:
+            raise ValueError("rows are missing")
+        yield rows
+        count -= _ROWS_AT_ONCE
+
+
+def _is_unchanged(header: _Header, log: BinaryIO) -> bool:
+    """Whether the log still begins with the bytes that the sidecar was made from."""
+    changed_ns = max(header.stamp[3:])
+    if header.stamp == _stamp(log) and header.stamped_ns - changed_ns > _TICK_NS:
+        return True
+    log.seek(0)
+    return all(_sha256(log, size) == sha256 for size, sha256 in header.parts)
+
+
+def _sha256(log: BinaryIO, size: int) -> str:
+    """Of the next `size` bytes, or of as many as there are."""
+    digest = hashlib.sha256()
+    while size > 0 and (block := log.read(min(size, _BLOCK_BYTES))):
+        digest.update(block)
+        size -= len(block)
+    return digest.hexdigest()
+
+
+def _write(directory: Path, header: _Header, columns: Columns) -> None:
+    """Replace the sidecar; a directory that takes none is as good without."""
+    first, rows = msgspec.json.encode(header) + b"\n", columns.rows().view(np.uint8).data
+    digest = hashlib.sha256(first)
+    digest.update(rows)
+    with contextlib.suppress(StorageError, OSError):
+        parts = (first, rows, digest.digest())
+        write_atomically(directory / NAME, parts, mode=file_mode(directory), sync=False)
+
+
+def _stamp(log: BinaryIO) -> Stamp:
+    found = os.fstat(log.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
