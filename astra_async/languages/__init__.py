@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from astra_async.languages import others
 from astra_async.languages.dotnet import DOTNET
 from astra_async.languages.java import JAVA
 from astra_async.languages.javascript import JAVASCRIPT
@@ -13,6 +14,37 @@ from astra_async.languages.language import Images, Language
 from astra_async.languages.python import PYTHON
 from astra_async.languages.ruby import RUBY
 
-__all__ = ["LANGUAGES", "Images", "Language"]
+__all__ = ["LANGUAGES", "Images", "Language", "lacks", "language_of"]
 
-LANGUAGES: tuple[Language, ...] = (JAVASCRIPT, PYTHON, RUBY, JAVA, DOTNET)
+LANGUAGES: tuple[Language, ...] = (
+    JAVASCRIPT,
+    PYTHON,
+    RUBY,
+    JAVA,
+    DOTNET,
+    others.GO,
+    others.RUST,
+    others.PHP,
+    others.ELIXIR,
+    others.DART,
+    others.COFFEESCRIPT,
+    others.GHERKIN,
+    others.BUILD_TOOLS,
+)
+_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
+
+
+def language_of(path: str) -> Language | None:
+    """The language of a source, by its suffix; None for any other file."""
+    return _BY_SUFFIX.get(path.rpartition("/")[2].rpartition(".")[2].lower())
+
+
+def lacks(language: Language) -> tuple[str, ...]:
+    """What is not known of a language, each as the end of a sentence: "of Dart ..."."""
+    found = {
+        "no image can be made": language.images is None,
+        "test files are known by their names alone": not language.tests.content,
+        "no file that its tools read is known": not language.tools.reads,
+        "what a new file is loaded in place of is unknown": language.lookup is None,
+    }
+    return tuple(line for line, is_missing in found.items() if is_missing)

@@ -1,4 +1,4 @@
-"""Tables out of a project's files (JSON, TOML), packages out of its commands; both may hold anything."""
+"""Paths of a project, tables out of its files (JSON, TOML), packages out of its commands."""
 
 from __future__ import annotations
 
@@ -7,15 +7,28 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _PACKAGE = re.compile(r"@?[A-Za-z0-9][\w./@+~^=<>!,\[\]*-]*\Z")
 
 
-def read_table(content: bytes | None) -> Mapping[str, Any] | None:
+def above(path: str) -> Iterable[str]:
+    """Every folder above a path, from the root down."""
+    parts = path.split("/")[:-1]
+    return ("/".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+def split(path: str) -> tuple[str, str, str]:
+    """Folder, name without its last suffix, and that suffix in lower case and without the dot."""
+    folder, _, name = path.rpartition("/")
+    stem, _, suffix = name.rpartition(".")
+    return (folder, stem, suffix.lower()) if stem else (folder, name, "")
+
+
+def read_table(content: bytes | str | None) -> Mapping[str, Any] | None:
     """The table that a JSON file holds; None where there is no file, or one that holds none."""
     try:
-        value = json.loads(content or b"")
+        value = json.loads(content.removeprefix("\ufeff") if isinstance(content, str) else content or b"")
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

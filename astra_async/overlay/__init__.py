@@ -5,15 +5,14 @@
     policy                         the questions that a path is asked, one after the other
     paths, test_names              can it lie there; is it a test
     tools, configuration           which tools are at hand, and which files those read by name
-    roots, resolution              where names are looked up, and what a new file would stand in front of
-    installed, java_names          what an image holds; what a Java source declares
-    merge, merged_files            the answer laid over; package.json and .env in part
+    lookups                        what a new file would be loaded in place of, and what an image holds
+    merge, merged_files            the answer laid over; .env and other files in part
     changed_lines, suspicions      what it changed, and what that looks like
     replaceable                    which tests are known to nobody, so that an answer could replace them
     upload_archive                 the whole as a tar
 """
 
-from astra_async.overlay.installed import Installed
+from astra_async.overlay.lookups import Installed
 from astra_async.overlay.merge import integrate
 from astra_async.overlay.paths import PATH_REPAIRS, anchored
 from astra_async.overlay.policy import REFUSALS, PathPolicy, path_policy

@@ -8,14 +8,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from astra_async.languages import language_of
+from astra_async.languages.project_files import above, split
 from astra_async.overlay.changed_lines import changed_lines, lines_of
-from astra_async.overlay.merged_files import (
-    is_environment_file,
-    is_package_json,
-    merged_environment,
-    merged_package_json,
-)
-from astra_async.overlay.paths import above, anchored, split
+from astra_async.overlay.merged_files import merge_of
+from astra_async.overlay.paths import anchored
 from astra_async.overlay.suspicions import suspicions
 from astra_async.problems.source_text import as_utf8
 from astra_async.surrogates import without_surrogates
@@ -24,6 +21,7 @@ from astra_async.types import Dropped, FileChange, Integrated, Unusable
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
+    from astra_async.languages.language import Merge
     from astra_async.problems.patterns import PathPatterns
     from astra_async.types import Project, ProjectFile, Solution
 
@@ -91,10 +89,8 @@ class _Overlay:
             self.own_tests[path] = text
         elif reason is not None:
             self.dropped.append(Dropped(path=_recordable(path), reason=reason))
-        elif is_package_json(path) and path in self.policy.files:
-            self._merge_package(path, text)
-        elif is_environment_file(path):
-            self._merge_environment(path, text)
+        elif (merge := merge_of(path, self._pristine_text(path))) is not None:
+            self._merge(merge, path, text)
         else:
             self._apply(path, without_surrogates(text).encode())
 
@@ -144,19 +140,13 @@ class _Overlay:
             return "conflicts_with_folder"
         return "conflicts_with_file" if any(folder in self.changed for folder in above(path)) else None
 
-    def _merge_package(self, path: str, text: str) -> None:
-        merged, dropped = merged_package_json(path, self._pristine(path), text)
-        self.dropped.extend(dropped)
-        if merged is not None:
-            self._apply(path, merged)
-        elif not dropped:
-            self.unchanged += 1
-
-    def _merge_environment(self, path: str, text: str) -> None:
-        merged, dropped = merged_environment(path, self._pristine(path), text)
+    def _merge(self, merge: Merge, path: str, text: str) -> None:
+        merged, dropped = merge.merged(path, self._pristine_text(path) or "", text)
         self.dropped.extend(dropped)
         if merged is not None:
             self._apply(path, without_surrogates(merged).encode())
+        elif not dropped:
+            self.unchanged += 1
 
     def _apply(self, path: str, content: bytes) -> None:
         if path in self.policy.files and self._pristine(path) == content:
@@ -164,6 +154,9 @@ class _Overlay:
             return
         self.changed[path] = content
         self.folders.update(above(path))
+
+    def _pristine_text(self, path: str) -> str | None:
+        return self._pristine(path).decode(errors="replace") if path in self.policy.files else None
 
     def _pristine(self, path: str) -> bytes:
         """In UTF-8, as the prompt shows it: no answer changes a file by repeating it."""
@@ -195,12 +188,8 @@ def _asked_for(content: bytes) -> Iterator[tuple[str, str]]:
 
 def _is_loaded(path: str, asked: Container[tuple[str, str]]) -> bool:
     """Whether a file is asked for as its language does."""
-    _, stem, suffix = split(path)
-    if suffix == "py":
-        return ("import", stem) in asked
-    if suffix in {"java", "kt", "groovy", "scala", "cs"}:
-        return ("word", stem) in asked
-    return ("quoted", stem) in asked
+    language = language_of(path)
+    return (language.loaded if language else "quoted", split(path)[1]) in asked
 
 
 def _added_lines(pristine: bytes, content: bytes) -> list[str]:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from astra_async.languages.project_files import above
 from astra_async.problems.patterns import composed
 from astra_async.types import Solution
 
@@ -72,19 +73,6 @@ def name_refusal(path: str) -> str | None:
     if max(sizes) > _MAX_NAME_BYTES or sum(sizes) + len(sizes) > _MAX_PATH_BYTES or len(parts) > _MAX_DEPTH:
         return "too_long"
     return None
-
-
-def above(path: str) -> Iterable[str]:
-    """Every folder above a path, from the root down."""
-    parts = path.split("/")[:-1]
-    return ("/".join(parts[: count + 1]) for count in range(len(parts)))
-
-
-def split(path: str) -> tuple[str, str, str]:
-    """Folder, name without its last suffix, and that suffix in lower case and without the dot."""
-    folder, _, name = path.rpartition("/")
-    stem, _, suffix = name.rpartition(".")
-    return (folder, stem, suffix.lower()) if stem else (folder, name, "")
 
 
 def _mended(path: str) -> str:

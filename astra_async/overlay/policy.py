@@ -16,7 +16,7 @@ place of something that is not the answer's. In the order in which the questions
 |                                                   | files that commands and settings name; dotfiles       |
 | Would a command take its name for more than one   | a Java source named `A -proc:none @x.java`            |
 | Would a lookup find it in place of a protected    | `books/tests/__init__.py` beside books/tests.py,      |
-| file or of an installed module? (`resolution`)    | pygments/ at the root, `x.ts` beside a protected x.js |
+| file or of an installed module? (`lookups`)       | pygments/ at the root, `x.ts` beside a protected x.js |
 | Is it a test of the answer's own?                 | it counts nothing and could take the others with it;  |
 |                                                   | kept where the rest of the answer loads it            |
 
@@ -32,20 +32,22 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from astra_async.languages import LANGUAGES, language_of
+from astra_async.languages.pristine import Pristine
+from astra_async.languages.project_files import above, split
 from astra_async.overlay import test_names
 from astra_async.overlay.configuration import is_dotfile, reads, runner_files
-from astra_async.overlay.java_names import SUFFIXES as JAVA
-from astra_async.overlay.merged_files import is_environment_file, is_package_json
-from astra_async.overlay.paths import above, name_refusal, split
-from astra_async.overlay.resolution import Lookups
-from astra_async.overlay.tools import Tools
+from astra_async.overlay.lookups import Lookups
+from astra_async.overlay.merged_files import merge_of
+from astra_async.overlay.paths import name_refusal
+from astra_async.overlay.tools import ToolsAtHand
 from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.source_text import source_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from astra_async.overlay.installed import Installed
+    from astra_async.overlay.lookups import Installed
     from astra_async.types import Problem, Project, ProjectFile
 
 REFUSALS = {
@@ -72,27 +74,18 @@ REFUSALS = {
     "compiled": "compiled or packed code",
     "shadows_module": "a module that would be loaded in place of an installed one",
     "shadows_protected": "a file that would be loaded in place of a protected one",
-    "invalid_json": "a package.json that cannot be read",
+    "invalid_json": "a manifest that cannot be read",
     "not_a_version": "a dependency given by alias, path or address",
     "too_many_files": "beyond the number of files that an answer may give",
     "too_large": "beyond the size that an answer's file may have",
 }
 
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", "cvs"})
-_DEPENDENCY_FOLDERS = frozenset({
-    "node_modules", "bower_components", "jspm_packages", "web_modules", "site-packages",
-    "dist-packages", "__pypackages__", "venv", ".venv", "virtualenv", ".yarn", ".bundle", ".gem",
-    ".m2", ".gradle", ".nuget",
-})  # fmt: skip
-_REQUIREMENTS = re.compile(r"(?:.*/)?(?:requirements[\w.-]*\.txt|requirements/[\w.-]+\.txt|constraints\.txt)")
-_RUNS_PIP = re.compile(r"\bpip3?\b")
+_DEPENDENCY_FOLDERS = frozenset().union(*(each.tools.dependency_folders for each in LANGUAGES))
 # Where file names become arguments: globs, listings, files of arguments.
 _EXPANDS = re.compile(r"[*?]|\b(?:find|xargs|ls)\b|@\w")
 _NOT_ONE_WORD = re.compile(r"[\s'\"\\;|&<>`*?]|(?:^|/)-")
-_JAVA_PATH = re.compile(r"(?:[\w$.+][\w$.+-]*/)*[\w$.+][\w$.+-]*")
-_READ_BY_COMMANDS = frozenset(
-    {"", "c", "cc", "cpp", "cs", "go", "js", "cjs", "mjs", "jsx", "ts", "tsx", "py", "rb", "php", "sh"}
-)
+_READ_BY_COMMANDS = frozenset({"", "c", "cc", "cpp", "sh"})  # beside the sources of all languages
 _READABLE_BYTES = 400_000  # of a pristine file that is searched for test cases
 
 
@@ -112,9 +105,8 @@ class PathPolicy:
     tests: frozenset[str]
     test_folders: frozenset[str]
     runner_files: frozenset[str]
-    tools: Tools
+    tools: ToolsAtHand
     lookups: Lookups
-    runs_pip: bool
 
     def knowing(self, installed: Installed) -> PathPolicy:
         """The same rules with what the problem's image really holds."""
@@ -158,10 +150,8 @@ class PathPolicy:
     def _configuration_refusal(self, path: str) -> str | None:
         if path in self.runner_files:
             return "runner_configuration"
-        if is_environment_file(path) or (is_package_json(path) and path in self.files):
-            return None  # merged (`merged_files`)
-        if self.runs_pip and _REQUIREMENTS.fullmatch(path):
-            return "build_configuration"
+        if merge_of(path, self._pristine_text(path)) is not None:
+            return None  # in part (`merged_files`)
         return reads(self.tools, path, is_new=path not in self.files) or (
             "dotfile" if is_dotfile(path) else None
         )
@@ -177,23 +167,27 @@ class PathPolicy:
         return "conflicts_with_folder" if path in self.folders else None
 
     def _change_refusal(self, path: str, text: str) -> str | None:
-        is_java = text and split(path)[2] in JAVA
-        return self.lookups.java(path, text) if is_java else None
+        return self.lookups.changed(path, text) if text else None
 
     def _addition_refusal(self, path: str, text: str) -> str | None:
         if self._is_no_argument(path):
             return "tool_argument"
-        found = self.lookups.wins(path, text)
+        found = self.lookups.new(path, text)
         if found is None and test_names.is_own_test(path, text):
             return "own_test"
         return found
 
     def _is_no_argument(self, path: str) -> bool:
-        suffix = split(path)[2]
-        if suffix in JAVA:
-            return _JAVA_PATH.fullmatch(path) is None
-        is_read = suffix in _READ_BY_COMMANDS and _EXPANDS.search(self.tools.commands) is not None
-        return is_read and _NOT_ONE_WORD.search(path) is not None
+        language = language_of(path)
+        if language and language.arguments:
+            return language.arguments.fullmatch(path) is None
+        is_read = language is not None or split(path)[2] in _READ_BY_COMMANDS
+        expands = is_read and _EXPANDS.search(self.tools.commands)
+        return bool(expands) and _NOT_ONE_WORD.search(path) is not None
+
+    def _pristine_text(self, path: str) -> str | None:
+        file = self.files.get(path)
+        return None if file is None else _text(file)
 
 
 def path_policy(problem: Problem, project: Project) -> PathPolicy:
@@ -202,7 +196,7 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
     texts = _texts(project.files)
     empty = [folder.rstrip("/") for folder in project.empty_folders]
     tests = test_names.pristine_tests(texts, {test.file for test in problem.tests if test.file})
-    tools = Tools.of(problem.test_command, texts, tests)
+    tools = ToolsAtHand.of(problem.test_command, texts, tests)
     policy = PathPolicy(
         files=files,
         folders=frozenset(
@@ -215,11 +209,12 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
         test_folders=test_names.test_folders(tests),
         runner_files=runner_files(tools, texts),
         tools=tools,
-        lookups=Lookups.of({}, frozenset(), tools, statement=""),
-        runs_pip=_RUNS_PIP.search(problem.test_command) is not None,
+        lookups=Lookups(),
     )
     protected = frozenset(path for path in files if policy.refusal(path) is not None)
-    return replace(policy, lookups=Lookups.of(texts, protected, tools, statement=problem.statement))
+    words = frozenset(re.findall(r"\w+", problem.statement))
+    pristine = Pristine(texts=texts, protected=protected, tools=tools, statement=words)
+    return replace(policy, lookups=Lookups.in_project(pristine))
 
 
 def _place_refusal(path: str) -> str | None:

@@ -7,7 +7,7 @@ import tarfile
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from astra_async.overlay.paths import above
+from astra_async.languages.project_files import above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.files import write_atomically
+from astra_async.languages import LANGUAGES
 from astra_async.overlay import Installed, project_archive
 from astra_async.types import Job, Project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from astra_async.problems.prepare import Prepared
@@ -65,7 +66,7 @@ class InstalledModules:
             return self._known[image]
 
     async def _ask(self, image: str) -> dict[str, list[str]]:
-        languages = ("python", "node", "ruby", "java")
+        languages = _scripts()
         limits = replace(self._limits, timeout_s=max(self._limits.timeout_s, _LEAST_S))
         job = Job(
             image=image,
@@ -84,24 +85,20 @@ class InstalledModules:
 
 
 @cache
+def _scripts() -> Mapping[str, str]:
+    """By language, the script that writes what an image holds, one name a line."""
+    root = resources.files("astra_async.languages")
+    held = {each.name: each.images.holds for each in LANGUAGES if each.images and each.images.holds}
+    return {name: (root / script).read_text() for name, script in held.items()}
+
+
+@cache
 def _command() -> str:
-    return (resources.files("astra_async.testing") / "installed_modules.sh").read_text()
+    return f"mkdir -p {_FOLDER}\n{''.join(_scripts().values())}true\n"
 
 
 def _decoded(said: Mapping[str, Any]) -> Installed:
-    def names(language: str) -> frozenset[str] | None:
-        lines: Iterable[str] | None = said.get(language)
-        return None if lines is None else frozenset(lines)
-
-    java = said.get("java")
-    return Installed(
-        python=names("python"),
-        node=names("node"),
-        ruby=names("ruby"),
-        java=None
-        if java is None
-        else {words[0]: frozenset(words[1:]) for words in map(str.split, java) if words},
-    )
+    return Installed(names={language: frozenset(lines) for language, lines in said.items()})
 
 
 def read_kept(path: Path) -> dict[str, Any] | None:

@@ -260,9 +260,10 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("tests/providers/provider_calls.py", ["KEYS"]),
         ("astra_async/testing/reports/report_files.py", ["_FORMATS"]),
         ("astra_async/languages/__init__.py", ["LANGUAGES"]),
-        ("astra_async/languages/language.py", ["find", "calls", "signs", "managers"]),
-        ("astra_async/overlay/tools.py", ["_SIGNS"]),
-        ("astra_async/overlay/configuration.py", ["_NAMES"]),
+        (
+            "astra_async/languages/language.py",
+            ["find", "calls", "signs", "managers", "TestFiles", "Tools", "Lookup"],
+        ),
     ],
 )
 def test_every_name_that_the_page_sends_a_reader_to_stands_there(place: str, names: list[str]) -> None:

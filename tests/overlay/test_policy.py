@@ -452,6 +452,56 @@ def test_settings_that_the_test_script_names_are_protected() -> None:
     assert policy.refusal("db.json") is None
 
 
+RUBY_SPEC = "describe Shop do\n  it 'adds' do\n    expect(Shop.new.add(1, 1)).to eq 2\n  end\nend\n"
+NAMED_TESTS = {
+    "spec/shop_spec.rb": RUBY_SPEC,
+    "checks/cart_spec.rb": RUBY_SPEC,
+    "checks/settings_test.rb": "CONSTANT = 1\n",  # no test to read: known by its name alone
+    "shop_test.go": "package shop\n",
+    "checks/test_money.py": "assert_all()\n",
+}
+
+
+@pytest.mark.parametrize(
+    "mention", ["README.md", "notes.txt", "Rakefile", "hackerrank.yml", "run", ".rspec", "test.yaml"]
+)
+def test_a_test_is_a_test_whatever_mentions_it(mention: str) -> None:
+    naming = "".join(f"run {path}\n" for path in NAMED_TESTS)
+    policy = policy_of({**NAMED_TESTS, "lib/shop.rb": "class Shop; end\n", mention: naming})
+    assert {path for path in NAMED_TESTS if policy.refusal(path, "x") is None} == set()
+    assert policy.tests >= NAMED_TESTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"test/mocha.opts": "--reporter-options configFile=config.json\n"}, "mocha"),
+        ({"test/mocha.opts": "--reporter-options 'configFile=config.json'\n"}, "mocha"),
+        ({"test/mocha.opts": "--require ./src/prepare\n"}, "mocha"),
+        ({".mocharc.yml": "reporter-option:\n  - configFile=config.json\n"}, "mocha"),
+        ({".mocharc.yml": "require: src/prepare.js\n"}, "mocha"),
+        ({}, "mocha --reporter mocha-multi-reporters --reporter-options configFile=config.json"),
+        ({}, "mocha --config config.json"),
+        ({}, "pytest -c config.json"),
+        ({"phpunit.xml": '<phpunit bootstrap="src/prepare.js"/>\n'}, "phpunit"),
+    ],
+)
+def test_a_settings_file_that_a_command_or_other_settings_name_is_protected(
+    files: dict[str, str], command: str
+) -> None:
+    named = "src/prepare.js" if "prepare" in "".join(files.values()) else "config.json"
+    others = {"config.json": "{}\n", "src/prepare.js": "x\n", "data.json": "{}\n", "src/a.js": "x\n"}
+    policy = policy_of(others | files, test_command=command)
+    assert policy.refusal(named) == "runner_configuration"
+    assert policy.refusal("src/a.js") is None
+    assert policy.refusal("data.json") is None
+
+
+def test_data_that_a_command_serves_stays_the_answers_to_change() -> None:
+    policy = policy_of({"db.json": "{}\n"}, test_command="json-server --watch db.json & npx mocha")
+    assert policy.refusal("db.json") is None
+
+
 def test_links_are_never_written_through() -> None:
     policy = policy_of(NODE, links={"shared": "src", "alias.js": "src/app.js"})
     assert policy.refusal("alias.js") == "through_link"

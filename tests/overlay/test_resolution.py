@@ -135,16 +135,22 @@ LOCKED = (
     *("app/models/locked.rb", "src/main/java/shop/Locked.java"),
 )
 IMAGE = Installed(
-    python=frozenset({"pytest", "pygments", "jwt", "json", "tests", "in_this_image_alone", "xmlrunner"}),
-    node=frozenset({"chai", "mocha", "jest", "in-this-image-alone", "@scope/tools", "react"}),
-    ruby=frozenset(
-        {"rspec/core", "time", "json", "minitest", "minitest/spec", "in_this_image_alone", "capybara/dsl"}
-    ),
-    java={
-        "org.junit.jupiter.api": frozenset({"Assertions", "Test"}),
-        "com.image.alone": frozenset({"Tool"}),
-        "java.util": frozenset({"List", "Stack"}),
-        "java.lang": frozenset({"Math", "String", "Package"}),
+    names={
+        "python": frozenset(
+            {"pytest", "pygments", "jwt", "json", "tests", "in_this_image_alone", "xmlrunner"}
+        ),
+        "javascript": frozenset({"chai", "mocha", "jest", "in-this-image-alone", "@scope/tools", "react"}),
+        "ruby": frozenset(
+            {"rspec/core", "time", "json", "minitest", "minitest/spec", "in_this_image_alone", "capybara/dsl"}
+        ),
+        "java": frozenset(
+            {
+                "org.junit.jupiter.api Assertions Test",
+                "com.image.alone Tool",
+                "java.util List Stack",
+                "java.lang Math String Package",
+            }
+        ),
     },
 )
 

@@ -36,7 +36,7 @@ class Told:
 
 SAID = {
     "astra-installed/python": b"json\njwt\n",
-    "astra-installed/node": b"chai\n@scope/tools\n",
+    "astra-installed/javascript": b"chai\n@scope/tools\n",
     "astra-installed/java": b"org.junit.jupiter.api Assertions Test\n",
 }
 
@@ -50,10 +50,11 @@ def test_an_image_is_asked_once_and_what_it_said_is_kept(tmp_path: Path) -> None
 
     first, *others = asyncio.run(ask())
     assert len(sandbox.jobs) == 1
-    assert first.python == frozenset({"json", "jwt"})
-    assert first.has_node("@scope/tools/deep")
-    assert first.java == {"org.junit.jupiter.api": {"Assertions", "Test"}}
-    assert first.ruby is None
+    assert first.names == {
+        "python": {"json", "jwt"},
+        "javascript": {"chai", "@scope/tools"},
+        "java": {"org.junit.jupiter.api Assertions Test"},
+    }
     assert [first, *others, *asyncio.run(ask())] == [first] * 10
     assert len(sandbox.jobs) == 1  # another process finds it in the cache
     asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("another"))
@@ -70,7 +71,6 @@ def test_a_damaged_cache_is_asked_again(tmp_path: Path) -> None:
     asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("flask"))
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(b"[1")
-    assert asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("flask")).python == frozenset(
-        {"json", "jwt"}
-    )
+    again = asyncio.run(InstalledModules(tmp_path, sandbox, Limits()).of("flask"))
+    assert again.names["python"] == {"json", "jwt"}
     assert len(sandbox.jobs) == 2

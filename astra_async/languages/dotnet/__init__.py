@@ -5,10 +5,35 @@ from __future__ import annotations
 import re
 
 from astra_async.languages.dotnet.image import find_dotnet
-from astra_async.languages.language import Images, Language
+from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
+
+_TEST_PROJECT = r"(?:^|/)[^/]*[.](?:Unit|Integration|Api)?Tests?/"
 
 DOTNET = Language(
     name="dotnet",
     suffixes=frozenset({"cs", "fs", "vb"}),
     images=Images(find=find_dotnet, calls=re.compile(r"(?<![\w.-])dotnet(?![\w-])"), signs=("*.csproj",)),
-)
+    tools=Tools(
+        programs=(Tool(name="dotnet", sign=r"\bdotnet\b|\bxunit\b|\bnunit\b", runs_tests=True),),
+        reads=(
+            Reads(rule=RUNNER, by="dotnet", reach="any", names=(
+                r"xunit\.runner\.json|.*\.runsettings|testconfig\.json",
+            )),
+            Reads(rule=BUILD, by="dotnet", reach="any", names=(
+                r".*\.(?:csproj|fsproj|vbproj|sln|slnx|props|targets|rsp)|nuget\.config|packages\.lock\.json",
+            )),
+            Reads(rule=BUILD, by="dotnet", reach="place", names=(r"global\.json",)),
+        ),
+        manifests=r"[^/]*\.csproj",
+        everyday=r".*\.(?:props|targets|sln)",
+        variables=r"DOTNET_\w{0,80}",
+        dependency_folders=frozenset({".nuget"}),
+    ),
+    tests=TestFiles(
+        paths=re.compile(_TEST_PROJECT + r"|[a-z0-9]Tests?\.cs$"),
+        content=(re.compile(r"\[(?:Fact|Theory|Test|TestMethod|TestFixture)\b"),),
+        alone=re.compile(_TEST_PROJECT),
+    ),
+    loaded="word",
+    compiled=r"\.nupkg$",
+)  # fmt: skip

@@ -1,15 +1,19 @@
-"""JavaScript and TypeScript, on Node.js."""
+"""JavaScript and TypeScript, on Node.js and in the browser."""
 
 from __future__ import annotations
 
 import re
 
 from astra_async.languages.javascript.image import MANAGERS, find_node, installs
-from astra_async.languages.language import Images, Language
+from astra_async.languages.javascript.lookup import SOURCES, NodeLookup
+from astra_async.languages.javascript.package_json import PACKAGE_JSON
+from astra_async.languages.javascript.tools import TOOLS
+from astra_async.languages.language import Images, Language, TestFiles
 
+_EXT = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
 JAVASCRIPT = Language(
     name="javascript",
-    suffixes=frozenset({"js", "mjs", "cjs", "jsx", "ts", "tsx", "mts", "cts"}),
+    suffixes=SOURCES,
     images=Images(
         find=find_node,
         calls=re.compile(
@@ -20,5 +24,34 @@ JAVASCRIPT = Language(
         installs=installs,
         managers=MANAGERS,
         leavings=("package-lock.json", "yarn.lock", "pnpm-lock.yaml"),
+        holds="javascript/installed.sh",
     ),
+    tools=TOOLS,
+    tests=TestFiles(
+        paths=re.compile(
+            rf"[.](?:tests?|specs?|cy|e2e|e2e-spec){_EXT}$|\.snap$"
+            r"|(?:^|/)(?:__tests__|__mocks__|__snapshots__|__fixtures__)/|^(?:e2e|cypress|playwright)/"
+            r"|(?:^|/)src/test\.[jt]s$"  # Angular's, which loads every spec file for karma
+        ),
+        likely=re.compile(rf"(?:^|[-_./])(?:[Tt]ests?|[Ss]pecs?)(?:[-_.][^/]*)?{_EXT}$|[a-z]Tests?{_EXT}$"),
+        content=(
+            re.compile(r"(?<![.\w$])(?:it|test|specify)(?:\.(?:only|skip|each|concurrent))?\(\s{0,50}[\"'`]"),
+            re.compile(r"\bexpect\s?\(|\bassert\b|\bshould\b|\.expect\(|\bt\.(?:is|equal|ok|same)\("),
+        ),
+        alone=re.compile(r"\.snap$|(?:^|/)__snapshots__/"),
+        folders=frozenset(
+            {
+                "__tests__",
+                "__mocks__",
+                "__snapshots__",
+                "__fixtures__",
+                "e2e",
+                "cypress",
+                "playwright",
+            }
+        ),
+    ),
+    lookup=NodeLookup,
+    merge=PACKAGE_JSON,
+    compiled=r"\.node$",
 )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SUFFIXES = frozenset({"java", "kt", "kts", "groovy", "scala"})
 _UNICODE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u+([0-9a-fA-F]{4})")
 _PIECE = re.compile(
     r"(?P<skip>\s+|//[^\n]*|/\*.*?(?:\*/|\Z))"

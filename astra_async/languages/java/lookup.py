@@ -1,0 +1,149 @@
+"""What the types of a source would take the place of.
+
+A class path has one class of a name, and a type of the same package comes before whatever an import with `*`
+and `java.lang` offer, but not before a type that is imported by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from astra_async.languages.java.names import java_names
+from astra_async.languages.language import INSTALLED, PROTECTED
+from astra_async.languages.project_files import split
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from astra_async.languages.java.names import JavaNames
+    from astra_async.languages.pristine import Pristine
+
+SOURCES = frozenset({"java", "kt", "kts", "groovy", "scala"})
+_HEAD = 20_000  # characters of a source, after whose comments its package stands
+_SERVICE = re.compile(r"(?:^|/)META-INF/services/([^/]+)$", re.IGNORECASE)
+_ASSERTING = re.compile(r"Assert|Assum|Matcher|Mock|Test")  # no problem asks for a type of such a name
+_USUAL_PACKAGES = (
+    "org.junit", "org.hamcrest", "org.mockito", "org.assertj", "org.opentest4j", "org.apiguardian",
+    "org.testng", "org.springframework", "org.gradle", "org.apache", "org.xmlunit", "junit", "com.google",
+    "org.slf4j", "com.fasterxml", "net.bytebuddy", "org.objenesis",
+)  # fmt: skip
+_PLATFORM_PACKAGES = ("java", "javax", "jakarta", "jdk", "sun", "com.sun", "kotlin", "scala", "groovy")
+_LANG = frozenset({
+    "Object", "String", "StringBuilder", "StringBuffer", "CharSequence", "Character", "Boolean", "Byte",
+    "Short", "Integer", "Long", "Float", "Double", "Number", "Math", "StrictMath", "System", "Runtime",
+    "Thread", "ThreadLocal", "Runnable", "Iterable", "Comparable", "Cloneable", "AutoCloseable", "Class",
+    "ClassLoader", "Enum", "Record", "Void", "Process", "ProcessBuilder", "StackTraceElement", "Throwable",
+    "Exception", "RuntimeException", "Error", "AssertionError", "IllegalArgumentException",
+    "IllegalStateException", "NullPointerException", "IndexOutOfBoundsException", "ArithmeticException",
+    "ClassCastException", "UnsupportedOperationException", "NumberFormatException", "InterruptedException",
+    "ArrayIndexOutOfBoundsException", "CloneNotSupportedException", "SecurityException", "Override",
+    "Deprecated", "FunctionalInterface", "SafeVarargs", "SuppressWarnings", "Package", "Module", "Appendable",
+})  # fmt: skip
+# By package, what tests use of a package that they import whole.
+_USUAL_TYPES = {
+    package: frozenset(names.split())
+    for package, names in {
+        "org.junit": "Assert Assume Test Before After BeforeClass AfterClass Ignore Rule",
+        "org.junit.jupiter.api": (
+            "Assertions Assumptions Test BeforeEach AfterEach BeforeAll AfterAll Disabled DisplayName Nested"
+            " RepeatedTest TestFactory DynamicTest Tag Timeout Order"
+        ),
+        "org.hamcrest": "MatcherAssert Matchers CoreMatchers Matcher BaseMatcher Description",
+        "org.assertj.core.api": "Assertions Assert BDDAssertions SoftAssertions",
+        "org.mockito": "Mockito ArgumentMatchers BDDMockito Mock InjectMocks Spy",
+        "org.testng": "Assert Reporter",
+        "org.testng.annotations": "Test BeforeMethod AfterMethod BeforeClass AfterClass",
+        "java.util": (
+            "List ArrayList LinkedList Map HashMap TreeMap LinkedHashMap Set HashSet TreeSet LinkedHashSet"
+            " Collection Collections Arrays Objects Optional Iterator Comparator Queue Deque ArrayDeque"
+            " PriorityQueue Stack Vector Random Scanner UUID Date Calendar Locale StringJoiner EnumMap"
+        ),
+        "java.util.function": "Function Supplier Consumer Predicate BiFunction UnaryOperator",
+        "java.util.stream": "Stream IntStream LongStream DoubleStream Collectors StreamSupport",
+        "java.util.concurrent": "TimeUnit ExecutorService Executors CompletableFuture CountDownLatch",
+        "java.time": "LocalDate LocalDateTime LocalTime Instant Duration Period Clock ZoneId",
+        "java.math": "BigDecimal BigInteger RoundingMode MathContext",
+        "java.io": "File IOException InputStream OutputStream PrintStream",
+        "java.nio.file": "Path Paths Files",
+    }.items()
+}
+
+
+class TypeLookup:
+    """The lookups of one project: its packages, and what its protected sources declare and mention."""
+
+    def __init__(self, project: Pristine) -> None:
+        self._project = project
+        texts = project.texts
+        self._packages = frozenset(
+            java_names(text[:_HEAD]).package for path, text in texts.items() if split(path)[2] in SOURCES
+        )
+        self._sources = {
+            path: java_names(texts[path]) for path in project.protected if split(path)[2] in SOURCES
+        }
+
+    def new(self, path: str, text: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.new`."""
+        return self._service(path, _types(held)) or self.changed(path, text, held)
+
+    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.changed`: what counts are the types that the source declares, wherever it lies."""
+        if split(path)[2] not in SOURCES or not text:
+            return None
+        types = _types(held)
+        declared = java_names(text)
+        pristine = java_names(self._project.texts.get(path, ""))
+        if declared.package not in self._packages and _has_package(declared.package, types):
+            return INSTALLED
+        new = declared.types - (pristine.types if pristine.package == declared.package else frozenset())
+        beside = (
+            test for each, test in self._sources.items() if each != path and test.package == declared.package
+        )
+        return next(filter(None, (self._taken(new, test, types) for test in beside)), None)
+
+    def _service(self, path: str, types: Mapping[str, Collection[str]] | None) -> str | None:
+        """Services that a library asks for are plugins; those of the project's own interfaces are not."""
+        found = _SERVICE.search(path)
+        package = found[1].rpartition(".")[0] if found else ""
+        is_foreign = found and package not in self._packages and _has_package(package, types)
+        return "plugin_registration" if is_foreign else None
+
+    def _taken(
+        self, new: frozenset[str], test: JavaNames, types: Mapping[str, Collection[str]] | None
+    ) -> str | None:
+        """What a protected source of the same package means by a name, and would no longer."""
+        if new & test.types:
+            return PROTECTED
+        for name in new & (test.names - test.imported - test.types):
+            offered = any(_has_type(each, name, types) for each in (*test.wholly, "java.lang"))
+            is_wanted = name in self._project.statement and not _ASSERTING.search(name)
+            if name.islower() or (offered and not is_wanted):
+                return INSTALLED
+        return None
+
+
+def _types(held: Collection[str] | None) -> Mapping[str, Collection[str]] | None:
+    """Types by package, of lines that hold a package and its types."""
+    return None if held is None else _read(frozenset(held))
+
+
+@lru_cache(maxsize=16)
+def _read(held: frozenset[str]) -> Mapping[str, Collection[str]]:
+    return {words[0]: frozenset(words[1:]) for words in map(str.split, held) if words}
+
+
+def _has_package(package: str, types: Mapping[str, Collection[str]] | None) -> bool:
+    """Whether a library or the platform has types in this package."""
+    if types is not None and package in types:
+        return True
+    roots = _PLATFORM_PACKAGES if types else (*_PLATFORM_PACKAGES, *_USUAL_PACKAGES)
+    return package.startswith(tuple(f"{root}." for root in roots)) or package in roots
+
+
+def _has_type(package: str, name: str, types: Mapping[str, Collection[str]] | None) -> bool:
+    """Whether `package` offers a type of this simple name to who imports it whole."""
+    if types is not None and package in types:
+        return name in types[package]
+    return name in (_LANG if package == "java.lang" else _USUAL_TYPES.get(package, ()))

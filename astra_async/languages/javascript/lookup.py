@@ -1,0 +1,166 @@
+"""What a new file would be loaded in place of, by Node.js, jest, vite, webpack and TypeScript.
+
+`./x` is the file of that very name, then `x` with one of the suffixes in an order that each tool has for
+itself, then the folder `x/`. A bare name is a package, unless a configuration makes folders of the project
+come first. jest puts `__mocks__/x` in place of the package `x`; vitest where a test asks for it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.language import BUILD, INSTALLED, PROTECTED
+from astra_async.languages.pristine import below, folder_named
+from astra_async.languages.project_files import read_table, split
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from astra_async.languages.pristine import Pristine
+
+SOURCES = frozenset({"js", "mjs", "cjs", "jsx", "ts", "tsx", "mts", "cts"})
+_AFTER_JSON = frozenset({"mjs", "cjs", "jsx", "vue", "node", "svelte"})  # some tool looks for .json first
+_PLATFORMS = frozenset({"web", "native", "ios", "android"})
+_STRING = re.compile(r"[\"'`]([^\"'`\n]{0,200})[\"'`]")
+_BASE_URL = re.compile(r'"baseUrl"\s*:\s*"([^"]*)"')
+_MODULE_FOLDERS = re.compile(
+    r"\b(moduleDirectories|modulePaths|modules|roots|root)\b[\"']?\s*:\s*(\[[^\]]*\]|[\"'][^\"']*[\"'])"
+)
+_SETTINGS_NAME = re.compile(r"[\w.-]*(?:config|conf)[\w.-]*\.(?:[cm]?[jt]s|json)|\.babelrc.*")
+_USUAL = frozenset({
+    "jest", "expect", "chai", "mocha", "vitest", "vite", "vite-node", "jasmine", "jasmine-core", "karma",
+    "sinon", "supertest", "superagent", "enzyme", "nock", "jsdom", "power-assert", "should", "ava", "tape",
+    "babel-jest", "ts-jest", "jest-junit", "jest-circus", "jest-environment-jsdom", "mocha-junit-reporter",
+    "mocha-multi-reporters", "react-test-renderer", "chai-http", "react", "react-dom", "react-redux", "redux",
+    "react-router", "react-router-dom", "vue", "vue-router", "vuex", "pinia", "zone.js", "rxjs", "axios",
+    "angular", "angular-mocks", "typescript", "tslib", "core-js", "webpack", "express", "lodash", "moment",
+    "mongoose", "mongodb", "sequelize", "body-parser", "prop-types", "jquery",
+})  # fmt: skip
+_USUAL_SCOPES = frozenset({"@testing-library", "@jest", "@vitest", "@babel", "@angular", "@vue", "@types"})
+_CORE = frozenset({
+    "assert", "async_hooks", "buffer", "child_process", "cluster", "console", "constants", "crypto", "dgram",
+    "dns", "domain", "events", "fs", "http", "http2", "https", "inspector", "module", "net", "os", "path",
+    "perf_hooks", "process", "punycode", "querystring", "readline", "repl", "stream", "string_decoder", "sys",
+    "timers", "tls", "trace_events", "tty", "url", "util", "v8", "vm", "wasi", "worker_threads", "zlib",
+})  # fmt: skip
+
+
+class NodeLookup:
+    """The lookups of one project; `roots` answer bare names before packages do."""
+
+    def __init__(self, project: Pristine) -> None:
+        self._project = project
+        self._roots = frozenset(_roots(project))
+        self._uses_mocks = "jest" in project.tools or "vitest" in project.tools
+
+    def new(self, path: str, _: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.new`."""
+        folder, stem, suffix = split(path)
+        if f"{stem}.{suffix}".lower() == "package.json":
+            return BUILD if not folder or folder in self._project.protected_folders else None
+        return self._beside(folder, stem, suffix) or self._bare(path, held) or self._mock(path, held)
+
+    def changed(self, *_: object) -> None:
+        """As `Lookup.changed`: what a name finds does not depend on texts."""
+
+    def _beside(self, folder: str, stem: str, suffix: str) -> str | None:
+        """`./x` of a protected file, found in a new file of the same folder."""
+        known = self._project.suffixes
+        rivals = known.get((folder, stem), frozenset())
+        if suffix == "json":
+            return PROTECTED if rivals & _AFTER_JSON else None
+        if suffix and suffix not in SOURCES:
+            return None
+        rivals &= SOURCES | _AFTER_JSON | {"json"}
+        base, _, platform = stem.rpartition(".")
+        if platform in _PLATFORMS:
+            rivals |= known.get((folder, base), frozenset()) & (SOURCES | {"json"})
+        inner = posixpath.join(folder, stem)
+        whole = self._project.protected.intersection((f"{inner}/package.json", *_indexes(inner)))
+        return PROTECTED if rivals or whole else None
+
+    def _bare(self, path: str, held: Collection[str] | None) -> str | None:
+        """A bare name that a configuration makes the project's folders answer."""
+        stem, _, suffix = path.rpartition(".") if "." in path.rpartition("/")[2] else (path, "", "")
+        if suffix and suffix not in SOURCES | {"json", "node"}:
+            return None
+        for root in self._roots:
+            rest = below(stem, root)
+            if rest is None:
+                continue
+            if self._is_package(rest.removesuffix("/index"), held):
+                return INSTALLED
+            others = (posixpath.join(other, rest) for other in self._roots if other != root)
+            if any(split(f"{each}.js")[:2] in self._project.suffixes for each in others):
+                return PROTECTED
+        return None
+
+    def _is_package(self, name: str, held: Collection[str] | None) -> bool:
+        """Whether a bare name is a package, or a part of one that a protected file asks for."""
+        if _is_core(name) or not _is_held(name, held):
+            return False
+        is_part = name.count("/") > name.startswith("@")
+        return not is_part or any(
+            f"{name}{end}" in self._project.texts[each] for each in self._project.protected for end in "'\"`"
+        )
+
+    def _mock(self, path: str, held: Collection[str] | None) -> str | None:
+        before, marker, name = f"/{path}".partition("/__mocks__/")
+        if not marker or not self._uses_mocks:
+            return None
+        name = name.rpartition(".")[0].removesuffix("/index")
+        if _is_held(name, held) and not _is_core(name):
+            return INSTALLED
+        texts = self._project.texts
+        folder, stem, _ = split(f"{before[1:]}/{name}.js".lstrip("/"))
+        beside = _is_core(name) or any(split(each)[:2] == (folder, stem) for each in texts)
+        asked = any("mock(" in texts[each] or "automock" in texts[each] for each in self._project.protected)
+        return PROTECTED if beside and asked else None
+
+
+def _is_core(name: str) -> bool:
+    """Whether a specifier names a module of Node.js itself, which comes before any file."""
+    return name.removeprefix("node:").partition("/")[0] in _CORE
+
+
+def _is_held(name: str, held: Collection[str] | None) -> bool:
+    """Whether a bare specifier (`chai`, `@scope/name/sub`) finds a package or a core module."""
+    first, _, rest = name.partition("/")
+    package = f"{first}/{rest.partition('/')[0]}" if first.startswith("@") else first
+    known = package in _USUAL or first in _USUAL_SCOPES if held is None else package in held
+    return known or package in _CORE
+
+
+def _indexes(folder: str) -> Iterable[str]:
+    return (f"{folder}/index.{suffix}" for suffix in (*SOURCES, "json", "node"))
+
+
+def _roots(project: Pristine) -> Iterator[str]:
+    """Folders that NODE_PATH, jest, TypeScript or a bundler look into for bare names."""
+    for found in re.findall(r"NODE_PATH=[\"']?([\w./:-]+)", project.tools.commands):
+        yield from map(folder_named, found.split(":"))
+    for path, text in project.texts.items():
+        folder, _, name = path.rpartition("/")
+        if re.fullmatch(r"[tj]sconfig.*\.json", name):
+            yield from (folder_named(posixpath.join(folder, base)) for base in _BASE_URL.findall(text))
+        elif name == "package.json" or _SETTINGS_NAME.fullmatch(name):
+            yield from _named_roots(folder, _settings(name, text)) & {*project.folders, ""}
+
+
+def _named_roots(folder: str, settings: str) -> set[str]:
+    """`roots` says where jest looks for tests; that of babel's module-resolver is another."""
+    return {
+        folder_named(posixpath.join(folder, each.replace("<rootDir>", ".").lstrip("/")))
+        for setting, value in _MODULE_FOLDERS.findall(settings)
+        if setting.startswith("module") or "module-resolver" in settings
+        for each in _STRING.findall(value)
+    }
+
+
+def _settings(name: str, text: str) -> str:
+    if name != "package.json":
+        return text
+    package: Mapping[str, object] = read_table(text) or {}
+    return repr({key: package[key] for key in ("jest", "babel", "vitest") if key in package})
