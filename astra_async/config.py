@@ -142,7 +142,7 @@ class RunConfig:
     `s3` and `simulation` hold the keys of their tables (`S3Settings`, `SimulationSettings`); `warnings` are
     for whoever started it.
     With `answers_only_from_record` (a regrade) no model is called; with `simulate_all` (a demo) every
-    provider's calls go to the simulated server, each in its own wire format.
+    provider's calls go to the simulated server, each in its own wire format. `command` is what was typed.
     """
 
     out: Path
@@ -174,6 +174,7 @@ class RunConfig:
     simulate_all: bool = False
     leave_out: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 @cache

@@ -6,6 +6,7 @@ Exit codes (docs/formats.md): 0 complete, 1 finished with samples missing or a f
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -28,6 +29,7 @@ from astra_async.redaction import keep_secrets_of, mask
 EXIT_INCOMPLETE = 1
 EXIT_USAGE = 2
 EXIT_CANNOT_GO_ON = 3
+_ALIKE = 0.6
 
 # command -> (module, summary): what is not asked for is not imported, so that `--help` is instant.
 _COMMANDS = {
@@ -54,6 +56,15 @@ _COMMANDS = {
 
 class _LazyGroup(click.Group):
     """Knows its commands by name and imports one only when it is called."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, and a name that is no command meets the nearest one."""
+        near = difflib.get_close_matches(args[0], _COMMANDS, n=1, cutoff=_ALIKE) if args else []
+        if near and args[0] not in _COMMANDS:
+            raise click.UsageError(f"no such command: {args[0]}; did you mean `astra {near[0]}`?", ctx)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)

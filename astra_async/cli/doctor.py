@@ -11,22 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from astra_async.asking.providers import PROVIDERS
 from astra_async.cli.console import say
 from astra_async.cluster import check_installed
 from astra_async.errors import SandboxError
+from astra_async.redaction import public_text
 from astra_async.running.wiring import cache_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_KEYS = (
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "GEMINI_API_KEY",
-    "AZURE_OPENAI_API_KEY",
-    "AWS_ACCESS_KEY_ID",
-    "AWS_PROFILE",
-)
 _HOSTS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "registry-1.docker.io")
 _WANTED_DISK_BYTES = 20 * 10**9
 _WANTED_MEMORY_BYTES = 4 * 10**9
@@ -49,7 +43,7 @@ def doctor(*, cluster: str | None) -> int:
     for finding in findings:
         mark = {True: "ok", False: "MISSING", None: "-"}[finding.good]
         remedy = f"  -> {finding.remedy}" if finding.remedy and not finding.good else ""
-        say(f"{mark:>8}  {finding.subject:<24} {finding.state}{remedy}")
+        say(f"{mark:>8}  {finding.subject:<26} {finding.state}{remedy}")
     return 1 if any(finding.good is False for finding in findings) else 0
 
 
@@ -106,12 +100,21 @@ async def _docker() -> list[_Finding]:
             return found
     except SandboxError as error:
         remedy = "run scripts/engine as root, or on Debian: apt-get install docker.io"
+        if named := os.environ.get("DOCKER_HOST"):
+            remedy = (
+                f"DOCKER_HOST={public_text(named)} is asked, and no other engine: correct it, or unset it"
+            )
         return [_Finding("Docker Engine", str(error), good=False, remedy=remedy)]
 
 
 def _credentials() -> Iterator[_Finding]:
-    for name in _KEYS:
-        yield _Finding(name, "set" if os.environ.get(name) else "not set", good=None)
+    users: dict[str, list[str]] = {}
+    for provider, known in PROVIDERS.items():
+        for name in filter(None, (known.key_variable, *known.credentials)):
+            users.setdefault(name, []).append(provider)
+    for name, providers in users.items():
+        state = "set" if os.environ.get(name, "").strip() else "not set"
+        yield _Finding(name, f"{state} ({', '.join(providers)})", good=None)
 
 
 async def _reach(host: str) -> _Finding:

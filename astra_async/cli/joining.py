@@ -9,7 +9,7 @@ import click
 
 from astra_async.cli.console import tell
 from astra_async.cli.signals import Stopper
-from astra_async.cluster import check_installed
+from astra_async.cluster import check_installed, connection_to
 from astra_async.errors import ConfigError
 from astra_async.types.declarations import is_cluster
 
@@ -54,6 +54,7 @@ def worker(
 
     tls = {"tls_ca_file": tls_ca_file, "tls_worker_cert": tls_cert, "tls_worker_key": tls_key}
     security = Security(**{key: value for key, value in tls.items() if value})
+    connection_to(scheduler, security, "worker")
     return uvloop.run(_serve(scheduler, sandboxes, {**own, "security": security}))
 
 

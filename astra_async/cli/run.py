@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from astra_async.cli.viewer import viewer_beside
 from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.running.progress import view_of
+from astra_async.running.typed_commands import missing_cells, that_go_on, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -96,6 +98,7 @@ def start(
     import uvloop
 
     console = open_console(stderr=True)
+    config = replace(config, command=("astra", *sys.argv[1:]))
     style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
     call = Call(
         config=config,
@@ -132,7 +135,7 @@ async def _bring_about(call: Call, stopper: Stopper, ours: list[RunDirectory]) -
     except asyncio.CancelledError:
         if stopper.received is None:
             raise
-        call.say("stopped before anything was asked; the same command resumes")
+        call.say(f"stopped before anything was asked; it begins with: {typed(call.config.command)}")
         return 128 + stopper.received
 
 
@@ -157,20 +160,26 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
         with contextlib.suppress(asyncio.CancelledError, OSError):  # a terminal that is gone ends no run
             await showing
     _say_what_is_missing(call, runner)
-    if stopper.received is not None:
-        call.say(_stopped_at(call, runner, stopper))
-        return 128 + stopper.received
-    if outcome == "complete" and call.generate_only:
-        call.say(
-            f"all {runner.tally.planned} answers are recorded; the same command without --generate-only"
-            " tests them, and asks for nothing again"
-        )
-    return _EXIT_CODES[outcome]
+    stopped = stopper.received is not None
+    call.say(_how_it_stands(call, runner, stopped=stopped))
+    for command in that_go_on(
+        runner.directory.run,
+        missing_cells(runner.metrics, runner.directory.run),
+        answered=call.generate_only and outcome == "complete",
+    ):
+        call.say(f"it goes on with: {command}")
+    if stopped and stopper.at_once:
+        call.say(f"until then: astra report {call.config.out}")
+    return 128 + (stopper.received or 0) if stopped else _EXIT_CODES[outcome]
 
 
-def _stopped_at(call: Call, runner: Runner, stopper: Stopper) -> str:
-    text = f"stopped; the same command resumes: {runner.tally.final} of {runner.tally.planned} are final"
-    return f"{text} (`astra report {call.config.out}` reports on them)" if stopper.at_once else text
+def _how_it_stands(call: Call, runner: Runner, *, stopped: bool) -> str:
+    tally = runner.tally
+    if call.generate_only:
+        stands = f"{tally.answered} of {tally.planned} answers are recorded, and not tested"
+    else:
+        stands = f"{tally.final} of {tally.planned} samples are final"
+    return f"{'stopped: ' if stopped else ''}{stands}; nothing is asked for or tested twice"
 
 
 def _leave(call: Call, ours: Sequence[RunDirectory], stopper: Stopper) -> None:

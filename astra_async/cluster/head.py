@@ -17,6 +17,7 @@ from dask.utils import parse_timedelta
 from distributed.core import rpc
 from distributed.security import Security
 
+from astra_async.cluster import connection_to
 from astra_async.cluster.messages import from_job
 from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
@@ -69,7 +70,7 @@ class ClusterSandbox:
         self.address = address
         self.run_id = run_id
         self.memory_bytes = memory_bytes
-        self.connection: Mapping[str, Any] = security.get_connection_args("client")
+        self.connection: Mapping[str, Any] = connection_to(address, security, "client")
         self.silence_s = float(_configured("comm.timeouts.tcp", 30.0))
         self.say = say
         self.nodes: dict[str, Node] = {}

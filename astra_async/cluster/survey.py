@@ -11,6 +11,7 @@ from distributed.comm import connect
 from distributed.core import rpc
 from distributed.security import Security
 
+from astra_async.cluster import connection_to
 from astra_async.cluster.head import members
 from astra_async.cluster.messages import ABOUT, VERSION, unpack
 
@@ -24,9 +25,9 @@ _CLOCK_S = 5.0  # times in records come from the head; far apart, a node's log i
 async def survey(address: str) -> list[tuple[str, str, str]]:
     """Each worker's name, a line on what it is, and why it cannot take part (empty if it can).
 
-    Raises EngineUnavailable when no scheduler answers.
+    Raises EngineUnavailable when no scheduler answers, ConfigError for tls:// without certificates.
     """
-    connection = Security().get_connection_args("client")
+    connection = connection_to(address, Security(), "client")
     async with rpc(address, timeout=_ANSWER_S, connection_args=connection) as scheduler:
         found = await members(scheduler, timeout_s=_ANSWER_S)
     return list(await asyncio.gather(*(_one(each, connection) for each in sorted(found))))

@@ -102,8 +102,8 @@ _MIXED_K = (
     " it only with one of the same."
 )
 _PROVISIONAL = (
-    "~ is provisional: samples are missing, and the problems begun may be the easier or the harder ones. Run "
-    "the same command again to fill them in."
+    "~ is provisional: samples are missing, and the problems begun may be the easier or the harder ones;"
+    " `astra status` names the command that fills them in."
 )
 
 

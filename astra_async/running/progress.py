@@ -17,8 +17,9 @@ import numpy as np
 from astra_async.report.load import load_run
 from astra_async.running.log import scan
 from astra_async.running.recorded import Spent, believed, named, readable, spent
+from astra_async.running.typed_commands import missing_cells
 from astra_async.types import Trouble
-from astra_async.types.records import Flaw, read_key
+from astra_async.types.records import Flaw, read_key, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from astra_async.metrics import Summary
     from astra_async.running.opening import OpenRun
     from astra_async.running.runner import Runner
+    from astra_async.running.typed_commands import Cell
     from astra_async.types import AnswerKey
 
 _SHOWN = 3  # things being done that are named
@@ -161,8 +163,11 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-def view_of_directory(path: Path) -> View:
-    """A run as its files tell, be it running, finished or killed; nothing is locked or changed."""
+def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
+    """A run as its files tell, be it running, finished or killed, and where samples are to come.
+
+    Nothing is locked or changed.
+    """
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
     times = np.sort(run.rows["finished"][~np.isnan(run.rows["finished"])])
@@ -172,7 +177,7 @@ def view_of_directory(path: Path) -> View:
     last = _seconds(str(events[-1].get("at", ""))) if events else None
     seconds = _since(run.settings.created_at, [*times[-1:].tolist(), *([last] if last else [])])
     per_minute = _recent_per_minute(times)
-    return View(
+    view = View(
         models=tuple(_row(summary, earlier.get(summary.model)) for summary in summaries),
         planned=planned,
         answered=max(len(answered), final),
@@ -186,6 +191,7 @@ def view_of_directory(path: Path) -> View:
         left_s=60 * (planned - final) / per_minute if per_minute else None,
         last=_said(events[-1] if events else None),
     )
+    return view, missing_cells(run.metrics, read_run(path / "run.json"))
 
 
 def answered_keys(path: Path) -> set[AnswerKey]:

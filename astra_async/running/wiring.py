@@ -24,6 +24,7 @@ from astra_async.problems.sources import NAMED
 from astra_async.redaction import public_settings, public_url
 from astra_async.running.fingerprint import Parts
 from astra_async.running.ownership import make_private
+from astra_async.running.typed_commands import recorded_command
 from astra_async.testing.verdict import limits_for
 from astra_async.types import S3Settings, Usage
 
@@ -192,6 +193,7 @@ def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict
         "simulated": any(_is_simulated(model, config) for model in config.models),
         "seed": config.seed,
         **({"feedback": modes} if modes else {}),
+        "commands": recorded_command(config, list(prepared)),
         "call": recorded_call(config),
         "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},

@@ -6,20 +6,20 @@ import os
 import re
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
+from astra_async.redaction import keep_secret
 from astra_async.running.directory import RunDirectory
 from astra_async.running.fingerprint import Parts
 from astra_async.running.recorded import Spent
+from astra_async.running.typed_commands import that_go_on, typed
 from astra_async.types import Completion, Result, SampleKey, Usage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMPLETION = Completion(
     text="<solution/>",
@@ -43,6 +43,16 @@ RESULT = Result(
     score=1,
     finished_at="2026-11-20T10:00:00.000Z",
 )
+
+
+PLAN: dict[str, Any] = {
+    "at": "1",
+    "folder": str(Path.cwd()),
+    "models": ["m"],
+    "formats": ["xml"],
+    "problems": ["p"],
+    "samples": 2,
+}
 
 
 def begun(path: Path, answered: int = 0, graded: int = 0) -> RunDirectory:
@@ -85,8 +95,8 @@ def test_a_running_directory_names_its_process_and_is_not_disturbed(tmp_path: Pa
     ("answered", "graded", "said"),
     [
         (4, 4, "complete"),
-        (4, 1, "without --generate-only grades the answers"),
-        (2, 1, "once more, goes on where it stopped"),
+        (4, 1, "next: what began this run, once more, tests the recorded answers"),
+        (2, 1, "next: what began this run, once more, goes on where it stopped"),
     ],
 )
 def test_a_directory_that_nobody_runs_says_what_to_do_next(
@@ -98,6 +108,74 @@ def test_a_directory_that_nobody_runs_says_what_to_do_next(
     assert f"{7 * answered}k/{300 * answered}".replace("1200", "1k") in text
     assert f"${0.25 * answered:.2f}" in text
     assert f"next: astra report {tmp_path}" in text or graded < 4
+
+
+def commanded(path: Path, *calls: tuple[str, str, tuple[str, ...]]) -> str:
+    """What status says to type next, of calls with their problems, each at its time."""
+    with closing(begun(path, answered=2, graded=1)) as directory:
+        commands = {command: PLAN | {"at": at, "problems": problems} for at, command, problems in calls}
+        directory.run["commands"] = commands
+        directory.save()
+    return shown(path)
+
+
+def test_the_next_command_is_the_one_that_was_typed(tmp_path: Path) -> None:
+    whole = "astra run --problems my.csv --model m --out 'a b'"
+    text = commanded(tmp_path, ("2026-01-01", whole, ("p", "q")))
+    assert f"next: {whole}\n" in text
+    assert "--generate-only" not in text
+
+
+def test_a_call_for_one_problem_leaves_the_others_to_the_command_before(tmp_path: Path) -> None:
+    whole, only = "astra run --problems my.csv --generate-only", "astra run --problems my.csv --only q"
+    text = commanded(tmp_path, ("2026-01-01", whole, ("p", "q")), ("2026-01-02", only, ("q",)))
+    assert f"next: {only}\nnext: {whole}\n" in text.replace("  ", "")
+
+
+def test_a_command_that_asked_for_fewer_samples_does_not_go_on(tmp_path: Path) -> None:
+    run = {
+        "samples": 4,
+        "commands": {
+            "old": {
+                "at": "1",
+                "folder": "/",
+                "models": ["m"],
+                "formats": ["xml"],
+                "problems": ["p"],
+                "samples": 2,
+            }
+        },
+    }
+    assert that_go_on(run, {("m", "xml", "p")}, answered=False) == []
+    run["samples"] = 2
+    assert that_go_on(run, {("m", "xml", "p")}, answered=False) == ["cd / && old"]
+
+
+def test_answers_that_were_only_recorded_are_tested_without_that_flag() -> None:
+    plan = {
+        "at": "1",
+        "folder": str(Path.cwd()),
+        "models": ["m"],
+        "formats": ["xml"],
+        "problems": ["p"],
+        "samples": 2,
+    }
+    run = {"samples": 2, "commands": {"astra run --generate-only --out 'a b'": plan}}
+    assert that_go_on(run, {("m", "xml", "p")}, answered=True) == ["astra run --out 'a b'"]
+    assert that_go_on(run, {("m", "xml", "p")}, answered=False) == ["astra run --generate-only --out 'a b'"]
+
+
+def test_a_secret_that_was_typed_is_not_kept() -> None:
+    keep_secret("hunter2hunter2")
+    words = (
+        "astra",
+        "run",
+        "--problems",
+        "https://me:pw@host/p.csv?token=abc&alt=1",
+        "--seed",
+        "hunter2hunter2",
+    )
+    assert typed(words) == "astra run --problems 'https://host/p.csv?token=***&alt=1' --seed '***'"
 
 
 def test_a_sample_is_missing_until_it_is_answered(tmp_path: Path) -> None:

@@ -300,3 +300,10 @@ def test_every_container_is_hardened() -> None:
 @pytest.mark.parametrize("uid", [1000, 65532, 65531])
 def test_the_first_process_never_runs_as_the_tests_user(uid: int) -> None:
     assert Fitness(uid=uid, gid=uid, home="").keeper.partition(":")[0] != str(uid)
+
+
+def test_a_wrong_docker_host_is_named_as_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    said = str(translate(ConnectionRefusedError("refused"), "act", running=False))
+    assert "correct DOCKER_HOST" in said
+    assert "scripts/engine" not in said

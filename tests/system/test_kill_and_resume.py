@@ -133,7 +133,7 @@ def test_ctrl_c_drains_says_so_and_exits_130(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130
     assert b"come to their end first" in said
-    assert b"the same command resumes" in said
+    assert b"it goes on with: astra run" in said
     assert containers_of(out) == []
     finish(out)
     assert len(lines(out / "results.jsonl")) == PLANNED

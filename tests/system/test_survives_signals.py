@@ -54,7 +54,7 @@ def test_sigterm_lets_running_tests_end_and_exits_143(tmp_path: Path, tiny_image
         process.send_signal(signal.SIGTERM)
         said = finished(process, 143)
         assert "2 containers come to their end first" in said
-        assert "the same command resumes" in said
+        assert "it goes on with: astra run --problems" in said
         assert run.containers() == []
         done = run.lines("results.jsonl")
         assert {line["status"] for line in done} == {"scored"}
@@ -97,7 +97,7 @@ def test_a_second_signal_stops_within_two_seconds_and_leaves_no_container(
             awaited(lambda: run.containers() == [], "the removal of the containers")
         else:
             assert run.containers() == []
-            assert "the same command resumes" in said
+            assert "it goes on with: astra run --problems" in said
         awaited(lambda: not any(map(runs, helpers)), "the end of the helpers")
         assert run.lines("results.jsonl") == [], "a test that was stopped is never scored"
         assert beside.allows(took_s, PROMISED_S)

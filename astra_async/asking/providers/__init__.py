@@ -23,13 +23,14 @@ class Known(NamedTuple):
 
     `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
     `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
-    cost less.
+    cost less. `credentials` are variables, any one of which has what a provider without a key's wants.
     """
 
     made_by: str
     key_variable: str = ""
     prices: str | None = None
     caches_prompts: bool = False
+    credentials: tuple[str, ...] = ()
 
 
 PROVIDERS: Mapping[str, Known] = {
@@ -40,7 +41,12 @@ PROVIDERS: Mapping[str, Known] = {
     "anthropic": Known("anthropic.Anthropic", "ANTHROPIC_API_KEY", "anthropic", caches_prompts=True),
     "gemini": Known("gemini.Gemini", "GEMINI_API_KEY", "google", caches_prompts=True),
     # Its credentials are AWS's (`aws`).
-    "bedrock": Known("bedrock.Bedrock", prices="aws", caches_prompts=True),
+    "bedrock": Known(
+        "bedrock.Bedrock",
+        prices="aws",
+        caches_prompts=True,
+        credentials=("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
+    ),
     "azure": Known("openai_chat.Azure", "AZURE_OPENAI_API_KEY", "azure", caches_prompts=True),
     "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY"),
     "simulated": Known("openai_chat.OpenAIChat"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -66,10 +67,10 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
             f"This user may not speak to Docker Engine ({both_ends(error)}); "
             "run as root, or add the user to the group docker"
         )
-    return EngineUnavailable(
-        f"No Docker Engine answers ({both_ends(error)}); start one (scripts/engine does), "
-        "or point DOCKER_HOST at it"
-    )
+    remedy = "start one (scripts/engine does), or point DOCKER_HOST at it"
+    if os.environ.get("DOCKER_HOST"):
+        remedy = "start the one that DOCKER_HOST names, or correct DOCKER_HOST"
+    return EngineUnavailable(f"No Docker Engine answers ({both_ends(error)}); {remedy}")
 
 
 def both_ends(said: object) -> str:
