@@ -101,10 +101,10 @@ def test_a_call_returns_the_answer_with_attempts_and_cost() -> None:
 
 
 def test_attempts_and_cost_cover_the_failed_attempts_too() -> None:
-    failed = TransientError("cut", usage=Usage(input_tokens=50, output_tokens=5))
+    failed = TransientError("cut", usage=Usage(input_tokens=100, output_tokens=5))
     completion = one_call([failed, answer()])
     assert completion.attempts == 2
-    assert completion.cost_usd == 165.0
+    assert completion.cost_usd == 215.0
 
 
 def test_a_cost_made_of_an_estimate_is_marked_as_one() -> None:
@@ -126,11 +126,11 @@ def test_a_lost_connection_is_tried_six_times_in_all() -> None:
 
 
 def test_a_stream_cut_after_tokens_is_tried_twice_in_all() -> None:
-    billed = Usage(input_tokens=10, output_tokens=1)
+    billed = Usage(input_tokens=100, output_tokens=1)
     with pytest.raises(TruncatedStream) as caught:
         one_call([TruncatedStream("cut", usage=billed) for _ in range(2)])
     assert caught.value.attempts == 2
-    assert caught.value.cost_usd == 22.0
+    assert caught.value.cost_usd == 202.0
 
 
 def test_a_stream_cut_before_any_token_is_tried_six_times() -> None:

@@ -39,11 +39,13 @@ class StreamFault(Exception):  # noqa: N818 - names what was seen
 
     Attributes:
         body: the error as the provider sent it, decoded, for the classifier.
+        usage: what the error itself says of tokens that are billed.
     """
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Any, usage: Usage | None = None) -> None:
         super().__init__("the provider sent an error in the stream")
         self.body = body
+        self.usage = usage
 
 
 class AnswerTooLong(Exception):  # noqa: N818 - names what was seen
@@ -177,14 +179,17 @@ class Reader:
         Raises:
             StreamFault, AnswerTooLong: as `feed`.
         """
-        reason, begun = self.reason, self.transcript.begun
+        ended, begun = self.reason, self.transcript.begun
         self.reason, self.transcript.begun = None, False
         try:
             self.feed(event)
-            told, self.reason = self.reason, None
-            self.reason = reason_name(told)
-        finally:
-            self._weigh(reason, begun=begun)
+            told = reason_name(self.reason)
+        except BaseException:
+            # An event that raises ends nothing, whatever it had set before: its fault is the last word.
+            self.done = False
+            self._weigh(ended, None, begun=begun)
+            raise
+        self._weigh(ended, told, begun=begun)
 
     def feed(self, event: Json | None) -> None:
         """Read one event; None stands for the line `[DONE]`. Before each, `reason` and `begun` are unset.
@@ -195,16 +200,17 @@ class Reader:
         """
         raise NotImplementedError
 
-    def _weigh(self, reason: str | None, *, begun: bool) -> None:
-        """What an event is to the `reason` before it: content takes it back, all else leaves it."""
+    def _weigh(self, ended: str | None, told: str | None, *, begun: bool) -> None:
+        """The reason in force after an event that `told` one: content takes back what had `ended` before."""
         if self.transcript.begun:
-            self.unsure |= reason is not None
+            self.reason = told
+            self.unsure |= ended is not None
             self.settled = False
             return
         self.transcript.begun = begun
-        self.reason = reason if self.reason is None else self.reason
-        told = self.reason is not None and not self.unsure
-        self.settled = told and bool(self.counts) and bool(self.transcript.characters)
+        self.reason = ended if told is None else told
+        in_force = self.reason is not None and not self.unsure
+        self.settled = in_force and bool(self.counts) and bool(self.transcript.characters)
 
     def usage(self) -> Usage:
         """Tokens as far as they were announced."""

@@ -43,7 +43,8 @@ class MessageReader(Reader):
             self._delta(event["content_block"])
         elif kind == "message_start":
             self.model = label(event["message"].get("model"))
-            self._count(event["message"].get("usage"))
+            # Its `output_tokens` stand for what is to come (1, or a few): they count from `message_delta` on.
+            self._count({**(event["message"].get("usage") or {}), "output_tokens": None})
         elif kind == "message_delta":
             self.reason = event["delta"].get("stop_reason")
             self._count(event.get("usage"))

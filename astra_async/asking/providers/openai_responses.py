@@ -82,7 +82,8 @@ class ResponsesReader(Reader):
     def _end(self, response: Json) -> None:
         self._response = response
         if response.get("status") in {"failed", "cancelled"}:
-            raise StreamFault({"error": response.get("error") or {"message": "the response has failed"}})
+            body = {"error": response.get("error") or {"message": "the response has failed"}}
+            raise StreamFault(body, self.told() if response.get("usage") else None)
         self.done = True
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Meaning = Callable[[BaseException | None], tuple[str, type[ProviderError] | None] | None]
 
 _UNKNOWN = Usage()
+_NOTHING = Usage(input_tokens=0, output_tokens=0)
 
 
 class Cut(Exception):  # noqa: N818 - names what was seen
@@ -172,7 +173,7 @@ class Reception:
                 if (whole := self.whole()) is not None:
                     return whole
         if isinstance(error, StreamFault):
-            return self.refused(Failure(body=error.body), error)
+            return self.refused(Failure(body=error.body), error, error.usage)
         if isinstance(error, AnswerTooLong | EventTooLarge):
             raise self.problem(TruncatedStream, str(error)) from error
         if isinstance(error, Unreadable):
@@ -184,8 +185,12 @@ class Reception:
         """What a lost connection means: once content has come, the whole attempt is paid for."""
         return TruncatedStream if self.streaming else TransientError
 
-    def refused(self, failure: Failure, cause: BaseException | None = None) -> Completion:
+    def refused(
+        self, failure: Failure, cause: BaseException | None = None, usage: Usage | None = None
+    ) -> Completion:
         """A result that came as an error: what had arrived, under the reason that the provider gave.
+
+        Whoever refuses before any content bills nothing, unless the refusal itself says so (`usage`).
 
         Raises:
             ProviderError: the error is no result.
@@ -194,9 +199,9 @@ class Reception:
             failure = self._in_usual_words(failure)
         meant = classify(failure, self._settings)
         if isinstance(meant, ProviderError):
-            meant.usage = self._billed()
+            meant.usage = usage or self._billed()
             raise meant from cause
-        return self._stopped(meant)
+        return self._stopped(meant, usage or self._billed() or (_UNKNOWN if self.streaming else _NOTHING))
 
     def problem(self, kind: type[ProviderError], text: str) -> ProviderError:
         """An error of ours about this attempt: one line that names the model."""
@@ -231,13 +236,12 @@ class Reception:
             raise Unreadable(f"an event has an unknown shape ({error!r})") from error
 
     def _billed(self) -> Usage | None:
-        """Tokens of an attempt that failed, where the provider had announced some."""
-        usage = self.reader.told()
+        """Tokens of an attempt that failed: none before content has come, for none was bought."""
+        usage = self.reader.told() if self.streaming else _UNKNOWN
         return None if usage == _UNKNOWN else usage
 
-    def _stopped(self, reason: FinishReason) -> Completion:
+    def _stopped(self, reason: FinishReason, usage: Usage) -> Completion:
         text = self.reader.transcript.text()
-        usage = self._billed() or _UNKNOWN
         model = self.reader.model or self._settings.model
         return self._completion(Answer(text=text, finish_reason=reason, usage=usage, returned_model=model))
 

@@ -17,6 +17,8 @@ BYTES_PER_TOKEN = 3.2
 # Before the first exact count: too much in hand is returned, too little is a violation.
 _UNCALIBRATED = 1.25
 _WORST_BYTES_PER_TOKEN = 2.0
+# Text averages 3 to 5 in every tokenizer; only rows of one character pack closer, and are estimated then.
+_MOST_BYTES_PER_TOKEN = 40.0
 _FIRST_OUTPUT_GUESS = 1_000
 _OUTPUTS_KEPT = 200
 _PERCENTILE = 0.9
@@ -79,11 +81,29 @@ class Estimator:
             return usage
         known = usage or Usage()
         tokens, streamed = known.input_tokens, known.output_tokens
+        guess = round(characters / BYTES_PER_TOKEN)
+        if characters <= self._max_tokens * _MOST_BYTES_PER_TOKEN:  # else the server does not keep max_tokens
+            guess = min(guess, self._max_tokens)
         return replace(
             known,
             input_tokens=round(self._input(self._prompt(request))) if tokens is None else tokens,
-            output_tokens=round(characters / BYTES_PER_TOKEN) if streamed is None else streamed,
+            output_tokens=guess if streamed is None else streamed,
         )
+
+    def believed(self, usage: Usage, request: ModelRequest, characters: int) -> Usage:
+        """The usage without counts that cannot be true: nothing, or next to nothing, for what was there.
+
+        Servers that count nothing send 0, or 1; others only what no cache held. Where nothing came and
+        nothing is counted, that is the provider's word.
+        """
+        inputs, outputs = usage.input_tokens, usage.output_tokens
+        if not (characters or inputs or outputs):
+            return usage
+        if inputs is not None and inputs * _MOST_BYTES_PER_TOKEN < self._prompt(request).size_bytes:
+            inputs = None
+        if outputs is not None and outputs * _MOST_BYTES_PER_TOKEN < characters:
+            outputs = None
+        return replace(usage, input_tokens=inputs, output_tokens=outputs)
 
     def actual(self, usage: Usage) -> Demand | None:
         """What a finished request took from the buckets; None where the provider did not say."""
@@ -94,14 +114,14 @@ class Estimator:
 
     def learn(self, request: ModelRequest, usage: Usage) -> None:
         """Take in an exact count."""
-        if usage.input_tokens is not None:
+        if usage.input_tokens:
             prompt = self._prompt(request)
             if prompt.tokens is None:  # the average takes each prompt's first count only
                 self._counted_bytes += prompt.size_bytes
                 self._counted_tokens += usage.input_tokens
             prompt.tokens = usage.input_tokens
             prompt.cached = usage.cached_tokens if usage.cached_tokens is not None else prompt.cached
-        if usage.output_tokens is not None:
+        if usage.output_tokens:
             self._learn_output(usage.output_tokens)
 
     def _cached(self, request: ModelRequest, prompt: _Prompt, tokens: float) -> float:

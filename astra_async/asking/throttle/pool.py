@@ -293,15 +293,16 @@ class Pool:
 
     def _succeeded(self, ticket: Ticket, attempt: Attempt, completion: Completion) -> Completion:
         now, estimator = self._clock(), self._gate.estimator
+        characters = max(attempt.characters, len(completion.text))
+        usage = estimator.believed(completion.usage, attempt.request, characters)
         self._gate.accepted(attempt, now)
         self._gate.succeeded(attempt)
-        self._gate.settle(attempt, estimator.actual(completion.usage), now)
-        estimator.learn(attempt.request, completion.usage)
+        self._gate.settle(attempt, estimator.actual(usage), now)
+        estimator.learn(attempt.request, usage)
         self._warm(attempt)
         if attempt.led:
-            self._warmth.learn(attempt.request.prompt_sha256, completion.usage)
-        characters = max(attempt.characters, len(completion.text))
-        cost_usd = self._ledger.bill(attempt, completion.usage, characters, now)
+            self._warmth.learn(attempt.request.prompt_sha256, usage)
+        cost_usd = self._ledger.bill(attempt, usage, characters, now)
         ticket.effort.spend(cost_usd, estimated=attempt.estimated)
         self._tally.calls_ok += 1
         self._judge.answered()
@@ -309,6 +310,7 @@ class Pool:
         effort = ticket.effort
         return replace(
             completion,
+            usage=usage,
             attempts=effort.attempts,
             cost_usd=effort.cost_usd,
             cost_estimated=effort.cost_estimated,
@@ -318,7 +320,10 @@ class Pool:
         """Account for a failed attempt; returns how to go on, or None to give the call up."""
         now = self._clock()
         began = attempt.accepted or error.usage is not None
-        cost_usd = self._ledger.bill(attempt, error.usage, attempt.characters, now) if began else 0.0
+        usage = error.usage and self._gate.estimator.believed(
+            error.usage, attempt.request, attempt.characters
+        )
+        cost_usd = self._ledger.bill(attempt, usage, attempt.characters, now) if began else 0.0
         ticket.effort.spend(cost_usd, estimated=attempt.estimated)
         if not began and not isinstance(error, TransientError):
             # Nothing was processed: the request itself stays counted, as OpenAI documents.
