@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
 from attacked_projects import MOCHA, TOTAL
 
 from astra_async.types import Limits
+from machine import slowness
 
 if TYPE_CHECKING:
     from graded_answers import Await, Courtroom
@@ -144,7 +145,8 @@ CASES = (
 @pytest.mark.docker
 @pytest.mark.parametrize("limit", CASES, ids=lambda each: each.name)
 def test_what_is_too_much_is_stopped_and_named(limit: Misbehaviour, court: Courtroom, wait: Await) -> None:
-    workshop = court.workshop(limits=limit.limits)
+    slower = 1.0 if limit.failure == "timeout" else slowness()
+    workshop = court.workshop(limits=replace(limit.limits, timeout_s=limit.limits.timeout_s * slower))
     result = wait(court.grade("mocha", {MOCHA.main: limit.code + MOCHA.right}, workshop))
     assert (result.status, result.failure) == ("scored", limit.failure)
     assert (result.passed, result.total) == (0 if limit.failure else TOTAL, TOTAL)

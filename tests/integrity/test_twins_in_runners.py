@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from graded_answers import LIMITS
+from graded_answers import generous
 
 from astra_async.bundled import image_sets
 from astra_async.images.build import ensure_image_set
@@ -152,10 +152,11 @@ async def run_of(court: Courtroom, runner: Runner) -> Run:
         archive=project_archive(project, {}),
         command=f"for folder in {' '.join(folders)}; do (cd $folder; {runner.command}); done",
         result_files=tuple(f"{folder}/{runner.report}" for folder in folders),
-        limits=LIMITS,
+        limits=replace(generous(), timeout_s=generous().timeout_s * len(folders)),
     )
     done = await court.sandbox.run(job)
     reports = {folder: read(done.reports, folder) for folder in folders}
+    assert not done.timed_out, f"all runs lasted {done.duration_s:.0f} s: {done.output[-4000:]}"
     assert all(report.cases for report in reports.values()), done.output[-4000:]
     twins = [folder for folder in folders if folder not in {PLAIN, DISGUISED}]
     return Run(
