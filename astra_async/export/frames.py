@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ from astra_async.report.turn_states import read_turns
 from astra_async.types import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
@@ -118,27 +119,38 @@ def turns_of(run: Run) -> pd.DataFrame:
 
 def tests_of(run: Run) -> pd.DataFrame:
     """A row for each expected test of each sample; see `Loaded.tests`."""
+    parts = list(tests_in_parts(run, max(1, len(run.rows))))
+    return parts[0] if len(parts) == 1 else pandas().concat(parts, ignore_index=True)
+
+
+def tests_in_parts(run: Run, samples: int) -> Iterator[pd.DataFrame]:
+    """The rows of `tests_of`, those of so many samples at a time; their categories are the same."""
     pd = pandas()
-    rows = [
-        (*key, test["name"], test["outcome"], test.get("message") or None)
-        for key, record in zip(
-            run.rows[["pair", "problem", "sample"]].tolist(), run.lines(run.rows), strict=True
-        )
-        for test in record["tests"]
-    ]
-    pairs, problems, samples, names, outcomes, messages = zip(*rows, strict=True) if rows else ((),) * 6
     models, formats = zip(*run.pairs, strict=True)
-    return pd.DataFrame(
-        {
-            "model": _category(np.array(pairs, dtype=np.int64), models),
-            "format": _category(np.array(pairs, dtype=np.int64), formats),
-            "problem_id": _category(np.array(problems, dtype=np.int64), run.problems),
-            "sample": np.array(samples, dtype=np.int64),
-            "test": pd.Categorical(names),
-            "outcome": pd.Categorical(outcomes, categories=get_args(Outcome)),
-            "message": pd.Series(messages, dtype=object),
-        }
-    )
+    known = sorted({name for _, names in run.outcomes for name in names})
+    outcomes: list[str] = list(get_args(Outcome))
+    places = {name: at for at, name in enumerate(known)}
+    numbers = {outcome: at for at, outcome in enumerate(outcomes)}
+    for start in range(0, max(1, len(run.rows)), samples):
+        rows = run.rows[start : start + samples]
+        sizes, names, found, messages = [], array("i"), array("b"), list[str | None]()
+        for tests in run.tests(rows):
+            sizes.append(len(tests))
+            names.extend([places[test.name] for test in tests])
+            found.extend([numbers.get(test.outcome, -1) for test in tests])
+            messages += [test.message or None for test in tests]
+        each = np.repeat(rows[["pair", "problem", "sample"]], np.array(sizes, dtype=np.int64))
+        yield pd.DataFrame(
+            {
+                "model": _category(each["pair"], models),
+                "format": _category(each["pair"], formats),
+                "problem_id": _category(each["problem"], run.problems),
+                "sample": each["sample"].astype(np.int64),
+                "test": pd.Categorical.from_codes(np.array(names), categories=known),
+                "outcome": pd.Categorical.from_codes(np.array(found), categories=outcomes),
+                "message": pd.Series(messages, dtype=object),
+            }
+        )
 
 
 def _category(codes: Any, values: Sequence[str | None]) -> pd.Categorical:

@@ -14,6 +14,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import UsageError
+from astra_async.export.frames import tests_in_parts
 from astra_async.export.lines import lines
 from astra_async.export.loaded import Loaded
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
 
 _BATCH = 2_000
+_SAMPLES_AT_ONCE = 20_000
 _CARD = """---
 license: other
 pretty_name: {name}
@@ -65,16 +67,32 @@ def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> No
         ) as file:
             for part, answers in _parts(samples, runs, with_answers=with_answers):
                 file.write_table(part.append_column("answer", [answers]) if with_answers else part)
-        for name, frame in (("tests", loaded.tests), ("problems", loaded.problems)):
-            pq.write_table(
-                pa.Table.from_pandas(frame, preserve_index=False), draft / "data" / f"{name}-00000.parquet"
-            )
+        _write_tests(runs, draft / "data" / "tests-00000.parquet")
+        problems = pa.Table.from_pandas(loaded.problems, preserve_index=False)
+        pq.write_table(problems, draft / "data" / "problems-00000.parquet")
         (draft / "README.md").write_text(_card(loaded, out.name, with_answers), encoding="utf-8")
         if out.exists():
             out.rmdir()
         draft.rename(out)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write_tests(runs: tuple[Run, ...], path: Path) -> None:
+    """All tests of all runs, those of so many samples in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    named = pa.dictionary(pa.int32(), pa.string())
+    columns = dict.fromkeys(("model", "format", "problem_id", "sample", "test", "outcome"), named)
+    schema = pa.schema(columns | {"sample": pa.int64(), "message": pa.string()})
+    if len(runs) > 1:
+        schema = schema.insert(0, pa.field("directory", pa.string()))
+    with pq.ParquetWriter(path, schema) as file:
+        for run in runs:
+            for part in tests_in_parts(run, _SAMPLES_AT_ONCE):
+                cells = {"directory": [str(run.directory)] * len(part)} | dict(part.items())
+                file.write_table(pa.table({name: cells[name] for name in schema.names}).cast(schema))
 
 
 def _schema(samples: Any, pa: Any, with_answers: bool) -> Any:  # noqa: FBT001 - one reading

@@ -12,7 +12,7 @@ from astra_async.errors import ConflictError, UsageError
 from astra_async.report.packing import read_at
 from astra_async.report.sidecar import read_columns
 from astra_async.running.fingerprint import fingerprint
-from astra_async.types.records import newer_version, read_line, read_run
+from astra_async.types.records import newer_version, read_line, read_run, read_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from astra_async.metrics import Metrics
     from astra_async.report.packing import Columns
     from astra_async.types import Format
+    from astra_async.types.records import TestFields
 
 Scalar = str | int | float | bool | None
 
@@ -125,11 +126,18 @@ class Run:
 
     def lines(self, rows: NDArray[np.void]) -> Iterator[dict[str, Any]]:
         """The result records of many rows, one in memory at a time."""
+        yield from map(read_line, self._contents(rows))
+
+    def tests(self, rows: NDArray[np.void]) -> Iterator[tuple[TestFields, ...]]:
+        """The tests of many rows' samples, those of one in memory at a time."""
+        yield from map(read_tests, self._contents(rows))
+
+    def _contents(self, rows: NDArray[np.void]) -> Iterator[bytes]:
         if len(rows):
             with (self.directory / "results.jsonl").open("rb") as stream:
                 for offset, length in rows[["offset", "length"]].tolist():
                     stream.seek(offset)
-                    yield read_line(stream.read(length))
+                    yield stream.read(length)
 
 
 def load_run(directory: Path) -> Run:

@@ -110,7 +110,12 @@ class ResultFields(msgspec.Struct, gc=False, kw_only=True):
         return TurnKey(*first, self.turn) if self.turn else first
 
 
+class _OnlyTests(msgspec.Struct, gc=False):
+    tests: tuple[TestFields, ...] = ()
+
+
 _RESULT = msgspec.json.Decoder(ResultFields)
+_TESTS = msgspec.json.Decoder(_OnlyTests)
 
 
 class Flaw(ValueError):  # noqa: N818 - a property of a record
@@ -235,6 +240,14 @@ def read_result(line: bytes, where: str) -> ResultFields:
         check_schema({"schema": result.schema}, where)
     _check_verdict(result)
     return result
+
+
+def read_tests(line: bytes) -> tuple[TestFields, ...]:
+    """The tests of a final line that is believed. Raises Flaw."""
+    try:
+        return _TESTS.decode(line).tests
+    except msgspec.MsgspecError:
+        return check_result(read_line(line)).tests
 
 
 def check_result(record: Mapping[str, Any]) -> ResultFields:
