@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from astra_async.languages import others
 from astra_async.languages.dotnet import DOTNET
+from astra_async.languages.go import GO
 from astra_async.languages.java import JAVA
 from astra_async.languages.javascript import JAVASCRIPT
 from astra_async.languages.language import Images, Language
+from astra_async.languages.php import PHP
 from astra_async.languages.python import PYTHON
 from astra_async.languages.ruby import RUBY
+from astra_async.languages.rust import RUST
 
 __all__ = ["LANGUAGES", "Images", "Language", "lacks", "language_of"]
 
@@ -22,9 +25,9 @@ LANGUAGES: tuple[Language, ...] = (
     RUBY,
     JAVA,
     DOTNET,
-    others.GO,
-    others.RUST,
-    others.PHP,
+    GO,
+    RUST,
+    PHP,
     others.ELIXIR,
     others.DART,
     others.COFFEESCRIPT,

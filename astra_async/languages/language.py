@@ -147,12 +147,17 @@ class Lookup(Protocol):
 class Merge:
     """Files of which an answer changes parts.
 
-    `takes` says whether a path is one; `merged` gives the text for it (None: nothing was taken), of the
-    pristine text and the answer's, and what was dropped.
+    `takes` says whether a path is one; `merged` gives the text for it (None: nothing was taken), of its path,
+    the pristine text and the answer's, and what was dropped. `parted` gives the part of a pristine text that
+    may change, and the part that stays. Of `new` files parts are left out, too. It `is_enough` where nothing
+    else about such a file is asked, whatever reads it by its name.
     """
 
     takes: Callable[[str, str], bool]
     merged: Callable[[str, str, str], tuple[str | None, list[Dropped]]]
+    parted: Callable[[str], tuple[str, str]] = lambda text: (text, "")
+    is_enough: bool = True
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from astra_async.languages.language import BUILD, RUNNER, Language, Reads, TestFiles, Tool, Tools
+from astra_async.languages.language import BUILD, Language, Reads, TestFiles, Tool, Tools
 
 ELIXIR = Language(
     name="elixir",
@@ -31,45 +31,6 @@ GHERKIN = Language(
         whole=re.compile(r"\.feature$"),
     ),
 )
-GO = Language(
-    name="go",
-    suffixes=frozenset({"go"}),
-    tools=Tools(
-        programs=(Tool(name="go", sign=r"\bgo test\b", runs_tests=True),),
-        reads=(Reads(rule=BUILD, by="go", reach="place", names=(r"go\.(?:mod|sum|work)",)),),
-    ),
-    tests=TestFiles(paths=re.compile(r"_(?:test|spec)\.go$")),
-)
-RUST = Language(
-    name="rust",
-    suffixes=frozenset({"rs"}),
-    tools=Tools(
-        programs=(Tool(name="cargo", sign=r"\bcargo\b", runs_tests=True),),
-        reads=(Reads(rule=BUILD, by="cargo", reach="place", names=(r"cargo\.(?:toml|lock)",)),),
-    ),
-)
-PHP = Language(
-    name="php",
-    suffixes=frozenset({"php"}),
-    tools=Tools(
-        programs=(Tool(name="phpunit", sign=r"\bphpunit\b|\bpest\b|\bcodecept", runs_tests=True),),
-        reads=(
-            Reads(rule=RUNNER, by="phpunit", reach="place", names=(
-                r"phpunit.*|codeception.*|behat\..*|pest\.php",
-            )),
-            Reads(rule=BUILD, by="phpunit", reach="place", names=(r"composer\.(?:json|lock)",)),
-        ),
-        manifests=r"composer\.json",
-        everyday=r"composer\.json",
-        settings=r"bootstrap|printerFile|extensionsDirectory",
-        variables=r"PHPUNIT_\w{0,80}",
-    ),
-    tests=TestFiles(
-        paths=re.compile(r"[a-z0-9](?:Tests?|Cest)\.php$"),
-        content=(re.compile(r"extends\s+(?:\w+\\)*TestCase\b"),),
-    ),
-    compiled=r"\.phar$",
-)  # fmt: skip
 BUILD_TOOLS = Language(
     name="build tools",
     tools=Tools(

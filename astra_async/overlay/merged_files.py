@@ -19,8 +19,11 @@ def merge_of(path: str, pristine: str | None) -> Merge | None:
     """How a path is merged; None where the answer's text is taken as it is. No pristine text: a new file."""
     if _ENVIRONMENT_FILE.fullmatch(path):
         return _ENVIRONMENT
-    rules = (language.merge for language in LANGUAGES if language.merge and pristine is not None)
-    return next((each for each in rules if each.takes(path, pristine or "")), None)
+    rules = (language.merge for language in LANGUAGES if language.merge)
+    return next(
+        (each for each in rules if (each.new or pristine is not None) and each.takes(path, pristine or "")),
+        None,
+    )
 
 
 # Variables by which a test runner, an interpreter or a package manager can be steered. NODE_ENV is not

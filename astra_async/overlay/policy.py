@@ -150,8 +150,9 @@ class PathPolicy:
     def _configuration_refusal(self, path: str) -> str | None:
         if path in self.runner_files:
             return "runner_configuration"
-        if merge_of(path, self._pristine_text(path)) is not None:
-            return None  # in part (`merged_files`)
+        merge = merge_of(path, self._pristine_text(path))
+        if merge is not None and merge.is_enough:
+            return None
         return reads(self.tools, path, is_new=path not in self.files) or (
             "dotfile" if is_dotfile(path) else None
         )

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.suspicions import NOT_CODE
 
 if TYPE_CHECKING:
@@ -52,10 +53,14 @@ def replaceable_tests(policy: PathPolicy, tests: Sequence[ExpectedTest]) -> list
 def _texts(policy: PathPolicy) -> tuple[dict[str, str], str]:
     """The text of each file of code that an answer may change, and that of all protected files."""
     texts = policy.texts()
-    may_change = {path for path in texts if policy.refusal(path) is None}
+    may_change = {path for path in sorted(texts) if policy.refusal(path) is None}
+    merges = {path: merge for path in may_change if (merge := merge_of(path, texts[path]))}
+    parts = {path: merge.parted(texts[path]) for path, merge in merges.items()}
+    changing = {path: parts[path][0] if path in parts else texts[path] for path in may_change}
+    staying = [text for path, text in texts.items() if path not in may_change]
     return (
-        {path: texts[path] for path in sorted(may_change) if not path.lower().endswith(NOT_CODE)},
-        "\0".join(text for path, text in texts.items() if path not in may_change),
+        {path: text for path, text in changing.items() if not path.lower().endswith(NOT_CODE)},
+        "\0".join([*staying, *(kept for _, kept in parts.values())]),
     )
 
 

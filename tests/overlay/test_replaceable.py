@@ -16,7 +16,7 @@ LUA = {
     "shop_spec.lua": "describe('Shop', function()\n  it('adds two prices', function() end)\nend)\n",
 }
 RUST = {
-    "src/lib.rs": "fn total() {}\n#[cfg(test)]\nmod tests {\n  #[test]\n  fn adds() {}\n}\n",
+    "src/lib.rs": "fn total() {}\nmod inner {\n#[cfg(test)]\nmod tests {\n  #[test]\n  fn adds() {}\n}\n}\n",
     "tests/slow.rs": "#[test]\nfn survives_many() {}\n",
 }
 GUARDED = {**LUA, "check.sh": "busted -o junit\n"}

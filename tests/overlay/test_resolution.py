@@ -280,7 +280,7 @@ ATTACKS = [
     ("gradle", "buildSrc/src/main/java/Evil.java", "build_configuration"),
     ("gradle", "gradle/libs.versions.toml", "build_configuration"),
     ("gradle", "init.gradle", "build_configuration"),
-    ("go", "more_test.go", "own_test"),
+    ("go", "more_test.go", "protected_test"),
     ("go", "go.work", "build_configuration"),
     ("make", "--eval=x.c", "tool_argument"),
     ("make", "a -o b.c", "tool_argument"),

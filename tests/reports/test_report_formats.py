@@ -336,7 +336,10 @@ def test_output_that_begins_like_markup_loses_no_report(before: str, text: str) 
 def test_standard_output_without_a_report_is_a_problem() -> None:
     report = read_reports({}, "all 5 tests fine\n", result_files=[])
     assert report.cases == ()
-    assert "neither JUnit XML, xUnit XML nor TAP: it begins 'all 5 tests fine'" in report.problems[0]
+    assert (
+        "neither JUnit XML, xUnit XML, TAP nor what go or cargo tests write: it begins 'all 5 tests fine'"
+        in report.problems[0]
+    )
     assert read_reports({}, "", result_files=[]).problems == ("standard output: empty",)
 
 

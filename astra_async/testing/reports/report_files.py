@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from astra_async.redaction import one_line
+from astra_async.testing.reports.cargo_format import cargo_start, read_cargo
+from astra_async.testing.reports.go_format import go_start, read_go
 from astra_async.testing.reports.report_text import OtherDocument, UnreadableReport, decoded
 from astra_async.testing.reports.suspects import hides_tests
 from astra_async.testing.reports.tap_format import read_tap, tap_start
@@ -26,7 +28,13 @@ MAX_REPORT_BYTES = 64 * 1024**2  # a second fence; the sandbox hands out far les
 MAX_PROBLEMS = 50
 _STDOUT = "standard output"
 # Where a format's first sign stands in a text (-1: nowhere), and what reads its cases and troubles.
-_FORMATS = ((xml_start, read_xml), (tap_start, read_tap))
+_KNOWN = "JUnit XML, xUnit XML, TAP nor what go or cargo tests write"
+_FORMATS = (
+    (xml_start, read_xml),
+    (tap_start, read_tap),
+    (go_start, read_go),
+    (cargo_start, read_cargo),
+)
 
 
 def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Sequence[str]) -> TestReport:
@@ -91,7 +99,12 @@ def _read(data: bytes) -> _Read:
         return _Read(problems=["empty"], is_damaged=True)
     read = _reader(text)
     if read is None:
-        return _Read(problems=[*trouble, f"neither JUnit XML, xUnit XML nor TAP: {_beginning(text)}"])
+        return _Read(
+            problems=[
+                *trouble,
+                f"neither JUnit XML, xUnit XML, TAP nor what go or cargo tests write: {_beginning(text)}",
+            ]
+        )
     try:
         cases, problems = read(text)
     except UnreadableReport as error:

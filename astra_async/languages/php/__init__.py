@@ -1,0 +1,49 @@
+"""PHP, with PHPUnit."""
+
+from __future__ import annotations
+
+import re
+
+from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
+from astra_async.languages.php.image import find_php
+from astra_async.languages.php.lookup import ClassLookup
+
+PHP = Language(
+    name="php",
+    suffixes=frozenset({"php"}),
+    images=Images(
+        find=find_php,
+        calls=re.compile(r"(?<![\w./-])(?:php|phpunit|composer|pest|vendor/bin/\w+)(?![\w./-])"),
+        signs=("composer.json",),
+    ),
+    tools=Tools(
+        programs=(
+            Tool(
+                name="phpunit",
+                sign=r"\bphpunit\b|\bpest\b|\bcodecept|\bparatest\b",
+                runs_tests=True,
+                brings=("composer", "php"),
+            ),
+            Tool(name="composer", sign=r"\bcomposer\b"),
+            Tool(name="php", sign=r"\bphp\b"),
+        ),
+        reads=(
+            Reads(rule=RUNNER, by="phpunit", reach="place", names=(
+                r"phpunit.*|codeception.*|behat\..*|pest\.php",
+            )),
+            Reads(rule=RUNNER, by="php", reach="any", names=(r"php(?:-cli)?\.ini|\.user\.ini",)),
+            Reads(rule=BUILD, by="phpunit composer", reach="place", names=(r"composer\.(?:json|lock)",)),
+        ),
+        manifests=r"composer\.json",
+        everyday=r"composer\.json|phpunit.*\.php",
+        settings=r"bootstrap|printerFile|extensionsDirectory|cacheDirectory|autoload|file",
+        variables=r"(?:PHPUNIT|PHP|COMPOSER|XDEBUG)_\w{0,80}|PHPRC",
+    ),
+    tests=TestFiles(
+        paths=re.compile(r"[a-z0-9](?:Tests?|Cest)\.php$"),
+        content=(re.compile(r"extends\s+(?:\\?\w+\\)*TestCase\b"),),
+    ),
+    lookup=ClassLookup,
+    loaded="word",
+    compiled=r"\.phar$",
+)  # fmt: skip

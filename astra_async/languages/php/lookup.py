@@ -1,0 +1,75 @@
+"""What the classes and functions of a PHP source would take the place of.
+
+A class is loaded once, by whoever declares it first: one in PHPUnit's namespace stands in for PHPUnit's own
+until that is needed. A function without a namespace before its name is looked up in the namespace at hand
+first: `count` in the tests' own namespace is whatever a source declares there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.language import INSTALLED, PROTECTED
+from astra_async.languages.masking import MOST_CHARACTERS, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from astra_async.languages.pristine import Pristine
+
+SKIPPED = re.compile(
+    r"//[^\n]*|#(?!\[)[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)"
+    r"|<<<[ \t]*[\"']?(?P<mark>\w+)[\"']?\n.*?(?:^[ \t]*(?P=mark)\b|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_PIECE = re.compile(
+    r"\bnamespace\s+(?P<namespace>[\w\\]+)?\s*[;{]"
+    r"|(?<![:>$\\\w])(?:class|interface|trait|enum)\s+(?P<type>\w+)|\bfunction\s+&?\s*(?P<function>\w+)\s*\("
+    r"|(?P<alias>\bclass_alias\s*\()",
+    re.IGNORECASE,
+)
+# Libraries that run tests, by the beginnings of their namespaces, in small letters.
+_TESTING = ("phpunit\\", "sebastianbergmann\\", "pest\\", "codeception\\", "mockery\\", "prophecy\\")
+
+
+class ClassLookup:
+    """The classes and namespaces of one project's protected files."""
+
+    def __init__(self, project: Pristine) -> None:
+        self._texts = project.texts
+        sources = {path: _declared(text) for path, text in project.texts.items() if path.endswith(".php")}
+        self._types = {name for path in project.protected & sources.keys() for name in sources[path][0]}
+        ours = {space for path in sources.keys() - project.protected for space in sources[path][2]}
+        theirs = {space for path in project.protected & sources.keys() for space in sources[path][2]}
+        self._tests_alone = theirs - ours - {""}
+
+    def new(self, path: str, text: str, _: Collection[str] | None) -> str | None:
+        """As `Lookup.new`."""
+        if not path.lower().endswith((".php", ".inc", ".phtml")):
+            return None
+        types, functions, spaces = _declared(text)
+        known = _declared(self._texts.get(path, ""))[0]
+        if any(f"{space}\\".startswith(_TESTING) for space in spaces):
+            return INSTALLED
+        if (types - known) & self._types or any(each[0] in self._tests_alone for each in functions):
+            return PROTECTED
+        return None
+
+    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.changed`."""
+        return self.new(path, text, held)
+
+
+def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
+    """Types and functions with their namespaces, and the namespaces, in small letters, as PHP compares."""
+    types, functions, spaces, space = set(), set(), set(), ""
+    for found in _PIECE.finditer(masked(text[:MOST_CHARACTERS], SKIPPED)):
+        if found["type"]:
+            types.add((space, found["type"].lower()))
+        elif found["function"]:
+            functions.add((space, found["function"].lower()))
+        elif not found["alias"]:
+            space = (found["namespace"] or "").lower()
+            spaces.add(space)
+    return types, functions, spaces or {""}

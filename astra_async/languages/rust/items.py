@@ -1,0 +1,110 @@
+"""Tests inside of sources: the items of a Rust file that are compiled for tests alone.
+
+Of a file with such items an answer changes all but them: those of its own are dropped, and the pristine ones
+put back, at the end. What stands in an inner module is not found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.language import Merge
+from astra_async.languages.masking import MOST_CHARACTERS, closing, masked
+from astra_async.types import Dropped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SKIPPED = re.compile(
+    r"//[^\n]*|/\*"
+    r'|b?r(?P<hashes>#{0,20})".*?(?:"(?P=hashes)|\Z)'
+    r'|b?"(?:[^"\\]|\\.)*(?:"|\Z)'
+    r"|b?'(?:\\[^\n]{1,12}?|[^\\'\n])'",
+    re.DOTALL,
+)
+# `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, unix))]`.
+_FOR_TESTS = re.compile(
+    r"#\s*\[\s*(?:cfg\s*\(\s*(?:all\s*\([^()]*\b)?test\b|(?:\w+\s*::\s*)*(?:test|rstest|bench)\b)"
+)
+_NAMED = re.compile(r"\b(?:mod|fn|use|struct|impl|const|static|macro_rules\s*!)\s+([\w:]+)")
+_TO_SEMICOLON = re.compile(
+    r"\s*(?:pub(?:\s*\([^()]*\))?\s+)?(?:use|const|static|type|extern\s+crate)\b(?!\s+(?:unsafe\s+)?fn)"
+)
+_STOP = re.compile(r"[;{(\[]")
+_TOKEN = re.compile(r"#\s*\[|[{(\[]")
+_NEXT = re.compile(r"\S")
+
+
+def test_items(text: str) -> list[tuple[int, int]]:
+    """Where items for tests stand at the top of a file, from their attributes and comments to their end.
+
+    Attributes at the end of the file that no item follows are one, too: they would fall on what is put there.
+    """
+    if len(text) > MOST_CHARACTERS:
+        return []
+    code = masked(text, SKIPPED, nested=True)
+    return [(_with_docs(text, begin), end) for begin, end, is_test in _attributed(code) if is_test]
+
+
+def _attributed(code: str) -> Iterator[tuple[int, int, bool]]:
+    """Items with attributes at the top: begin, end, and whether they are for tests."""
+    at = 0
+    while found := _TOKEN.search(code, at):
+        if found[0][0] != "#":
+            at = closing(code, found.start()) + 1
+            continue
+        begin, end = found.start(), found.start()
+        while attribute := re.compile(r"\s*#\s*\[").match(code, end):
+            end = closing(code, attribute.end() - 1) + 1
+        attributes = code[begin:end]
+        has_item = _NEXT.search(code, end)
+        end = _item_end(code, end) if has_item else len(code)
+        yield begin, end, has_item is None or _FOR_TESTS.search(attributes) is not None
+        at = end
+
+
+def _item_end(code: str, at: int) -> int:
+    ends_so = _TO_SEMICOLON.match(code, at)
+    while found := _STOP.search(code, at):
+        if found[0] == ";":
+            return found.end()
+        at = closing(code, found.start()) + 1
+        if found[0] == "{" and not ends_so:
+            return at
+    return len(code)
+
+
+def _with_docs(text: str, begin: int) -> int:
+    """Where the comments begin that belong to the item which begins there."""
+    while (line := text[text.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]).lstrip().startswith("///"):
+        begin -= len(line)
+    return begin
+
+
+def parted(text: str) -> tuple[str, str]:
+    """What of a source may change, and its tests."""
+    rest, tests, at = [], [], 0
+    for begin, end in test_items(text):
+        rest.append(text[at:begin])
+        tests.append(text[begin:end])
+        at = end
+    return "".join([*rest, text[at:]]), "\n".join(tests)
+
+
+def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dropped]]:
+    theirs = parted(pristine)[1]
+    rest, own = parted(answer)
+    if own == theirs:
+        return answer, []
+    dropped = []
+    if own and own not in theirs:
+        named = _NAMED.search(own)
+        reason = "protected_test" if theirs else "own_test"
+        dropped = [Dropped(path=f"{path}#{named[1] if named else 'tests'}", reason=reason)]
+    return "\n".join([rest.rstrip("\n"), *([theirs.strip("\n")] if theirs else [])]) + "\n", dropped
+
+
+TESTS_INSIDE = Merge(
+    takes=lambda path, _: path.endswith(".rs"), merged=_merged, parted=parted, is_enough=False, new=True
+)

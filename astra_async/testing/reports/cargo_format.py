@@ -1,0 +1,106 @@
+"""What `cargo test` prints: the text of Rust's own test harness, and which target it is of.
+
+`Running tests/cart.rs (target/...)` stands on standard error: a report that holds both has the target as the
+cases' class. Output of tests between the lines is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+
+from astra_async.redaction import one_line
+from astra_async.testing.reports.report_text import (
+    UnreadableReport,
+    clean_name,
+    message_of,
+    without_controls,
+)
+from astra_async.types import Outcome, TestCase
+
+MAX_CASES = 100_000
+_MAX_TOLD_LINES = 200
+_SIGN = re.compile(r"^running [0-9]{1,9} tests?\r?$", re.MULTILINE)
+_TARGET = re.compile(r"\s{1,12}(?:Running (?:unittests )?(\S{1,300}).*|(Doc-tests \S{1,300}).*)")
+_PLAN = re.compile(r"running ([0-9]{1,9}) tests?")
+_CASE = re.compile(r"test (\S.{0,999}?)(?: - should panic)? \.\.\. (.{0,300})")
+_RESULT = re.compile(r"(ok|FAILED|ignored)(?:, (.*))?")
+_DETAILS = re.compile(r"---- (\S.{0,999}) stdout ----")
+_OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
+
+
+def cargo_start(text: str) -> int:
+    """Where the first run of a target's tests is announced; -1 when there is none."""
+    found = _SIGN.search(text)
+    return found.start() if found else -1
+
+
+def read_cargo(text: str) -> tuple[list[TestCase], list[str]]:
+    """The cases, and a line for each target of whose tests some were not reported.
+
+    Raises:
+        UnreadableReport: more cases than any project has.
+    """
+    harness = _Harness()
+    for line in without_controls(text).splitlines():
+        harness.take(line)
+    return harness.finished()
+
+
+class _Harness:
+    """Lines in, cases out."""
+
+    def __init__(self) -> None:
+        self._target = ""
+        self._found: list[tuple[str, str, Outcome, str]] = []  # target, name, outcome, remark
+        self._told: dict[tuple[str, str], list[str]] = {}
+        self._current: list[str] | None = None  # where lines of a failure go
+        self._unended = ""  # a test whose result stands on a later line, after its output
+        self._planned = self._reported = 0
+        self._problems: list[str] = []
+
+    def take(self, line: str) -> None:
+        if found := _TARGET.fullmatch(line):
+            self._end_target()
+            self._target = found[1] or found[2]
+        elif found := _PLAN.fullmatch(line):
+            self._end_target()
+            self._planned = int(found[1])
+        elif found := _CASE.fullmatch(line):
+            self._case(clean_name(found[1]), found[2])
+        elif self._unended and (found := _RESULT.fullmatch(line)):
+            self._case(self._unended, line)
+        elif found := _DETAILS.fullmatch(line):
+            self._current = self._told.setdefault((self._target, clean_name(found[1])), [])
+        elif line.startswith(("failures:", "test result:")):
+            self._current = None
+        elif self._current is not None and len(self._current) < _MAX_TOLD_LINES:
+            self._current.append(line)
+
+    def finished(self) -> tuple[list[TestCase], list[str]]:
+        """All cases in their order."""
+        self._end_target()
+        cases = [
+            TestCase(name=name, classname=target, outcome=outcome, message=self._message(target, name, said))
+            for target, name, outcome, said in self._found
+        ]
+        return cases, self._problems
+
+    def _case(self, name: str, said: str) -> None:
+        result = _RESULT.fullmatch(said)
+        self._unended = "" if result else name
+        if result is None:
+            return
+        self._reported += 1
+        self._found.append((self._target, name, _OUTCOMES[result[1]], result[2] or ""))
+        if len(self._found) > MAX_CASES:
+            raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+
+    def _end_target(self) -> None:
+        if self._reported < self._planned:
+            where = one_line(self._target, length=100) or "a target"
+            self._problems.append(f"{where}: {self._planned} tests were to run, {self._reported} reported")
+        self._planned = self._reported = 0
+        self._unended, self._current = "", None
+
+    def _message(self, target: str, name: str, said: str) -> str:
+        return message_of(said, "\n".join(self._told.get((target, name), ())))

@@ -1,0 +1,104 @@
+"""What `go test -json` writes: an event on each line (`go doc test2json`).
+
+A test that has subtests is no test of its own: its subtests are the cases, unless it failed although all of
+them passed. A test that began and never ended did not pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import Any
+
+import orjson
+
+from astra_async.redaction import one_line
+from astra_async.testing.reports.report_text import UnreadableReport, clean_name, message_of
+from astra_async.types import Outcome, TestCase
+
+MAX_CASES = 100_000
+_MAX_TOLD_LINES = 200
+_ACTIONS = "start|run|pause|cont|pass|bench|fail|output|skip|build-output|build-fail"
+_SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
+_OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+_FRAME = re.compile(r"\s*(?:===|---) ")
+
+_Key = tuple[str, str]
+
+
+def go_start(text: str) -> int:
+    """Where the first event stands; -1 when there is none."""
+    found = _SIGN.search(text)
+    return found.start() if found else -1
+
+
+def read_go(text: str) -> tuple[list[TestCase], list[str]]:
+    """The cases, and a line for each package that failed beside its tests.
+
+    Raises:
+        UnreadableReport: more cases than any project has.
+    """
+    stream = _Stream()
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                event = orjson.loads(line)
+            except ValueError:  # somebody's output
+                continue
+            if isinstance(event, dict):
+                stream.take(event)
+    return stream.finished()
+
+
+class _Stream:
+    """Events in, cases out."""
+
+    def __init__(self) -> None:
+        self._ended: list[tuple[_Key, Outcome]] = []
+        self._open: dict[_Key, None] = {}
+        self._told: defaultdict[_Key, list[str]] = defaultdict(list)
+        self._failed: list[str] = []
+
+    def take(self, event: dict[str, Any]) -> None:
+        key = str(event.get("Package", "")), clean_name(str(event.get("Test", "")))
+        action = event.get("Action")
+        if action == "output" and len(self._told[key]) < _MAX_TOLD_LINES:
+            self._told[key].append(str(event.get("Output", "")))
+        elif action == "run" and key[1]:
+            self._open[key] = None
+        elif action in _OUTCOMES and key[1]:
+            self._open.pop(key, None)
+            self._ended.append((key, _OUTCOMES[action]))
+        elif action == "fail":
+            self._failed.append(key[0])
+        if len(self._ended) + len(self._open) > MAX_CASES:
+            raise UnreadableReport(f"more than {MAX_CASES:,} test cases")
+
+    def finished(self) -> tuple[list[TestCase], list[str]]:
+        """The cases in the order in which they ended."""
+        inner: defaultdict[_Key, set[Outcome]] = defaultdict(set)
+        everything = [*self._ended, *((key, "error") for key in self._open)]
+        for (package, name), outcome in everything:
+            if "/" in name:
+                inner[package, name.rpartition("/")[0]].add(outcome)
+        cases = [
+            self._case(key, outcome)
+            for key, outcome in everything
+            if key not in inner or (outcome != "passed" and inner[key] <= {"passed", "skipped"})
+        ]
+        failing = {case.classname for case in cases if case.outcome in ("failed", "error")}
+        return cases, [
+            f"package {one_line(name, length=100)} failed: {one_line(self._said((name, '')), length=150)}"
+            for name in dict.fromkeys(self._failed)
+            if name not in failing
+        ]
+
+    def _case(self, key: _Key, outcome: Outcome) -> TestCase:
+        package, name = key
+        said = "" if outcome == "passed" else message_of(self._said(key))
+        if outcome == "error":
+            said = said or "it began and did not end"
+        return TestCase(name=name, classname=clean_name(package), outcome=outcome, message=said)
+
+    def _said(self, key: _Key) -> str:
+        return "".join(line for line in self._told[key] if not _FRAME.match(line))

@@ -1,0 +1,83 @@
+"""Tests inside of Rust's sources: found as the compiler finds them, and put back whatever an answer does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from astra_async.languages.rust.items import TESTS_INSIDE, parted
+
+TESTS = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() { assert_eq!(super::add(1, 1), 2); }\n}\n"
+PRISTINE = "pub fn add(a: u32, b: u32) -> u32 {\n    todo!()\n}\n\n" + TESTS
+SOLVED = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n"
+
+
+def merged(answer: str, pristine: str = PRISTINE) -> tuple[str, list[tuple[str, str]]]:
+    text, dropped = TESTS_INSIDE.merged("src/lib.rs", pristine, answer)
+    return text or "", [(each.path, each.reason) for each in dropped]
+
+
+def test_an_answer_that_leaves_the_tests_is_taken_as_it_is() -> None:
+    answer = SOLVED + "\n" + TESTS
+    assert merged(answer) == (answer, [])
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        TESTS.replace("adds()", "adds_nothing()"),
+        "#[cfg(test)] mod tests {}\n",
+        "#[cfg( test )]\n#[allow(dead_code)]\nmod tests { /* } */ fn f() { let _ = '}'; } }\n",
+        "#[test]\nfn adds() {}\n",
+        '/// Says "}".\n#[cfg(all(test, unix))]\nmod tests { const A: &str = r#"}"#; }\n',
+        "#[cfg(test)]\nuse std::fmt::{self, Display};\n",
+        "#[cfg(test)]\nconst A: [u8; 2] = [1, 2];\n",
+        "",
+    ],
+)
+def test_tests_of_an_answers_own_are_dropped_and_the_pristine_ones_put_back(own: str) -> None:
+    text, dropped = merged(SOLVED + own)
+    assert text == SOLVED + TESTS
+    assert [reason for _, reason in dropped] == ["protected_test"] * bool(own)
+
+
+def test_a_new_file_keeps_none_of_its_own_tests() -> None:
+    assert merged("mod a;\n" + TESTS, pristine="") == ("mod a;\n", [("src/lib.rs#tests", "own_test")])
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        'fn f() -> &\'static str { "#[cfg(test)] mod x {}" }\n',
+        "// #[cfg(test)]\nfn f<'a>(x: &'a str) -> char { '{' }\n",
+        "/* /* #[test] */ fn g() {} */\nfn f() {}\n",
+        "#[cfg(not(test))]\nfn f() {}\n",
+        "#[derive(Debug)]\nstruct Test { latest: u8 }\n",
+        "#![allow(dead_code)]\n//! #[cfg(test)]\nmod a { #[cfg(test)] mod inner {} }\n",
+    ],
+)
+def test_what_only_looks_like_a_test_stays(rest: str) -> None:
+    assert parted(rest) == (rest, "")
+
+
+def test_attributes_at_the_end_do_not_fall_on_the_tests() -> None:
+    text, _ = merged(SOLVED + "#[cfg(any())]\n")
+    assert text == SOLVED + TESTS
+
+
+@given(st.text(alphabet="#[]{}()\"'/*\\\nr! cfgtest;mod", max_size=200))
+def test_any_text_is_parted_without_loss(text: str) -> None:
+    rest, tests = parted(text)
+    assert sorted((rest + tests).replace("\n", "")) == sorted(text.replace("\n", ""))
+
+
+def test_a_hostile_text_costs_little() -> None:
+    for text in (
+        "#[test]" * 50_000,
+        "///\n" * 90_000 + "#[test]",
+        "/*" * 150_000,
+        "{" * 300_000,
+        "r#" * 99_000,
+    ):
+        parted(text)
