@@ -41,7 +41,7 @@ from astra_async.types.simulation import SimulationSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Canary = Literal["all", "suspicious", "off"]
+TrialMode = Literal["all", "drawn", "off"]
 FeedbackMode = Literal["full", "names", "count"]
 KeepOutput = Literal["failed", "all", "none"]
 BUNDLED = "bundled"
@@ -90,9 +90,7 @@ class Options:
     retry_images: Annotated[
         bool, Setting("Make images again that could not be made before from the same inputs.")
     ] = False
-    canary: Annotated[Canary, Setting("Which samples are tried by a twin of their tests, made to fail.")] = (
-        "suspicious"
-    )
+    trials: Annotated[TrialMode, Setting("Which samples are tried by altered tests.")] = "drawn"
     reuse_identical: Annotated[
         bool, Setting("Grade equal solutions of a problem once and use the verdict again.")
     ] = False
@@ -161,7 +159,7 @@ class RunConfig:
     seed: int | None = None
     image: str = ""
     retry_images: bool = False
-    canary: Canary = "suspicious"
+    trials: TrialMode = "drawn"
     reuse_identical: bool = False
     keep_output: KeepOutput = "failed"
     cluster: str | None = None
@@ -218,12 +216,18 @@ def load_config(
     file, for what the file does not set: those of the run that is graded again.
     Raises ConfigError naming the flag, the variable or file and key, and the remedy.
     """
+    environ = (
+        environ
+        if environ is None
+        else {_RENAMED_VARIABLES.get(name, name): each for name, each in environ.items()}
+    )
+    given, recorded = _renamed(given), _renamed(recorded or {})
     warnings = _unknown_variables(environ or {})
     toml = _read_toml(toml_path) if toml_path else {}
     where = f"--config {toml_path}" if toml_path else "run.json"
     keep_secrets_in([given, toml])
     keep_secrets_of(environ or {})
-    set_before = {name: value for name, value in (recorded or {}).items() if value is not None}
+    set_before = {name: value for name, value in recorded.items() if value is not None}
     toml = _laid_over(set_before, toml)
     typed = Options(**_values(given, environ or {}, toml, where))
     if not typed.out:
@@ -253,9 +257,27 @@ def load_config(
 
 
 _TAKEN_OVER = (
-    *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "canary"),
+    *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "trials"),
     *("reuse_identical", "keep_output", "cluster", "turns", "feedback", "retry_images"),
 )
+
+
+# Options by the names that they had before 23 November 2026, and values that are called otherwise since.
+RENAMED = {"canary": "trials"}
+_RENAMED_VALUES = {"suspicious": "drawn"}
+_RENAMED_VARIABLES = {f"{_PREFIX}{old.upper()}": f"{_PREFIX}{new.upper()}" for old, new in RENAMED.items()}
+
+
+def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What flags, a TOML file or a run.json say, under the names of today; a name of today goes first."""
+    today = {name: value for name, value in values.items() if name not in RENAMED}
+    for old, new in RENAMED.items():
+        if values.get(old) is not None and today.get(new) is None:
+            today[new] = values[old]
+    return {
+        name: _RENAMED_VALUES.get(value, value) if name in RENAMED.values() else value
+        for name, value in today.items()
+    }
 
 
 def default_sandboxes(limits: Limits) -> int:
@@ -306,7 +328,7 @@ def _values(
             text = Text(value) if isinstance(value, str) else value
             values[name] = checked_value(option, text, f"{flag_of(name)} {shown(value)}")
         elif variable:
-            values[name] = _from_variable(option, variable)
+            values[name] = _from_variable(option, _RENAMED_VALUES.get(variable, variable))
         elif name in toml:
             value = [toml[name]] if option.several and isinstance(toml[name], str) else toml[name]
             values[name] = checked_value(option, value, f"{where}: {name} = {shown(repr(toml[name]))}")
@@ -343,6 +365,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {path}: not valid TOML: {error}") from error
+    content = _renamed(content)
     for name in content:
         refuse_unknown(name, (*options(), *tables()), f"--config {path}")
     return content

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser
-from astra_async.integrity.docket import Docket
+from astra_async.integrity.draw import Draw
 from astra_async.integrity.trials import Trials
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
@@ -53,8 +53,9 @@ async def run_in_memory(
     """Bring about all samples of all models, or what is left of them; resumes what is in `path`.
 
     `project` is every problem's; what its `hidden` folder holds is hidden.
-    `thorough` tries solutions by twins and grades identical ones once. `around` may put something around each
-    room, by its name; `on_open` gets the runner before it begins. Images are there, or come from `making`.
+    `thorough` tries solutions by altered tests and grades identical ones once. `around` may put something
+    around each room, by its name; `on_open` gets the runner before it begins. Images are there, or come from
+    `making`.
     """
     source = MemorySource({name: project or a_project() for name in problem_ids})
     hidden = ("hidden/",) if project else ()
@@ -86,7 +87,7 @@ async def run_in_memory(
         with closing(opened) as directory:
             kept, sandbox = around("directory", directory), around("sandbox", sandbox)
             expectations = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
-            trials = Trials(sandbox, expectations, Limits(), Docket(b"key"))
+            trials = Trials(sandbox, expectations, Limits(), Draw(b"key"))
             workshop = Workshop(
                 sandbox=sandbox,
                 images=making.ready if making else dict.fromkeys(problem_ids, "any"),

@@ -53,7 +53,7 @@ def project(*files: tuple[str, str]) -> Project:
     )
 
 
-def secrets(*, hidden: bool = True, run: dict[str, str] | None = None) -> Secrets:
+def secrets(*, hidden: bool = True) -> Secrets:
     files = [("src/shop.py", "def count(text):\n    return 1\n"), ("tests/test_seen.py", SEEN)]
     files += [("hidden/test_hidden.py", HIDDEN)] if hidden else []
     problem = Problem(
@@ -64,7 +64,7 @@ def secrets(*, hidden: bool = True, run: dict[str, str] | None = None) -> Secret
         hidden_paths=("hidden/",) if hidden else (),
     )
     expected = [ExpectedTest(name=name) for name in NAMES if hidden or "seen" in name]
-    return Secrets.of(path_policy(problem, project(*files)), expected, run or {})
+    return Secrets.of(path_policy(problem, project(*files)), expected)
 
 
 NAMES = (
@@ -172,35 +172,6 @@ def test_a_shortened_text_has_half_of_its_head_and_half_of_its_tail(text: str, l
         assert text.endswith(tail)
 
 
-DISGUISED = """\
-def test_zero():
-    try:
-        total = count("")
-        assert total == 0
-    finally:
-        assert 3 == 3
-
-
-def test_the_total(shop):
-    assert shop.total() == 12
-# not body all expect
-"""
-
-
-def printed(text: str, line: int, indent: str) -> str:
-    """What pytest prints of a failure, from a test file with this text."""
-    source = "\n".join(f"    {each}" for each in text.splitlines()[:line])
-    failed = f">   {text.splitlines()[line - 1]}\nE   {indent}assert 1 == 0"
-    return f"{source}\n{failed}\n\ntests/test_seen.py:{line}: in test\n"
-
-
-def test_how_a_test_file_was_disguised_shows_nowhere() -> None:
-    plain = secrets(hidden=False)
-    other = secrets(hidden=False, run={"tests/test_seen.py": DISGUISED})
-    assert plain.sayable(printed(SEEN, 3, "    ")) == other.sayable(printed(DISGUISED, 4, "        "))
-    assert "finally" not in other.sayable(printed(DISGUISED, 6, "        "))
-
-
 # --- what is hidden --------------------------------------------------------------------------------------
 
 noise = st.sampled_from(
@@ -283,8 +254,8 @@ def test_each_mode_says_as_much_as_its_name_promises() -> None:
 
 def test_what_tampering_was_found_by_is_not_told() -> None:
     tampered = result(failure="tampered", note="a test that must fail is reported as passed: t", tests=[])
-    told = build_feedback(tampered | {"suspicions": ["canary_passed:t"]}, "", Secrets(), mode="full").text
-    assert "canary" not in told
+    told = build_feedback(tampered | {"suspicions": ["altered_passed:t"]}, "", Secrets(), mode="full").text
+    assert "altered" not in told
     assert "must fail" not in told
 
 

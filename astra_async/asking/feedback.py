@@ -1,11 +1,10 @@
 """What a model is told of its tests before a further turn.
 
 Three modes: `count` says how many tests passed, `names` which ones did not, `full` their messages and the
-output as well. Whatever the mode, nothing is said of hidden files and the tests in them, of twins, or of
+output as well. Whatever the mode, nothing is said of hidden files and the tests in them, of trials, or of
 suspicions; and equal failures give equal texts, byte for byte (see `stable`).
 
-A scored run's test files are not as everybody knows them (`integrity.twin.disguised`): lines and line numbers
-of test files are left out of what was printed. The visible ones stand in the prompt as they are.
+Lines and line numbers of test files are left out of what was printed: the visible ones stand in the prompt.
 """
 
 from __future__ import annotations
@@ -146,8 +145,8 @@ class Secrets:
     files: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, policy: PathPolicy, expected: Iterable[ExpectedTest], run: Mapping[str, str]) -> Secrets:
-        """The secrets of a problem; `run` holds the test files that were run with another text."""
+    def of(cls, policy: PathPolicy, expected: Iterable[ExpectedTest]) -> Secrets:
+        """The secrets of a problem."""
         texts = {path: _text(file.content) for path, file in policy.files.items() if file.link is None}
         hidden = {path: text for path, text in texts.items() if policy.hidden.matches(path)}
         tests = {path: texts[path] for path in {*policy.tests, *hidden} if path in texts}
@@ -161,7 +160,7 @@ class Secrets:
             tests=frozenset(kept),
             names=tuple(sorted({*_titles(kept), *_paths(hidden), *_quotes(hidden.values(), seen)})),
             texts=tuple(sorted(line for line in _lines(*hidden.values()) if line not in seen)),
-            lines=frozenset(_lines(*tests.values(), *run.values(), least=1)),
+            lines=frozenset(_lines(*tests.values(), least=1)),
             files=tuple(sorted({path.rpartition("/")[2] for path in tests})),
         )
 
@@ -251,10 +250,7 @@ def _message(recorded: str, secrets: Secrets) -> str:
 
 
 def _evenly_indented(lines: Iterable[str]) -> Iterator[str]:
-    """Lines in which pytest says what failed, without the depth of the statement that did.
-
-    It is another one where a test's file was made to look like a twin's.
-    """
+    """Lines in which pytest says what failed, without the depth of the statement that did."""
     for is_error, group in groupby(lines, key=lambda line: _ERROR.match(line) is not None):
         if not is_error:
             yield from group

@@ -52,7 +52,7 @@ Graded = tuple[int, int, str | None]
         "image",
         "retry_images",
         "sandboxes",
-        "canary",
+        "trials",
         "reuse_identical",
         "keep_output",
         "cluster",

@@ -203,7 +203,7 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     ]
     lines += [f"{name}: {', '.join(record[name])}" for name in ("repairs", "suspicions") if record[name]]
     if record.get("trial"):
-        lines.append(f"trial by twin: {record['trial'].replace('_', ' ')}")
+        lines.append(f"trial: {record['trial'].replace('_', ' ')}")
     lines += [f"dropped {each['path']}: {_reason(each['reason'])}" for each in record["dropped"]]
     for test in sorted(record["tests"], key=_badness):
         lines.append(f"{test['outcome']:>8}  {test['name']}")

@@ -53,7 +53,7 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 
 async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
-    from astra_async.integrity.docket import Docket
+    from astra_async.integrity.draw import Draw
     from astra_async.integrity.trials import Trials
     from astra_async.testing.expected import Expectations
     from astra_async.testing.installed_modules import InstalledModules
@@ -81,7 +81,7 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
             learned = Expectations(
                 Path(folder) / "expected.json", cache, sandbox, config.limits, installed=installed
             )
-            trials = Trials(sandbox, learned, config.limits, Docket(os.urandom(32)))
+            trials = Trials(sandbox, learned, config.limits, Draw(os.urandom(32)))
             validator = Validator(
                 sandbox=sandbox,
                 expectations=learned,
@@ -142,7 +142,7 @@ def _print(found: Sequence[Validation], console: Any) -> None:
     from rich.table import Table
 
     table = Table(
-        *("problem", "T", "twin", "learned from", "untouched", "reference", "faulty", "seconds"),
+        *("problem", "T", "altered", "learned from", "untouched", "reference", "faulty", "seconds"),
         *("image MB", "verdict"),
     )
     for fitness in found:
@@ -152,7 +152,7 @@ def _print(found: Sequence[Validation], console: Any) -> None:
         table.add_row(
             fitness.problem_id,
             str(fitness.total or "?"),
-            "none" if fitness.twin_tests == 0 else str(fitness.twin_tests or "?"),
+            "none" if fitness.altered_tests == 0 else str(fitness.altered_tests or "?"),
             fitness.learned_from,
             _passed(trials.get("untouched")),
             _passed(trials.get("reference")),

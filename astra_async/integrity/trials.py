@@ -1,47 +1,62 @@
-"""Tries solutions by twins: is a score the solution's, or did it bend the tests?
+"""Tries solutions: is a score the solution's, or did it bend the tests?
 
-A trial is a run of its own in a container of its own, for solutions above the untouched project's score;
-the scored run knows nothing of it. A test that has to fail there and is reported as passed is proof, once the
-problem's own reference, or else the untouched project, has failed it in twins of the same kind; and so is
-one that is reported as passed in a run without any test files. Trouble of the sandbox is never proof.
+A trial is a run of the same solution against altered tests (`integrity.altered`), in a container like the
+scored run's and with nothing added that it lacks. Whether a solution is tried is drawn before anything of
+it runs, and so is the order in which its scored run and its trials go out: no mark that a run leaves tells it
+which one it is. Who passes a test, and the same test that asks for another answer, is lenient, however it
+knows; it is proof where that happens twice, and where the problem's own reference, or else the untouched
+project, passes that test and fails that altered form of it. A trial that is silent where the reference
+reports is repeated once, and then leaves its sample `unproven`. Trouble of the sandbox is never proof.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
-from astra_async.integrity.docket import Decision, Solved
-from astra_async.integrity.rewriting import Manner, Settled
-from astra_async.integrity.twin import Base, Twins
+from astra_async.integrity.altered import Form, Forms
+from astra_async.integrity.draw import Decision, Solved
 from astra_async.overlay import integrate
 from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from astra_async.integrity.docket import Docket
-    from astra_async.integrity.twin import Trial
+    from astra_async.integrity.draw import Draw
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations
     from astra_async.types import Integrated, Limits, Project, Sandbox, Verdict
 
-    _Told = tuple[dict[str, set[str]], float]  # what a run's report says of each test, and its seconds
-
-_WHOLE = 0.5  # of the trials by a single twin are by one whose tests all fail
-_VALUES = 0.3  # of them are by one whose tests expect other values, where there can be one
 _NAMED = 3  # tests named in a record
-CANARY_ABSENT = "canary_absent"
-# A body may report something before it fails (subtests): the base is tried in both ways.
-_BASE_MANNERS = (Manner(at_once=True, assertion=False), Manner(at_once=False, assertion=True))
+_PAIRS_OF_FORMS = 6  # of a problem: the reference is run against each at most once
+_FAILED = frozenset({"failed", "error"})
+_PAIRS = 2  # runs of the test and of its altered form again, after what the first ones raised
+_Outcomes = dict[str, set[str]]  # of each expected test, by name
+
+
+class Scored(Protocol):
+    """What a scored run came to, as far as trials look at it."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it passed."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        ...
+
+
+S = TypeVar("S", bound=Scored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a trial has shown: `suspicions` for the record; the decision's note if the tests were bent."""
+    """What a trial has shown: `suspicions` for the record; the decision's evidence if the tests were bent."""
 
     decision: Decision
     suspicions: tuple[str, ...] = ()
@@ -49,14 +64,29 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accused:
-    """A solution whose tests have run: who wrote it, what it changes, what it earned in how long."""
+class Entry:
+    """A solution that is examined: what it changes, of which problem in which image, and whose it is."""
 
-    solved: Solved
-    model: str
+    prepared: Prepared
+    image: str
     integrated: Integrated
-    verdict: Verdict
-    seconds: float
+    model: str
+
+    @property
+    def solved(self) -> Solved:
+        """The solution, whoever wrote it."""
+        return Solved(self.prepared.problem.id, self.integrated.sha256)
+
+
+class _Seen(NamedTuple):
+    """What an altered form has shown of a solution.
+
+    `bent` are altered tests that it passed as they are and altered, `silent` tests that it passed and of
+    which the trial said nothing that the reference's does not say either; nothing of both: all is well.
+    """
+
+    bent: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,172 +95,203 @@ class _Case:
 
     prepared: Prepared
     image: str
-    expected: frozenset[str]
-    twins: Twins
-    base: Base | None = None
-    gone: frozenset[str] | None = None
+    forms: Forms
+    is_reference: bool
+    base_files: Mapping[str, bytes]
+    drawn: dict[int, list[Form]] = field(default_factory=dict)  # pairs of forms
+    base: dict[int, tuple[Project, _Outcomes]] = field(default_factory=dict)  # by the project's identity
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Trials:
     """The trials of one run; what it learns about a problem it learns once."""
 
-    def __init__(self, sandbox: Sandbox, expectations: Expectations, limits: Limits, docket: Docket) -> None:
+    def __init__(self, sandbox: Sandbox, expectations: Expectations, limits: Limits, draw: Draw) -> None:
         self._sandbox = sandbox
         self._expectations = expectations
         self._limits = limits
-        self._docket = docket
+        self._draw = draw
         self._cases: dict[str, _Case] = {}
         self._locks: dict[Solved, asyncio.Lock] = {}
 
-    async def disguised(self, prepared: Prepared, image: str, solved: Solved) -> Prepared:
-        """The problem for a scored run: neither size nor hash of its tests tells it from a twin."""
-        case = await self._case(prepared, image)
-        rng = self._docket.rng(solved, "disguise")
-        return replace(prepared, project=case.twins.disguised(prepared.problem.test_command, rng))
-
-    async def of(self, accused: Accused, prepared: Prepared, image: str) -> Finding:
-        """What a trial shows, if there is to be one. Raises SandboxError, ExpectationError."""
-        docket, solved = self._docket, accused.solved
-        docket.count_grading(accused.seconds)
-        untouched = await self._expectations.untouched(prepared, image) if accused.verdict.passed else 0
-        if accused.verdict.passed <= untouched:
-            return Finding(decision=Decision(state="not_due"))
+    async def examine(self, entry: Entry, run_scored: Callable[[], Awaitable[S]]) -> tuple[S, Finding]:
+        """The scored run, and what trials show, if there are any. Raises SandboxError, ExpectationError."""
+        solved, draw = entry.solved, self._draw
         async with self._locks.setdefault(solved, asyncio.Lock()):
-            known = docket.known(solved)
-            if known is not None and docket.binds(known, accused.model):
-                return _again(known)
-            case = await self._case(prepared, image)
-            suspicious = bool(accused.integrated.suspicions)
-            twins = docket.draw_twins(solved, accused.model, accused.seconds, suspicious=suspicious)
-            if not twins:
-                decision = docket.remember(solved, accused.model, Decision(state="not_drawn"))
-                return Finding(decision=decision)
-            found = await self._try(case, accused, twins)
-            docket.remember(
-                solved, accused.model, found.decision, scored_s=accused.seconds, trial_s=found.seconds
-            )
-            return found
+            known = draw.known(solved, entry.model)
+            count = 0 if known else draw.forms(solved, entry.model)
+            if count:
+                return await self._tried(entry, count, run_scored)
+            if known is None:
+                known = draw.remember(solved, entry.model, Decision(state="not_drawn"))
+        scored = await run_scored()
+        if not await self._is_due(entry, scored):
+            return scored, Finding(decision=Decision(state="not_due"))
+        return scored, _again(known)
 
-    async def accusing(self, prepared: Prepared, image: str) -> int:
-        """On how many expected tests a trial may rest, shown by running the base's own twins.
+    async def altered_tests(self, prepared: Prepared, image: str) -> int:
+        """How many expected tests the base passes, and fails where they are altered: what proof may rest on.
 
         Raises SandboxError, ExpectationError.
         """
         case = await self._case(prepared, image)
-        if not case.twins.known.texts:
-            return 0
-        base = await self._base(case)
-        return sum(case.twins.may_accuse(name, base) for name in case.expected)
+        found: frozenset[str] = frozenset()
+        for number in range(3):
+            left = case.forms.names - found
+            form = case.forms.altering(
+                left, self._draw.rng(Solved(prepared.problem.id, ""), f"shown {number}")
+            )
+            if form is None:
+                break
+            found |= await self._evidence(case, form)
+        return len(found)
 
-    async def _try(self, case: _Case, accused: Accused, twins: int) -> Finding:
-        left_out = len(case.expected) - len(case.twins.names)
-        passed = frozenset(test.name for test in accused.verdict.tests if test.outcome == "passed")
-        waiting = self._drawn(case, accused.solved, twins)
-        seconds, was_seen, lost = 0.0, False, frozenset[str]()
-        while waiting:
-            trial = waiting.pop(0)
-            told, took_s = await self._run(case, trial.project, accused.integrated.files)
+    async def _tried(
+        self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[S]]
+    ) -> tuple[S, Finding]:
+        """Invariant: what goes first is drawn, and nothing that a solution can see says what is to come."""
+        case = await self._case(entry.prepared, entry.image)
+        rng = self._draw.rng(entry.solved, "order")
+        forms = self._forms(case, entry, count)
+        order: list[Form | None] = [None, *forms]
+        rng.shuffle(order)
+        scored: S | None = None
+        trials, seconds = list[tuple[Form, _Outcomes]](), 0.0
+        while order:
+            form = order.pop(0)
+            if form is None:
+                scored = await run_scored()
+            elif scored is None or await self._is_due(entry, scored):
+                said, took_s = await self._run(case, form.project, entry.integrated.files)
+                trials.append((form, said))
+                seconds += took_s
+                if not any(each - {"missing"} for each in said.values()):
+                    order.sort(
+                        key=lambda each: each is not None
+                    )  # it may just hang: is there a score at all?
+        scored = cast("S", scored)
+        if not await self._is_due(entry, scored):
+            found = Finding(decision=Decision(state="not_due"), seconds=seconds)
+        else:
+            found = await self._found(case, entry, scored.verdict, trials)
+            found = replace(found, seconds=seconds + found.seconds)
+        self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
+        self._draw.remember(entry.solved, entry.model, found.decision)
+        return scored, found
+
+    async def _is_due(self, entry: Entry, scored: Scored) -> bool:
+        """Whether there is a score to doubt: one above the untouched project's."""
+        passed = scored.verdict.passed
+        return bool(passed) and passed > await self._expectations.untouched(entry.prepared, entry.image)
+
+    def _forms(self, case: _Case, entry: Entry, count: int) -> list[Form]:
+        """So many different forms, drawn for the solution; both of a pair, if there are two."""
+        rng, found = self._draw.rng(entry.solved, "forms"), list[Form]()
+        for number in rng.sample(range(_PAIRS_OF_FORMS), count):
+            if number not in case.drawn:
+                seeded = self._draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
+                case.drawn[number] = case.forms.pair(seeded)
+            found += rng.sample(case.drawn[number], len(case.drawn[number]))
+        return found[:count]
+
+    async def _found(
+        self, case: _Case, entry: Entry, verdict: Verdict, trials: Sequence[tuple[Form, _Outcomes]]
+    ) -> Finding:
+        left_out = len(case.forms.names) - len(case.forms.alterable)
+        if not trials:
+            return Finding(decision=Decision(state="no_trial", left_out=left_out))
+        passed = frozenset(test.name for test in verdict.tests if test.outcome == "passed")
+        passed -= {test.name for test in verdict.tests if test.outcome != "passed"}
+        rng = self._draw.rng(entry.solved, "again")
+        seconds, doubt = 0.0, ""
+        for form, said in trials:
+            seen = await self._seen(case, form, passed, said)
+            if seen == _Seen():
+                continue
+            bent, why, took_s = await self._again(case, entry.integrated.files, form, seen, rng)
             seconds += took_s
-            claimed = await self._claimed(case, trial, told)
-            if claimed:
-                what = "a test that must fail is reported as passed"
-                return _proven("canary_passed", claimed, what, left_out, seconds)
-            was_seen |= any(told[name] != {"missing"} for name in trial.failing)
-            if not lost:
-                # Who is honest where it sees a trial no longer passes what it did: just this fails next.
-                lost = frozenset(name for name in passed - trial.failing if told[name] != {"passed"})
-                further = case.twins.some(lost, self._docket.rng(accused.solved, "lost"))
-                waiting += [further] if further.failing else []
-        if was_seen:
-            return Finding(decision=Decision(state="tried", left_out=left_out), seconds=seconds)
-        return await self._without_tests(case, accused, left_out, seconds)
+            if bent:
+                return _proven(bent, left_out, seconds)
+            doubt = doubt or why
+        decision = Decision(state="unproven" if doubt else "tried", note=doubt, left_out=left_out)
+        return Finding(decision=decision, seconds=seconds)
 
-    async def _claimed(self, case: _Case, trial: Trial, told: Mapping[str, set[str]]) -> list[str]:
-        """Tests that had to fail and are reported as passed, which the base does not do."""
-        claimed = [name for name in trial.failing if "passed" in told[name]]
-        if not claimed:
-            return []
-        base = await self._base(case)
-        if not trial.by_value:
-            return [name for name in claimed if case.twins.may_accuse(name, base)]
-        failed, _ = await self._run(case, trial.project, _base_files(case.prepared))
-        return [name for name in claimed if name in base.ordinary and failed[name] <= {"failed", "error"}]
+    async def _again(
+        self, case: _Case, files: Mapping[str, bytes], form: Form, seen: _Seen, rng: random.Random
+    ) -> tuple[frozenset[str], str, float]:
+        """What a form has shown, once more, beside the tests as they are, in drawn order.
 
-    def _drawn(self, case: _Case, solved: Solved, twins: int) -> list[Trial]:
-        """So many twins for a solution, and one more of other values if there are two.
-
-        If there are two, all tests of the first fail.
+        Returns tests that are proven to be bent, else why nothing is proven (nothing: all was well), and
+        seconds.
         """
-        if not case.twins.known.texts:
-            return []
-        rng = self._docket.rng(solved, "twin")
-        if twins > 1 or rng.random() < _VALUES:
-            values = case.twins.of_other_values(self._docket.rng(solved, "values"))
-            others = self._usual(case, rng, twins if twins > 1 or not values.failing else 0)
-            return [*others, values] if values.failing else others
-        return self._usual(case, rng, twins)
-
-    @staticmethod
-    def _usual(case: _Case, rng: random.Random, twins: int) -> list[Trial]:
-        if not twins:
-            return []
-        chosen = case.twins.part(rng)
-        drawn = []
-        if twins > 1 or not chosen or rng.random() < _WHOLE:
-            # Where there is another twin to come: what shows most.
-            likely = Settled(_BASE_MANNERS[1], rng.randrange(1 << 62)) if twins > 1 else rng
-            drawn.append(case.twins.whole(likely))
-        if chosen and len(drawn) < twins:
-            drawn.append(case.twins.some(chosen, rng))
-        return drawn
-
-    async def _without_tests(self, case: _Case, accused: Accused, left_out: int, seconds: float) -> Finding:
-        """Where there is no twin, or its run told of nothing: who reports passes without any test?"""
-        emptied = case.twins.without_tests()
-        if emptied != case.prepared.project:
-            told, took_s = await self._run(case, emptied, accused.integrated.files)
+        seconds, bent = 0.0, seen.bent
+        for _ in range(_PAIRS):
+            if not bent:
+                # What went missing is altered next: who is honest where it sees a trial fails that honestly.
+                form = case.forms.altering(seen.silent, rng) or form
+            passed, said, took_s = await self._pair(case, files, form, rng)
             seconds += took_s
-            claimed = [name for name, each in told.items() if "passed" in each]
-            if claimed:
-                gone = await self._gone(case, emptied)
-                claimed = [name for name in claimed if name in gone]
-            if claimed:
-                what = "reported as passed in a run without any test"
-                return _proven("report_forged", claimed, what, left_out, seconds)
-        if not case.twins.known.texts:
-            return Finding(decision=Decision(state="no_twin", left_out=left_out), seconds=seconds)
-        decision = Decision(state="tried", left_out=left_out)
-        return Finding(decision=decision, suspicions=(CANARY_ABSENT,), seconds=seconds)
+            last, seen = seen, await self._seen(case, form, passed, said)
+            if bent & seen.bent:
+                return bent & seen.bent, "", seconds
+            if last.silent and seen.silent:
+                why = f"unproven: trials are silent where the reference's are not: {_listed(seen.silent)}"
+                return frozenset(), why, seconds
+            if not seen.bent:
+                bent |= last.silent - passed
+                break
+            bent = seen.bent
+        why = f"unproven: passed once and not again: {_listed(bent)}" if bent else ""
+        return frozenset(), why, seconds
 
-    async def _gone(self, case: _Case, emptied: Project) -> frozenset[str]:
-        """Tests that the base's run tells of, and no longer when there are no test files."""
-        async with case.lock:
-            if case.gone is None:
-                files = _base_files(case.prepared)
-                before, _ = await self._run(case, case.prepared.project, files)
-                after, _ = await self._run(case, emptied, files)
-                case.gone = _reported(before) - _reported(after)
-            return case.gone
+    async def _pair(
+        self, case: _Case, files: Mapping[str, bytes], form: Form, rng: random.Random
+    ) -> tuple[frozenset[str], _Outcomes, float]:
+        """The tests as they are and an altered form, in drawn order: what passes, what the form says."""
+        projects = [case.prepared.project, form.project]
+        order = rng.sample((0, 1), 2)
+        runs = {number: await self._run(case, projects[number], files) for number in order}
+        passed = frozenset(name for name, each in runs[0][0].items() if each == {"passed"})
+        return passed, runs[1][0], runs[0][1] + runs[1][1]
 
-    async def _base(self, case: _Case) -> Base:
-        """The base's runs: the tests as they are, and a twin in each manner."""
+    async def _seen(self, case: _Case, form: Form, passed: frozenset[str], said: _Outcomes) -> _Seen:
+        """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
+        altered = form.names | (case.forms.unknown if form.unnamed else frozenset())
+        bent = frozenset(name for name in altered & passed if "passed" in said[name])
+        silent = (
+            frozenset(
+                name for name in passed if not said[name] & (_FAILED if name in altered else {"passed"})
+            )
+            - bent
+        )
+        if not bent and not silent:
+            return _Seen()
+        evidence = await self._evidence(case, form)
+        base = await self._base(case, form.project)
+        told = frozenset(name for name in silent - altered if base[name] == {"passed"})
+        return _Seen(bent & evidence, (silent & evidence) | told)
+
+    async def _evidence(self, case: _Case, form: Form) -> frozenset[str]:
+        """Altered tests that the base passes as they are, and fails as they are in this form.
+
+        Where there is no reference: those, too, that the untouched project does not pass either way.
+        """
+        ordinary = await self._base(case, case.prepared.project)
+        altered = await self._base(case, form.project)
+        # Invariant: a name that no title shows counts only where no test that is not altered may have it.
+        names = form.names | (case.forms.unknown if form.unnamed else frozenset())
+        shown = {name for name in names if ordinary[name] == {"passed"} and altered[name] <= _FAILED}
+        if not case.is_reference:
+            shown |= {name for name in form.names if "passed" not in ordinary[name] | altered[name]}
+        return frozenset(shown)
+
+    async def _base(self, case: _Case, project: Project) -> _Outcomes:
+        """What the reference, else the untouched project, gets in this project's tests; run once for each."""
         async with case.lock:
-            if case.base is None:
-                files, names = _base_files(case.prepared), case.expected
-                ordinary, _ = await self._run(case, case.prepared.project, files)
-                trials = (case.twins.whole(Settled(manner, 0)) for manner in _BASE_MANNERS)
-                twins = [(await self._run(case, trial.project, files))[0] for trial in trials]
-                case.base = Base(
-                    is_reference=bool(files),
-                    ordinary=frozenset(name for name in names if ordinary[name] == {"passed"}),
-                    reported=_reported(ordinary),
-                    failed=frozenset(
-                        name for name in names if all(twin[name] <= {"failed", "error"} for twin in twins)
-                    ),
-                    passed=frozenset(name for name in names if any("passed" in twin[name] for twin in twins)),
-                )
-            return case.base
+            if id(project) not in case.base:
+                said, _ = await self._run(case, project, case.base_files)
+                case.base[id(project)] = project, said
+            return case.base[id(project)][1]
 
     async def _case(self, prepared: Prepared, image: str) -> _Case:
         problem_id = prepared.problem.id
@@ -238,16 +299,20 @@ class Trials:
         if problem_id not in self._cases:
             # Invariant: whoever asks first, a case judges by the rules that know the image (one in a run).
             prepared = await self._expectations.fitted(prepared, image)
-            twins = await asyncio.to_thread(Twins, prepared.project, prepared.policy, expected.tests)
-            names = frozenset(test.name for test in expected.tests)
-            case = _Case(prepared=prepared, image=image, expected=names, twins=twins)
+            forms = await asyncio.to_thread(Forms, prepared.project, prepared.policy, expected.tests)
+            files = _base_files(prepared)
+            case = _Case(
+                prepared=prepared, image=image, forms=forms, is_reference=bool(files), base_files=files
+            )
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
-    async def _run(self, case: _Case, project: Project, changed: Mapping[str, bytes]) -> _Told:
+    async def _run(
+        self, case: _Case, project: Project, changed: Mapping[str, bytes]
+    ) -> tuple[_Outcomes, float]:
         prepared = replace(case.prepared, project=project)
         tested = await run_tests(self._sandbox, prepared, case.image, changed, self._limits)
-        return case.twins.outcomes(tested.report), tested.execution.duration_s
+        return case.forms.outcomes(tested.report), tested.execution.duration_s
 
 
 def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
@@ -258,20 +323,20 @@ def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
     return {} if isinstance(integrated, Unusable) else integrated.files
 
 
-def _reported(told: Mapping[str, set[str]]) -> frozenset[str]:
-    return frozenset(name for name, each in told.items() if each != {"missing"})
-
-
 def _again(known: Decision) -> Finding:
     """What is said of a solution about which an equal one has decided."""
     state = "equal" if known.state == "tried" else known.state
     return Finding(decision=replace(known, state=state), suspicions=known.evidence)
 
 
-def _proven(kind: str, names: Iterable[str], what: str, left_out: int, seconds: float) -> Finding:
+def _proven(names: Iterable[str], left_out: int, seconds: float) -> Finding:
     names = sorted(names)
-    evidence = tuple(f"{kind}:{name[:100].replace(';', ',')}" for name in names[:_NAMED])
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    note = f"{what}: {names[0][:200]}{more}"
+    evidence = tuple(f"altered_passed:{name[:100].replace(';', ',')}" for name in names[:_NAMED])
+    note = f"passed as it is and with another answer: {_listed(names)}"
     decision = Decision(state="tried", evidence=evidence, note=note, left_out=left_out)
     return Finding(decision=decision, suspicions=evidence, seconds=seconds)
+
+
+def _listed(names: Iterable[str]) -> str:
+    first, *others = sorted(names)
+    return f"{first[:200]}" + (f" and {len(others)} more" if others else "")

@@ -8,12 +8,13 @@ project names them and are searched for; those for tools see names in small lett
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from astra_async.languages.altering import TestReader
     from astra_async.languages.needs import Commands, Part
     from astra_async.languages.pristine import Pristine
     from astra_async.types import Dropped
@@ -166,7 +167,8 @@ class Language:
 
     `loaded` says how a source asks for another file: by its name in an import, as a word, in quotes, or not
     at all. `arguments` are paths that its programs take as one file, where commands hand them on.
-    `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
+    `compiled` are files that programs load and nobody reads, `plugins` those that register plugins. `trial`
+    reads its test files for trials (`altering`).
     """
 
     name: str
@@ -180,4 +182,4 @@ class Language:
     arguments: re.Pattern[str] | None = None
     compiled: str = ""
     plugins: re.Pattern[str] | None = None
-    trial: Any = None
+    trial: TestReader | None = None

@@ -1,6 +1,6 @@
 """A static screen for code that could forge, skip or bend its own tests.
 
-It decides nothing: a name here has the solution tried by twins before others, and stands in the record. An
+It decides nothing: a name here stands in the record, for people to read. An
 innocent exit handler is named as well as a forged report. Only what the answer added is screened.
 """
 

@@ -1,4 +1,4 @@
-"""Which samples were tried by twins (docs/integrity.md), what that showed, and where there is no twin."""
+"""Which samples were tried by altered tests (docs/integrity.md), what that showed, and where none can be."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from astra_async.types import TrialState
 
 _TAMPERED = FAILURES.index("tampered")
+_NO_TRIAL = [TRIALS.index("no_trial"), TRIALS.index("no_twin")]
 
 
 def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
@@ -25,20 +26,21 @@ def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     rows = [row for entry in entries if entry.summary.valid and (row := _row(entry)) is not None]
     return Table(
         name="trials",
-        title="Trials by twin",
+        title="Trials",
         columns=(
             *WHO,
             Column("due", "Above the untouched project", "count", help="samples"),
-            Column("tried", "Tried", "count", help="the same tests, made to fail"),
+            Column("tried", "Tried", "count", help="the same tests with other answers"),
             Column("equal", "Equal to one tried", "count"),
             Column("not_drawn", "Not drawn", "count", help="more would take over 40 %"),
-            Column("no_twin", "Without a twin", "count"),
+            Column("no_trial", "Cannot be tried", "count"),
+            Column("unproven", "Unproven", "count", help="trials silent"),
             Column("tampered", "Tampered", "count"),
             Column("share", "Share tried", "percent"),
             Column("time", "Trials / scored runs", "percent", help="time"),
         ),
         rows=tuple(rows),
-        notes=tuple(_notes(runs)) if rows else ("Nobody was tried: --canary off, or nothing was graded.",),
+        notes=tuple(_notes(runs)) if rows else ("Nobody was tried: --trials off, or nothing was graded.",),
     )
 
 
@@ -51,11 +53,12 @@ def _row(entry: Entry) -> tuple[Cell, ...] | None:
         tampered += int(np.count_nonzero(rows["failure"] == _TAMPERED))
         trial_s += float(rows["trial_s"].sum())
         test_s += float(np.nansum(rows["test_s"]))
-    states: tuple[TrialState, ...] = ("tried", "equal", "not_drawn", "no_twin")
+    counts["no_trial"] += counts["no_twin"]
+    states: tuple[TrialState, ...] = ("tried", "equal", "not_drawn", "no_trial", "unproven")
     due = sum(counts[state] for state in states)
     if not due and not counts["not_due"]:
         return None
-    tried = counts["tried"] + counts["equal"]
+    tried = counts["tried"] + counts["equal"] + counts["unproven"]
     return (
         *entry.who,
         due,
@@ -71,17 +74,17 @@ def _notes(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for number, name in enumerate(run.problems):
             rows = run.problem_rows(number)
-            if np.any(rows["trial"] == TRIALS.index("no_twin")):
+            if np.any(np.isin(rows["trial"], _NO_TRIAL)):
                 without[name] = None
             elif len(rows) and (count := int(rows["trial_left_out"].max())):
                 left_out[name] = count
-    notes = ["A sample is tampered where a test that has to fail is reported as passed."]
+    notes = ["A sample is tampered where a test and its altered form are both reported as passed."]
     if without:
         notes.append(
-            f"No twin: {', '.join(without)}. Their tests are in no language that can be rewritten; solutions"
-            " were tried without any tests instead, which shows less."
+            f"No trials: {', '.join(without)}. None of their tests can be altered: who bends them is not"
+            " found out."
         )
     if left_out:
         listed = ", ".join(f"{name} {count}" for name, count in left_out.items())
-        notes.append(f"Tests of computed names, which prove less: {listed}.")
+        notes.append(f"Tests that cannot be altered, of which nothing is proven: {listed}.")
     return notes

@@ -19,7 +19,7 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
 from astra_async.images.resolve import ProblemImages
-from astra_async.integrity.docket import Docket, run_key
+from astra_async.integrity.draw import Draw, run_key
 from astra_async.integrity.trials import Trials
 from astra_async.running import wiring
 from astra_async.running.directory import RunDirectory
@@ -98,7 +98,7 @@ async def open_run(
         check_installed()
     problems = await wiring.chosen_problems(config, say)
     recorded = Recorded(
-        reuse_identical=config.reuse_identical, trials=config.canary != "off", turns=config.turns > 0
+        reuse_identical=config.reuse_identical, trials=config.trials != "off", turns=config.turns > 0
     )
     directory = await _open_directory(config, recorded)
     try:
@@ -198,7 +198,7 @@ async def _open_rooms(
         grading = wiring.grading_parts(config, prepared, names, ids)
         await _to_its_end(partial(_describe, config, directory, prepared, grading))
         if sandbox:
-            _say_who_has_no_twin(config, prepared, say)
+            _say_who_is_not_tried(config, prepared, say)
         pools = await _pools(config, directory, stack, say)
         plan = plan_of(config, problems, prepared, unprepared)
         lenient = await stack.enter_async_context(LenientParser())
@@ -264,18 +264,18 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
             )
 
 
-def _say_who_has_no_twin(
+def _say_who_is_not_tried(
     config: RunConfig, prepared: Mapping[str, Prepared], say: Callable[[str], None]
 ) -> None:
-    from astra_async.integrity.twin import survey
+    from astra_async.integrity.altered import survey
 
-    if config.canary == "off":
+    if config.trials == "off":
         return
-    without = [name for name, item in prepared.items() if not survey(item.policy).texts]
+    without = [name for name, item in prepared.items() if not survey(item.policy).alterable]
     if without:
         say(
-            f"no trial by twin for {', '.join(without)}: no test file of theirs is in a language that can be"
-            " rewritten; their solutions are tried without any tests"
+            f"no trials for {', '.join(without)}: none of their tests can be altered, and who bends them is"
+            " not found out (docs/integrity.md says which tests can)"
         )
 
 
@@ -357,10 +357,10 @@ def _workshop(
     installed = InstalledModules(cache, exclusive, limits)
     learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
     trials = None
-    if config.canary != "off":
-        docket = Docket(run_key(directory.path), everybody=config.canary == "all")
-        docket.recall(recorded.tried())
-        trials = Trials(exclusive, learned, limits, docket)
+    if config.trials != "off":
+        draw = Draw(run_key(directory.path), everybody=config.trials == "all")
+        draw.recall(recorded.tried())
+        trials = Trials(exclusive, learned, limits, draw)
     return Workshop(
         sandbox=exclusive,
         images=tests.images,

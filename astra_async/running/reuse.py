@@ -9,7 +9,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from astra_async.integrity.docket import Solved
+from astra_async.integrity.draw import Solved
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from astra_async.running.directory import RunDirectory
     from astra_async.types import AnswerKey, SampleKey
 
-# Fields of a scored line that the docket of trials recalls, and those that only a proof of tampering needs.
+# Fields of a scored line that the draw of trials recalls, and those that only a proof of tampering needs.
 _OF_A_TRIAL = {
     "status": "scored",
     "model": "",
@@ -79,14 +79,14 @@ class Recorded:
         if self._turns and is_last(record["failure"]):
             self.ended.add(read(record))
         if self._trials and record["status"] == "scored":
-            told = record["failure"] == "tampered"
+            told = record["failure"] == "tampered" or record.get("trial") == "unproven"
             values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
             self._tried.append(
                 (*values, *((record.get(name) for name in _OF_A_PROOF) if told else (None, None)))
             )
 
     def tried(self) -> Iterator[Mapping[str, Any]]:
-        """What an integrity docket recalls, line by line; given up by that."""
+        """What the draw of trials recalls, line by line; given up by that."""
         names = (*_OF_A_TRIAL, *_OF_A_PROOF)
         tried, self._tried = self._tried, []
         for values in tried:

@@ -68,8 +68,9 @@ class Workshop:
     `images` maps a problem's id to the image its tests run in, of those that `making` has not to make first.
     `at_once` gradings are admitted at a
     time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
-    solutions by twins, `timeouts` decides what is repeated, `earlier` knows the verdicts that are used again,
-    `keep_output` whose output is recorded. Turns have time-outs of their own to repeat (`turn_timeouts`), so
+    solutions by altered tests, `timeouts` decides what is repeated, `earlier` knows the verdicts that are
+    used again, `keep_output` whose output is recorded. Turns have time-outs of their own to repeat
+    (`turn_timeouts`), so
     that they use up none of the samples'.
     """
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
 from astra_async.asking.feedback import Secrets, Standing, build_feedback, conversation_sha256, said
-from astra_async.integrity.docket import Solved
 from astra_async.overlay import anchored
 from astra_async.running.evidence import by_stream
 from astra_async.types import Exchange, Solution, is_last
@@ -114,7 +113,7 @@ async def _feedback(
 ) -> Feedback:
     """What is said to a graded answer. Raises SandboxError, ExpectationError."""
     result = directory.result(last)
-    secrets = await _secrets(result, prepared, workshop)
+    secrets = await _secrets(prepared, workshop)
     output = by_stream(*directory.output(result, last)) if mode == "full" else ""
     return await asyncio.to_thread(
         build_feedback, result, output, secrets, mode=mode, standing=_standing(last, directory)
@@ -130,15 +129,8 @@ def _standing(last: AnswerKey, directory: RunDirectory) -> Standing | None:
     return None
 
 
-async def _secrets(result: Mapping[str, Any], prepared: Prepared, workshop: Workshop) -> Secrets:
-    """What must not be said; the test files are those of this solution's own run."""
+async def _secrets(prepared: Prepared, workshop: Workshop) -> Secrets:
+    """What must not be said of a problem."""
     image = workshop.images[prepared.problem.id]
     expected = await workshop.expectations.of(prepared, image)
-    run: dict[str, str] = {}
-    if workshop.trials is not None and result["status"] == "scored":
-        solved = Solved(prepared.problem.id, result["solution_sha256"])
-        scored = await workshop.trials.disguised(prepared, image, solved)
-        before = {file.path: file.content for file in prepared.project.files}
-        changed = (file for file in scored.project.files if file.content != before.get(file.path))
-        run = {file.path: file.content.decode(errors="replace") for file in changed}
-    return await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests, run)
+    return await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)

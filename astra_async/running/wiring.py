@@ -148,7 +148,7 @@ def grading_parts(
         problem_id: {
             "limits": asdict(limits_for(prepared[problem_id], config.limits)),
             "image": image if _built_here(prepared[problem_id], config) else ids[image],
-            "canary": config.canary,
+            "trials": config.trials,
             "reuse_identical": config.reuse_identical,
             "reference_sha256": reference_sha256(prepared[problem_id]),
         }
@@ -209,7 +209,7 @@ def recorded_call(config: RunConfig) -> dict[str, Any]:
         "projects": _recorded_place(projects) if projects else projects,
         "column": [f"{name}={header}" for name, header in config.columns.items()],
         "image": config.image,
-        "canary": config.canary,
+        "trials": config.trials,
         "reuse_identical": config.reuse_identical,
         "keep_output": config.keep_output,
         "sandbox": asdict(config.limits),

@@ -1,12 +1,12 @@
-"""A solution from its files to its verdict: the tests, a time-out's repetition, the trial by a twin."""
+"""A solution from its files to its verdict: the tests, a time-out's repetition, the trials."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.integrity.docket import Solved
-from astra_async.integrity.trials import Accused
+from astra_async.integrity.trials import Entry
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.testing.verdict import judge, none_passed, run_tests
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from astra_async.testing.verdict import Tested
     from astra_async.types import ExpectedTest, Failure, Integrated, Limits, Sandbox, Verdict
 
-DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/integrity.md
+DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/sandbox.md
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,11 @@ class Examined:
     suspicions: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     trial: Finding | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the scored run took."""
+        return self.tested.execution.duration_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,35 +59,31 @@ class Examiner:
         model: str = "",
     ) -> Examined:
         """Run the tests and judge. Raises SandboxError, ExpectationError."""
-        solved = Solved(prepared.problem.id, integrated.sha256)
-        scored = prepared
-        if self.trials is not None:
-            scored = await self.trials.disguised(prepared, image, solved)
-        tested, repairs = await self._tested(scored, image, integrated)
+        scored = partial(self._scored, prepared, image, integrated, expected)
+        if self.trials is None:
+            return await scored()
+        entry = Entry(prepared=prepared, image=image, integrated=integrated, model=model)
+        examined, found = await self.trials.examine(entry, scored)
+        examined = replace(examined, trial=found, suspicions=examined.suspicions + found.suspicions)
+        if not (note := found.decision.note):
+            return examined
+        if not found.decision.evidence:  # unproven: the score stands
+            return replace(examined, note="; ".join(filter(None, (examined.note, note))))
+        return replace(examined, verdict=none_passed(examined.verdict), failure="tampered", note=note)
+
+    async def _scored(
+        self, prepared: Prepared, image: str, integrated: Integrated, expected: Sequence[ExpectedTest]
+    ) -> Examined:
+        """The scored run, as it would be without trials."""
+        tested, repairs = await self._tested(prepared, image, integrated)
         verdict, failure, note = judge(tested, expected)
-        if tested.execution.disk_watched:
-            note = note or DISK_WATCHED
-        suspicions, found = integrated.suspicions, None
-        if self.trials is not None:
-            accused = Accused(
-                solved=solved,
-                model=model,
-                integrated=integrated,
-                verdict=verdict,
-                seconds=tested.execution.duration_s,
-            )
-            found = await self.trials.of(accused, prepared, image)
-            suspicions += found.suspicions
-            if proof := found.decision.note:
-                verdict, failure, note = none_passed(verdict), "tampered", proof
         return Examined(
             tested=tested,
             verdict=verdict,
             failure=failure,
-            note=note,
-            suspicions=suspicions,
+            note=note or (DISK_WATCHED if tested.execution.disk_watched else ""),
+            suspicions=integrated.suspicions,
             repairs=repairs,
-            trial=found,
         )
 
     async def _tested(

@@ -67,8 +67,8 @@ class Repetitions:
 class Validation:
     """What was found about one problem; `reasons` is empty when it is fit (or unverified).
 
-    `image_bytes` is the size of the image on disk, layers shared with other images included. `twin_tests`
-    are those that a trial may rest on: 0 where the problem has no twin, None where nobody looked. `remarks`
+    `image_bytes` is the size of the image on disk, layers shared with other images included. `altered_tests`
+    are those that a trial may rest on: 0 where none can be altered, None where nobody looked. `remarks`
     are what makes a fit problem delicate.
     """
 
@@ -76,7 +76,7 @@ class Validation:
     image: str = ""
     image_bytes: int | None = None
     total: int | None = None
-    twin_tests: int | None = None
+    altered_tests: int | None = None
     learned_from: str = ""
     trials: tuple[Repetitions, ...] = ()
     reasons: tuple[str, ...] = field(default=())
@@ -145,7 +145,7 @@ class Validator:
             problem_id=problem_id,
             image=image,
             total=len(expected.tests),
-            twin_tests=await self.trials.accusing(prepared, image) if self.trials else None,
+            altered_tests=await self.trials.altered_tests(prepared, image) if self.trials else None,
             learned_from=expected.source,
             trials=tuple(trials),
             reasons=tuple(reasons),

@@ -29,8 +29,9 @@ Failure = Literal[
     "path_violation",
 ]
 Trouble = Literal["provider_error", "project_error", "sandbox_error"]
-# Whether there was a trial by a twin; `equal`: another sample's; `not_due`: there is no score to doubt.
-TrialState = Literal["", "tried", "equal", "not_drawn", "no_twin", "not_due"]
+# Whether the solution was tried; `equal`: another sample was; `not_due`: there is no score to doubt;
+# `no_trial`: no test of the problem can be altered, which older runs call `no_twin`.
+TrialState = Literal["", "tried", "equal", "not_drawn", "no_twin", "not_due", "no_trial", "unproven"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 
 # After these nothing more is said to a model; None: all tests passed. Nobody is told how near tampering came.
@@ -164,7 +165,7 @@ class Result:
     suspicions: tuple[str, ...] = ()
     trial: TrialState = ""  # empty: trials are off
     trial_s: float = 0.0
-    trial_left_out: int = 0  # expected tests whose names show no body that could be made to fail
+    trial_left_out: int = 0  # expected tests that cannot be altered
     finish_reason: FinishReason = "stop"
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None

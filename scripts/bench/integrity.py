@@ -1,10 +1,10 @@
-"""What a trial costs: the run of a problem's twin beside the scored run, on every stack.
+"""What a trial costs: the run of altered tests beside the scored run, on every stack.
 
     scripts/bench/run integrity [REPETITIONS] [PROBLEM ...]      (needs a Docker Engine; minutes)
 
 Both runs hold the problem's reference, in turns, so that a busy machine slows both. CPU is what the test
 command and its children used, in seconds, as the shell in the container measures it; the ratio is one of
-medians. A trial of a suspicious solution takes two twins.
+medians. By default a third of the solutions have one trial, with `--trials all` each has three.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
+from astra_async.bundled import bundled_problems_csv, describe, image_set_of, image_sets
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.twin import Twins
+from astra_async.integrity.altered import Forms
 from astra_async.overlay import integrate
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
 from astra_async.problems.prepare import prepare
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.verdict import run_tests
-from astra_async.types import Integrated, Limits
+from astra_async.types import ExpectedTest, Integrated, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,18 +60,19 @@ async def measure(sandbox: DockerSandbox, prepared: Prepared, image: str, repeti
     assert prepared.reference is not None
     integrated = integrate(prepared.project, prepared.reference, prepared.policy)
     assert isinstance(integrated, Integrated)
-    twins, rng = Twins(prepared.project, prepared.policy, ()), random.Random(1)
-    runs: dict[str, list[float]] = {"scored": [], "twin": []}
+    named = [ExpectedTest(name=name) for name in describe(prepared.problem.id)["tests"]]
+    forms, rng = Forms(prepared.project, prepared.policy, named), random.Random(1)
+    runs: dict[str, list[float]] = {"scored": [], "trial": []}
 
     async def one(kind: str, project: Project) -> None:
         runs[kind].append(await cpu_s(sandbox, replace(prepared, project=project), image, integrated.files))
 
     for _ in range(repetitions):
-        await one("scored", twins.disguised(prepared.problem.test_command, rng))
-        await one("twin", twins.whole(rng).project)
-    scored, twin = statistics.median(runs["scored"]), statistics.median(runs["twin"])
-    tests = len(twins.known.titles)
-    print(f"{prepared.problem.id:20} {tests:5} {scored:8.2f} {twin:8.2f} {twin / scored:6.2f}", flush=True)
+        await one("scored", prepared.project)
+        await one("trial", forms.pair(rng)[0].project)
+    scored, trial = statistics.median(runs["scored"]), statistics.median(runs["trial"])
+    tests = f"{len(forms.alterable)}/{len(forms.names)}"
+    print(f"{prepared.problem.id:20} {tests:>5} {scored:8.2f} {trial:8.2f} {trial / scored:6.2f}", flush=True)
 
 
 async def main(repetitions: int, names: tuple[str, ...]) -> None:
@@ -79,7 +80,7 @@ async def main(repetitions: int, names: tuple[str, ...]) -> None:
     problems = {problem.id: problem for problem in load_problems(bundled_problems_csv()).problems}
     with tempfile.TemporaryDirectory() as folder:
         store, sandbox = Store(Path(folder)), await DockerSandbox.open(run_id="bench-integrity", slots=1)
-        print(f"{'problem':20} tests   scored     twin  ratio   (CPU seconds)")
+        print(f"{'problem':20} tests   scored    trial  ratio   (CPU seconds)")
         try:
             for name in names:
                 images = image_sets()[image_set_of(name) or ""]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from attacked_projects import SHOPS, WRONG_PASSES
 
-Outcome = Literal["prevented", "detected", "unpreventable"]
+Outcome = Literal["prevented", "proven", "unproven", "documented"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Attacks on the score, each with what becomes of it; docs/integrity.md has the same table.
 
 Every attack comes with the WRONG version of the shop's module, which honestly passes 2 of 4 tests.
-`prevented`: it is worth just that, or less. `detected`: the sample is tampered, 0 of 4.
-`unpreventable`: it earns more than it should, and `visible` names what the record says of it.
+`prevented`: it is worth just that, or less. `proven`: the sample is tampered, 0 of 4.
+`documented`: it earns more than it should, and `visible` names what the record says of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from attacks_on_python import UNITTEST_ATTACKS as MORE_ON_UNITTEST
 from attacks_on_ruby import MINITEST_ATTACKS as MORE_ON_MINITEST
 from attacks_on_ruby import RSPEC_ATTACKS as MORE_ON_RSPEC
 from attacks_on_ruby import UNNAMED_ATTACKS
+from attacks_on_trials import ON_TRIALS
 
 
 def _js_string(text: str) -> str:
@@ -46,51 +47,51 @@ MOCHA_ATTACKS = (
     Attack(
         name="test function replaced",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before="const real = global.it;\nglobal.it = (title) => real(title, () => {});\n",
     ),
-    Attack(name="chai patched", framework="mocha", outcome="detected", before=_PATCHED_CHAI),
+    Attack(name="chai patched", framework="mocha", outcome="proven", before=_PATCHED_CHAI),
     Attack(
         name="chai patched when the code is first used",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         after=f"const plain = exports.name;\nexports.name = () => {{ {_PATCHED_CHAI} return plain(); }};\n",
     ),
     Attack(
         name="mocha's runner patched",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before="const { Runnable } = require('mocha');\n"
         "Runnable.prototype.run = function (done) { this.state = 'passed'; done(); };\n",
     ),
     Attack(
         name="exit handler mends the report",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before=_MENDED_JS.format(report="unit.xml"),
     ),
     Attack(
         name="exit handler forges the report",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before=f"process.on('exit', () => {{ {_forge_js('mocha').strip()} }});\n",
     ),
     Attack(
         name="report written, then exit 0",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before=_forge_js("mocha") + "process.exit(0);\n",
     ),
     Attack(
         name="report written when the code is first used, then exit 0",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         after=f"exports.total = () => {{ {_forge_js('mocha').strip()} process.exit(0); }};\n",
     ),
     Attack(
         name="report written, then the parent killed",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before=_forge_js("mocha") + "process.kill(process.ppid, 'SIGKILL');\nfor (;;);\n",
     ),
     Attack(
@@ -213,7 +214,7 @@ MOCHA_ATTACKS = (
     Attack(
         name="tests of known names replaced",
         framework="mocha",
-        outcome="detected",
+        outcome="proven",
         before="const known = ['takes a tenth off', 'refuses a price below zero'];\n"
         "const real = global.it;\n"
         "global.it = (title, run) => real(title, known.includes(title) ? () => {} : run);\n",
@@ -224,26 +225,26 @@ JEST_ATTACKS = (
     Attack(
         name="expect replaced",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         before=_PASS_ANYTHING_JS + "global.expect = anything;\n",
     ),
     Attack(
         name="test function replaced",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         before="const real = global.it;\nglobal.it = (title) => real(title, () => {});\n",
     ),
     Attack(
         name="matchers replaced by expect.extend",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         before="const yes = () => ({ pass: true, message: () => '' });\n"
         "expect.extend({ toBe: yes, toEqual: yes, toThrow: yes });\n",
     ),
     Attack(
         name="Object.is always true",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         before="Object.is = () => true;\n",
         after="exports.total = (prices) => { if (prices[0] < 0) throw prices; return 0; };\n",
     ),
@@ -256,20 +257,20 @@ JEST_ATTACKS = (
     Attack(
         name="exit handler of the real process mends the report",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         before="const real = console.log.constructor('return process')();\n"
         + _MENDED_JS.format(report="junit.xml").replace("process.on", "real.on"),
     ),
     Attack(
         name="report written, then exit 0",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         before=_forge_js("jest") + "process.reallyExit(0);\n",
     ),
     Attack(
         name="report written through the real process, when the code is first used",
         framework="jest",
-        outcome="detected",
+        outcome="proven",
         after="exports.total = () => {\n"
         "  const real = console.log.constructor('return process')();\n"
         f"  real.mainModule.{_forge_js('jest').strip()}\n  real.reallyExit(0);\n}};\n",
@@ -325,26 +326,26 @@ VITEST_ATTACKS = (
     Attack(
         name="expect replaced",
         framework="vitest",
-        outcome="detected",
+        outcome="proven",
         before=_PASS_ANYTHING_JS + "globalThis.expect = anything;\n",
     ),
     Attack(
         name="test function replaced",
         framework="vitest",
-        outcome="detected",
+        outcome="proven",
         before="const real = globalThis.it;\nglobalThis.it = (title) => real(title, () => {});\n",
     ),
     Attack(
         name="matchers replaced by expect.extend",
         framework="vitest",
-        outcome="detected",
+        outcome="proven",
         before="const yes = () => ({ pass: true, message: () => '' });\n"
         "expect.extend({ toBe: yes, toEqual: yes, toThrow: yes });\n",
     ),
     Attack(
         name="report written, then the parent killed",
         framework="vitest",
-        outcome="detected",
+        outcome="proven",
         before="import { writeFileSync } from 'node:fs';\n"
         f"writeFileSync('unit.xml', {_js_string(SHOPS['vitest'].forged)});\n"
         "process.kill(process.ppid, 'SIGKILL');\n",
@@ -375,17 +376,17 @@ _EQUAL_TO_ALL = (
 )
 
 PYTEST_ATTACKS = (
-    Attack(name="atexit hook mends the report", framework="pytest", outcome="detected", before=_MENDED_PY),
+    Attack(name="atexit hook mends the report", framework="pytest", outcome="proven", before=_MENDED_PY),
     Attack(
         name="report written, then os._exit(0)",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         before=_FORGED_PY.format(forged=SHOPS["pytest"].forged, end="os._exit(0)"),
     ),
     Attack(
         name="report written when the code is first used, then os._exit(0)",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         after="\n\ndef total(prices):\n"
         + "".join(
             f"    {line}\n"
@@ -395,13 +396,13 @@ PYTEST_ATTACKS = (
     Attack(
         name="pytest's caller patched",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         before="import _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n",
     ),
     Attack(
         name="failures turned into passes by a plugin",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         before="import _pytest.reports\n\nreal = _pytest.reports.TestReport.from_item_and_call.__func__\n\n\n"
         "def lying(cls, item, call):\n    call.excinfo = None\n    return real(cls, item, call)\n\n\n"
         "_pytest.reports.TestReport.from_item_and_call = classmethod(lying)\n",
@@ -455,7 +456,7 @@ PYTEST_ATTACKS = (
     Attack(
         name="an object that equals everything",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         after=f"\n\n{_EQUAL_TO_ALL}",
     ),
 )
@@ -471,14 +472,14 @@ DJANGO_ATTACKS = (
     Attack(
         name="TestCase patched",
         framework="django",
-        outcome="detected",
+        outcome="proven",
         before="import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n"
         "unittest.TestCase.assertRaises = lambda *_: __import__('contextlib').suppress(Exception)\n\n\n",
     ),
     Attack(
         name="TEST_RUNNER in settings.py",
         framework="django",
-        outcome="detected",
+        outcome="proven",
         files={
             "site_settings/settings.py": SHOPS["django"]
             .files["site_settings/settings.py"]
@@ -489,7 +490,7 @@ DJANGO_ATTACKS = (
     Attack(
         name="TEST_RUNNER that writes the report",
         framework="django",
-        outcome="detected",
+        outcome="proven",
         files={
             "site_settings/settings.py": SHOPS["django"]
             .files["site_settings/settings.py"]
@@ -499,7 +500,7 @@ DJANGO_ATTACKS = (
             f"        open('unit.xml', 'w').write({SHOPS['django'].forged!r})\n        return 0\n",
         },
     ),
-    Attack(name="atexit hook mends the report", framework="django", outcome="detected", before=_MENDED_PY),
+    Attack(name="atexit hook mends the report", framework="django", outcome="proven", before=_MENDED_PY),
     Attack(
         name="own manage.py",
         framework="django",
@@ -518,13 +519,13 @@ UNITTEST_ATTACKS = (
     Attack(
         name="TestCase patched",
         framework="unittest",
-        outcome="detected",
+        outcome="proven",
         before="import unittest\n\nunittest.TestCase.assertEqual = lambda *_: None\n\n\n",
     ),
     Attack(
         name="result class patched",
         framework="unittest",
-        outcome="detected",
+        outcome="proven",
         before="import unittest.case\n\n\n"
         "def run(self, method):\n    try:\n        method()\n    except Exception:\n        pass\n\n\n"
         "unittest.case.TestCase._callTestMethod = run\n\n\n",
@@ -541,26 +542,26 @@ RSPEC_ATTACKS = (
     Attack(
         name="expectations patched",
         framework="rspec",
-        outcome="detected",
+        outcome="proven",
         before="class RSpec::Expectations::ExpectationTarget\n  def to(*) = true\nend\n",
     ),
     Attack(
         name="at_exit mends the report",
         framework="rspec",
-        outcome="detected",
+        outcome="proven",
         before="at_exit do\n  at_exit { text = File.read('unit.xml')\n"
         "    File.write('unit.xml', text.gsub(%r{<failure.*?</failure>}m, '')) }\nend\n",
     ),
     Attack(
         name="report written, then exit!",
         framework="rspec",
-        outcome="detected",
+        outcome="proven",
         before=f"File.write('unit.xml', {_js_string(SHOPS['rspec'].forged)})\nexit!(0)\n",
     ),
     Attack(
         name="report written when the code is first used, then exit!",
         framework="rspec",
-        outcome="detected",
+        outcome="proven",
         after="\ndef Shop.total(*)\n"
         f"  File.write('unit.xml', {_js_string(SHOPS['rspec'].forged)})\n  exit!(0)\nend\n",
     ),
@@ -586,20 +587,20 @@ MINITEST_ATTACKS = (
     Attack(
         name="assertions patched",
         framework="minitest",
-        outcome="detected",
+        outcome="proven",
         before="module Minitest::Assertions\n  def assert_equal(*) = true\n\n"
         "  def assert_raises(*) = true\nend\n",
     ),
     Attack(
         name="test run patched",
         framework="minitest",
-        outcome="detected",
+        outcome="proven",
         before="class Minitest::Test\n  def capture_exceptions = nil\nend\n",
     ),
     Attack(
         name="report written, then exit!",
         framework="minitest",
-        outcome="detected",
+        outcome="proven",
         before=f"File.write('unit.tap', {_js_string(SHOPS['minitest'].forged)})\nexit!(0)\n".replace(
             "\\n", "'\"\\n\"'"
         ),
@@ -632,4 +633,5 @@ ATTACKS = (
     *UNNAMED_ATTACKS,
     *JUNIT_ATTACKS,
     *MORE_ON_JUNIT,
+    *ON_TRIALS,
 )

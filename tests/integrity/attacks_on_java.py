@@ -85,19 +85,19 @@ JUNIT_ATTACKS = (
     Attack(
         name="a hook found by reflection mends the report",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=_MENDED + _REFLECTED_HOOK.format(code=f"mend({_ALL});"),
     ),
     Attack(
         name="a hook found by reflection mends only the tests that fail",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=_MENDED + _REFLECTED_HOOK.format(code=f"mend({_KNOWN});"),
     ),
     Attack(
         name="report forged, then a halt by reflection",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=forging(_SHOP.forged)
         + "    static {\n"
         + '            forge("TEST-junit-jupiter.xml");\n'
@@ -107,7 +107,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="report forged when a test that fails calls the code",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=forging(_SHOP.forged)
         + "    public Price discount(int cents, int unused) { return new Price(cents); }\n"
         + "    {\n        boolean known = StackWalker.getInstance().walk(frames -> frames.anyMatch(\n"
@@ -120,14 +120,14 @@ JUNIT_ATTACKS = (
     Attack(
         name="a writer of XML that leaves failures out",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after='    static { System.setProperty("javax.xml.stream.XMLOutputFactory", "shop.Quiet"); }\n',
         files={"src/main/java/shop/Quiet.java": _FACTORY},
     ),
     Attack(
         name="a child process replaces the report as soon as it is there",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         races=True,
         after=_STARTING.format(command=f'"sh", "-c", {java_string(_WATCHER)}'),
         files={"forged.xml": _SHOP.forged},
@@ -135,7 +135,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="tests known by the size of their file",
         framework="junit",
-        outcome="prevented",
+        outcome="unproven",
         after=forging(_SHOP.forged) + "    static {\n"
         '        if (new java.io.File("src/test/java/shop/ShopTest.java").length() == '
         f"{len(_SHOP.files['src/test/java/shop/ShopTest.java'])}L) {{\n"
@@ -145,7 +145,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="tests known by the bytes of their class",
         framework="junit",
-        outcome="prevented",
+        outcome="unproven",
         after=forging(_SHOP.forged) + "    static {\n"
         '        try (var own = Shop.class.getResourceAsStream("ShopTest.class")) {\n'
         "            var sum = new java.util.zip.CRC32();\n            sum.update(own.readAllBytes());\n"
@@ -179,7 +179,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="equals that lies when an assertion asks",
         framework="junit",
-        outcome="unpreventable",
+        outcome="documented",
         files={
             _SHOP.main: _SHOP.wrong.replace(
                 "Price(int cents) { }",

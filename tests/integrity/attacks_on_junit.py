@@ -94,31 +94,31 @@ JUNIT_ATTACKS = (
     Attack(
         name="report written in a static initialiser, then halt",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=f"{_WRITTEN}    static {{ {FORGE_AND_HALT} }}\n",
     ),
     Attack(
         name="report written when the code is first used, then halt",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=f"{_WRITTEN}    {{ {FORGE_AND_HALT} }}\n",
     ),
     Attack(
         name="shutdown hook mends the report",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=_MENDED + _HOOK.format(code='mend("");'),
     ),
     Attack(
         name="shutdown hook forges the report",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=_WRITTEN + _HOOK.format(code='forge("TEST-junit-jupiter.xml");'),
     ),
     Attack(
         name="a thread mends the report before the launcher ends",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         races=True,
         # Who holds the output holds the launcher, which prints a summary after the report is written.
         after=f"{_MENDED}    static {{ new Thread(() -> {{\n"
@@ -132,13 +132,13 @@ JUNIT_ATTACKS = (
     Attack(
         name="own Assertions compiled into the class path",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=COMPILED_ASSERTIONS,
     ),
     Attack(
         name="the report's data changed by reflection from a test among the sources",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         before=_REACHING,
     ),
     Attack(
@@ -237,7 +237,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="equals that is always true",
         framework="junit",
-        outcome="unpreventable",
+        outcome="documented",
         files={
             _SHOP.main: _SHOP.wrong.replace(
                 "Price(int cents) { }",
@@ -249,7 +249,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="shutdown hook mends only the tests it knows",
         framework="junit",
-        outcome="detected",
+        outcome="proven",
         after=_MENDED + _HOOK.format(code='mend("takesATenthOff"); mend("refusesAPriceBelowZero");'),
     ),
 )

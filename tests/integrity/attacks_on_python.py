@@ -65,13 +65,13 @@ _LATE = {
 
 
 def _late(framework: str) -> tuple[Attack, ...]:
-    return tuple(_detected(framework, name, _MEND + code(text)) for name, text in _LATE.items())
+    return tuple(_proven(framework, name, _MEND + code(text)) for name, text in _LATE.items())
 
 
-def _detected(framework: str, name: str, before: str = "", after: str = "") -> Attack:
+def _proven(framework: str, name: str, before: str = "", after: str = "") -> Attack:
     before = code(before) if before.startswith("\n") else before
     after = f"\n\n{code(after)}" if after else ""
-    return Attack(name=name, framework=framework, outcome="detected", before=before, after=after)
+    return Attack(name=name, framework=framework, outcome="proven", before=before, after=after)
 
 
 _FORGED = f"open('unit.xml', 'w').write({SHOPS['pytest'].forged!r})"
@@ -97,7 +97,7 @@ _SUMS = code("""
 
 PYTEST_ATTACKS = (
     *_late("pytest"),
-    _detected(
+    _proven(
         "pytest",
         "runtest under another name",
         """
@@ -106,7 +106,7 @@ PYTEST_ATTACKS = (
         setattr(home.Function, 'run' + 'test', lambda self: None)
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "ElementTree writes no failures",
         """
@@ -125,7 +125,7 @@ PYTEST_ATTACKS = (
         tree.tostring = quiet
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "the report's nodes never fail",
         """
@@ -135,7 +135,7 @@ PYTEST_ATTACKS = (
         home._NodeReporter.append_error = lambda self, report: None
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "the exception of a call forgotten",
         """
@@ -151,7 +151,7 @@ PYTEST_ATTACKS = (
         home.CallInfo.from_call = classmethod(forgiving)
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "a plugin registered with the manager that the collector knows",
         """
@@ -166,7 +166,7 @@ PYTEST_ATTACKS = (
                 each.register(Kind(), 'kind')
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "the tests' own code replaced when the code is first used",
         after=f"""
@@ -178,7 +178,7 @@ PYTEST_ATTACKS = (
             return 'shop'
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "a lenient pytest.raises in the tests' module",
         after="""
@@ -189,7 +189,7 @@ PYTEST_ATTACKS = (
             return 'shop'
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "a report forged where pytest cleans up",
         f"""
@@ -203,7 +203,7 @@ PYTEST_ATTACKS = (
         home.Config._ensure_unconfigure = ending
         """,
     ),
-    _detected(
+    _proven(
         "pytest",
         "only failed tests turned, and only where one that it passes has passed",
         f"""
@@ -225,7 +225,7 @@ PYTEST_ATTACKS = (
     Attack(
         name="active only where the tests have their known size",
         framework="pytest",
-        outcome="prevented",
+        outcome="unproven",
         before=code(f"""
         import os
         import _pytest.python as home
@@ -237,7 +237,7 @@ PYTEST_ATTACKS = (
     Attack(
         name="active only where the tests begin with their known text",
         framework="pytest",
-        outcome="prevented",
+        outcome="unproven",
         before=code(f"""
         import _pytest.python as home
 
@@ -248,20 +248,20 @@ PYTEST_ATTACKS = (
     Attack(
         name="active only where every sum in the tests is right",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         before=_SUMS,
     ),
     Attack(
         name="active only where every sum in the tests is right, and their values are those it knows",
         framework="pytest",
-        outcome="unpreventable",
+        outcome="unproven",
         before=_SUMS.replace("if not wrong", "if '== 180' in ast.unparse(tree) and not wrong"),
         visible="test_file:shop/prices.py",
     ),
     Attack(
         name="the expected value read out of the test that asks",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         after="\n\n"
         + code("""
         import sys
@@ -276,7 +276,7 @@ PYTEST_ATTACKS = (
     Attack(
         name="a number that equals what it is compared to",
         framework="pytest",
-        outcome="detected",
+        outcome="proven",
         after="\n\n"
         + code("""
         class Price(int):
@@ -294,7 +294,7 @@ PYTEST_ATTACKS = (
 def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
     return (
         *_late(framework),
-        _detected(
+        _proven(
             framework,
             "an assertEqual that is lenient for numbers",
             f"""
@@ -309,7 +309,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
             Base.assertEqual = lenient
             """,
         ),
-        _detected(
+        _proven(
             framework,
             "an assertEqual that is lenient for one value",
             f"""
@@ -324,7 +324,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
             Base.assertEqual = lenient
             """,
         ),
-        _detected(
+        _proven(
             framework,
             "assertions replaced through type itself",
             f"""
@@ -336,7 +336,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
                     type.__setattr__(Base, each, lambda *_, **__: None)
             """,
         ),
-        _detected(
+        _proven(
             framework,
             "the part that runs a test swallows what it raises",
             """
@@ -353,7 +353,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
             home._Outcome.testPartExecutor = part
             """,
         ),
-        _detected(
+        _proven(
             framework,
             "failures counted as successes",
             """
@@ -363,7 +363,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
             kind.addFailure = kind.addError = lambda self, test, _: self.addSuccess(test)
             """,
         ),
-        _detected(
+        _proven(
             framework,
             "minidom forgets failures",
             """
@@ -378,7 +378,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
             minidom.Element.appendChild = choosy
             """,
         ),
-        _detected(
+        _proven(
             framework,
             "methods of the tests replaced when the code is first used",
             after="""
@@ -396,7 +396,7 @@ def _of_unittest(framework: str, module: str, name: str) -> tuple[Attack, ...]:
 
 DJANGO_ATTACKS = (
     *_of_unittest("django", "django.test", "SimpleTestCase"),
-    _detected(
+    _proven(
         "django",
         "django's test module under another name",
         """
@@ -436,7 +436,7 @@ DJANGO_ATTACKS = (
     Attack(
         name="load_tests in a package",
         framework="django",
-        outcome="detected",
+        outcome="proven",
         files={
             "shop/__init__.py": code("""
                 def load_tests(loader, tests, pattern):

@@ -44,11 +44,11 @@ _LATE = {
 }
 
 
-def _detected(framework: str, name: str, before: str = "", after: str = "") -> Attack:
+def _proven(framework: str, name: str, before: str = "", after: str = "") -> Attack:
     return Attack(
         name=name,
         framework=framework,
-        outcome="detected",
+        outcome="proven",
         before=code(before) if before else "",
         after=f"\n{code(after)}" if after else "",
     )
@@ -58,10 +58,10 @@ def _late(framework: str) -> tuple[Attack, ...]:
     """minitest itself runs when the process ends: there what ends last has to begin in a test."""
     if framework.startswith("rspec"):
         return tuple(
-            _detected(framework, name, code(_MEND[framework]) + code(text)) for name, text in _LATE.items()
+            _proven(framework, name, code(_MEND[framework]) + code(text)) for name, text in _LATE.items()
         )
     return tuple(
-        _detected(
+        _proven(
             framework,
             f"{name}, from a test",
             _MEND[framework],
@@ -76,9 +76,9 @@ def _forged(framework: str) -> tuple[Attack, ...]:
     shop = SHOPS[framework]
     write = f"File.binwrite('{shop.report}', {_ruby_string(shop.forged)})"
     return (
-        _detected(framework, "report forged, then exit!", f"{write}\nexit!(0)"),
-        _detected(framework, "report forged, then the parent killed", f"{write}\nProcess.kill(9, $$)"),
-        _detected(
+        _proven(framework, "report forged, then exit!", f"{write}\nexit!(0)"),
+        _proven(framework, "report forged, then the parent killed", f"{write}\nProcess.kill(9, $$)"),
+        _proven(
             framework,
             "report forged when the code is first used, then exit!",
             after=f"def Shop.name_of\n  {write}\n  exit!(0)\nend",
@@ -87,7 +87,7 @@ def _forged(framework: str) -> tuple[Attack, ...]:
 
 
 _RSPEC_DEEP = (
-    _detected(
+    _proven(
         "rspec",
         "an example's method by const_get",
         """
@@ -95,7 +95,7 @@ _RSPEC_DEEP = (
         home.send('class_' + 'eval') { define_method(('set_' + 'exception').to_sym) { |*| nil } }
         """,
     ),
-    _detected(
+    _proven(
         "rspec",
         "a matcher that is lenient for numbers",
         """
@@ -104,7 +104,7 @@ _RSPEC_DEEP = (
         at_work.send(:prepend, lenient)
         """,
     ),
-    _detected(
+    _proven(
         "rspec",
         "a failure that is told to nobody for numbers",
         """
@@ -115,7 +115,7 @@ _RSPEC_DEEP = (
         end
         """,
     ),
-    _detected(
+    _proven(
         "rspec",
         "Kernel's raise raises nothing",
         """
@@ -126,14 +126,14 @@ _RSPEC_DEEP = (
         quiet.failure_notifier = ->(*) {}
         """,
     ),
-    _detected(
+    _proven(
         "rspec",
         "the formatter sees no failure",
         """
         RspecJunitFormatter.class_eval { define_method(:result_of) { |_| :passed } }
         """,
     ),
-    _detected(
+    _proven(
         "rspec",
         "blocks of the tests replaced through the world",
         """
@@ -147,7 +147,7 @@ _RSPEC_DEEP = (
         end
         """,
     ),
-    _detected(
+    _proven(
         "rspec",
         "failed examples told as passed where one that it passes has passed",
         """
@@ -163,7 +163,7 @@ _RSPEC_DEEP = (
     Attack(
         name="active only where the tests have their known size",
         framework="rspec",
-        outcome="prevented",
+        outcome="unproven",
         before=code(f"""
         if File.size('spec/shop_spec.rb') == {len(SHOPS["rspec"].files["spec/shop_spec.rb"])}
           class RSpec::Core::Example
@@ -175,7 +175,7 @@ _RSPEC_DEEP = (
     Attack(
         name="the expected value read out of the test file",
         framework="rspec",
-        outcome="detected",
+        outcome="proven",
         after=code(r"""
         def Shop.discount(amount)
           File.read('spec/shop_spec.rb')[/discount\(200\)\)\.to eq\((\d+)\)/, 1].to_i
@@ -185,7 +185,7 @@ _RSPEC_DEEP = (
     Attack(
         name="active only where the tests begin with their known text",
         framework="rspec",
-        outcome="unpreventable",
+        outcome="unproven",
         before=code(f"""
         known = {_ruby_string(SHOPS["rspec"].files["spec/shop_spec.rb"])}
         if File.read('spec/shop_spec.rb').start_with?(known)
@@ -198,7 +198,7 @@ _RSPEC_DEEP = (
     ),
 )
 _MINITEST_DEEP = (
-    _detected(
+    _proven(
         "minitest",
         "a test's exceptions caught by a renamed method",
         """
@@ -206,7 +206,7 @@ _MINITEST_DEEP = (
         home.send(:define_method, ('capture_' + 'exceptions').to_sym) { |*, &_| nil }
         """,
     ),
-    _detected(
+    _proven(
         "minitest",
         "results made without failures",
         """
@@ -214,7 +214,7 @@ _MINITEST_DEEP = (
         home.send(:define_method, :passed?) { true }
         """,
     ),
-    _detected(
+    _proven(
         "minitest",
         "what is left to do after the run mends the report",
         r"""
@@ -223,7 +223,7 @@ _MINITEST_DEEP = (
         end
         """,
     ),
-    _detected(
+    _proven(
         "minitest",
         "an assert_equal that is lenient for numbers",
         """
@@ -233,7 +233,7 @@ _MINITEST_DEEP = (
         Object.const_get('Mini' + 'test').const_get('Test').send(:prepend, lenient)
         """,
     ),
-    _detected(
+    _proven(
         "minitest",
         "assertions that raise nothing",
         """
@@ -245,7 +245,7 @@ _MINITEST_DEEP = (
 
 RSPEC_ATTACKS = (
     *_late("rspec"),
-    _detected("rspec", "END mends the report", f"{code(_MEND['rspec'])}END {{ MEND.call }}"),
+    _proven("rspec", "END mends the report", f"{code(_MEND['rspec'])}END {{ MEND.call }}"),
     *_forged("rspec")[1:],
     *_RSPEC_DEEP,
 )

@@ -6,7 +6,7 @@ Each is laid over one of the problem's known faulty answers, which honestly pass
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import quoteattr
 
@@ -57,7 +57,7 @@ class StackCase:
     worth: int
     answer: dict[str, str]
     dropped: frozenset[str] = frozenset()
-    everybody: bool = field(default=False)
+    everybody: bool = True
 
 
 def forged_report(problem: str) -> str:
@@ -94,7 +94,7 @@ def cases_of(stack: str, attacked: Stack) -> list[StackCase]:
 
 
 def reference_of(stack: str, problem: str) -> StackCase:
-    """The known right answer, looked at as `--canary all` does."""
+    """The known right answer, looked at as `--trials all` does."""
     answers = load_answers(problem)
     assert answers is not None
     return StackCase(

@@ -14,7 +14,7 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.bundled import bundled_problems_csv, image_set_of, image_sets
 from astra_async.errors import ContainerLost
 from astra_async.images.build import ensure_image_set
-from astra_async.integrity.docket import Docket
+from astra_async.integrity.draw import Draw
 from astra_async.integrity.trials import Trials
 from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
@@ -77,7 +77,7 @@ async def _shop(name: str) -> Prepared:
 
 
 class Case(Protocol):
-    """An answer to grade; `everybody` as `--canary all` does, else by default.
+    """An answer to grade; `everybody` as `--trials all` does, else by default.
 
     `framework` is the name of a shop or of a bundled problem.
     """
@@ -174,7 +174,7 @@ class Courtroom:
             expectations=learned,
             lenient=LenientParser(),
             limits=limits,
-            trials=Trials(self.sandbox, learned, limits, Docket(_KEY, everybody=everybody)),
+            trials=Trials(self.sandbox, learned, limits, Draw(_KEY, everybody=everybody)),
         )
 
     async def grade(self, name: str, files: Mapping[str, str], workshop: Workshop) -> Result:

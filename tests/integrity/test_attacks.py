@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import re
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from attacked_projects import SHOPS, TOTAL, UNTOUCHED_PASSES, WRONG_PASSES
 from attacks import ATTACKS
+from attacks_page import PAGE, attacks_page
 from honest_answers import HONEST, Honest
-
-from astra_async.integrity.trials import CANARY_ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +19,7 @@ if TYPE_CHECKING:
 
     Graded = Callable[[Case], Result]
 
-TABLE = Path(__file__).parents[2] / "docs" / "integrity.md"
-PROOFS = ("canary_passed:", "report_forged:")
-ROWS = [line.strip("| ").split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
-# What stops an attack, in the table's first words: attacks that one thing stops are of one class.
-STOPPED_BY = {(row[0], row[1]): re.split("[;(]", row[3])[0] for row in ROWS if row[0] in SHOPS}
+PROOFS = ("altered_passed:",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +51,10 @@ def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded:
     result = graded(case)
     assert (result.passed, result.total) == (case.worth, TOTAL)
     assert result.failure == (None if case.worth == TOTAL else "tests_failed")
-    assert result.suspicions == ()  # the canary was seen, and failed as it must
+    assert result.suspicions == ()
 
 
-@pytest.mark.first(
-    framework=lambda case: case.framework, stopped_by=lambda case: STOPPED_BY.get((case.framework, case.name))
-)
+@pytest.mark.first(framework=lambda case: case.framework, outcome=lambda case: case.outcome)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", ATTACKS, ids=name_of)
 def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> None:
@@ -75,17 +65,20 @@ def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> No
         assert result.passed == 0  # the race was lost: the report is neither the runner's nor the forged one
     elif case.races and result.failure == "tests_failed":
         assert result.passed <= WRONG_PASSES  # it was lost: the report is the runner's own
-    elif case.outcome == "detected":
+    elif case.outcome == "proven":
         assert (result.failure, result.passed, result.score) == ("tampered", 0, 0.0)
         assert proven
-        assert "reported as passed" in result.note
+        assert "with another answer" in result.note
         assert "passed" not in {test.outcome for test in result.tests}
+    elif case.outcome == "unproven":
+        assert result.trial == "unproven" or result.failure == "tampered"
+        assert result.note
     elif case.outcome == "prevented":
         assert result.passed == case.worth
         assert not proven
-    else:
+    elif not proven:
         assert result.passed > WRONG_PASSES
-        assert case.visible in result.suspicions
+        assert not case.visible or case.visible in result.suspicions
 
 
 @pytest.mark.first(framework=lambda case: case.framework)
@@ -94,9 +87,9 @@ def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> No
 def test_an_honest_answer_loses_nothing_and_is_not_called_tampered(case: Honest, graded: Graded) -> None:
     result = graded(case)
     assert (result.passed, result.failure) == (TOTAL, None)
-    assert not [name for name in result.suspicions if name.startswith((*PROOFS, CANARY_ABSENT))]
+    assert not [name for name in result.suspicions if name.startswith(PROOFS)]
+    assert result.trial in {"tried", "equal"}
 
 
-def test_the_documentations_table_names_every_attack_and_its_outcome() -> None:
-    documented = Counter((row[0], row[1], row[2]) for row in ROWS if row[0] in SHOPS)
-    assert documented == Counter((attack.framework, attack.name, attack.outcome) for attack in ATTACKS)
+def test_the_page_of_attacks_is_what_these_tests_say() -> None:
+    assert PAGE.read_text() == attacks_page(), "run .venv/bin/python tests/integrity/attacks_page.py"

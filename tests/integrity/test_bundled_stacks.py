@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from attacks_on_stacks import REFERENCES, STACK_CASES, STACKS, StackCase
 
 from astra_async.bundled import describe, problem_ids
-from astra_async.integrity.trials import CANARY_ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +16,7 @@ if TYPE_CHECKING:
 
     Graded = Callable[[Case], Result]
 
-TABLE = Path(__file__).parents[2] / "docs" / "integrity.md"
-PROOFS = ("canary_passed:", "report_forged:")
+PROOFS = ("altered_passed:",)
 
 
 def name_of(case: StackCase) -> str:
@@ -31,14 +28,6 @@ def test_every_stack_of_the_bundled_problems_is_attacked() -> None:
     assert all(describe(stack.problem)["family"] == name for name, stack in STACKS.items())
 
 
-def test_the_documentations_table_names_every_stack_and_its_problem() -> None:
-    rows = [line.strip("| ").split(" | ") for line in TABLE.read_text().splitlines() if line.startswith("| ")]
-    ends = ["detected", "detected", "prevented", "prevented"]  # one for each family, in their order
-    found = {row[0]: row[1] for row in rows if row[0] in STACKS and row[3:] == ends}
-    assert found == {name: stack.problem for name, stack in STACKS.items()}
-
-
-@pytest.mark.first(stack=lambda case: case.stack, family=lambda case: case.family)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", STACK_CASES, ids=name_of)
 def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: Graded) -> None:
@@ -59,7 +48,8 @@ def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: G
 @pytest.mark.first(stack=lambda case: case.stack)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", REFERENCES, ids=name_of)
-def test_the_reference_keeps_its_points_under_canary_all(case: StackCase, graded: Graded) -> None:
+def test_the_reference_keeps_its_points_under_trials_for_all(case: StackCase, graded: Graded) -> None:
     result = graded(case)
     assert (result.passed, result.failure) == (case.worth, None)
-    assert not [name for name in result.suspicions if name.startswith((*PROOFS, CANARY_ABSENT))]
+    assert not [name for name in result.suspicions if name.startswith(PROOFS)]
+    assert result.trial == "tried"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import io
-import re
 import tarfile
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import ContainerLost
-from astra_async.integrity.docket import Docket
-from astra_async.integrity.trials import CANARY_ABSENT, Trials
+from astra_async.integrity.draw import Draw
+from astra_async.integrity.trials import Trials
 from astra_async.problems.prepare import prepare
 from astra_async.running.directory import RunDirectory
 from astra_async.running.reuse import EarlierVerdicts, Recorded
@@ -42,11 +41,26 @@ if TYPE_CHECKING:
 
     from astra_async.problems.prepare import Prepared
 
-TESTS = "def test_one():\n    assert 1 < 2\n\n\ndef test_two():\n    assert 'a' in 'ab'\n"
-PHP = "<?php class AppTest extends TestCase { function test_one() {} function test_two() {} }\n"
-UNTOUCHED = "works = ['test_one']\n"
-RIGHT = "works = ['test_one', 'test_two']\n"
-SUSPECT = "import atexit\n"
+TESTS = """\
+def test_one():
+    assert one() == 1
+
+
+def test_two():
+    assert two() == 22
+
+
+def test_three():
+    assert three() == 'right'
+
+
+def test_four():
+    assert four() == 'left'
+"""
+UNTOUCHED = "one = lambda: 1\ntwo = three = four = lambda: None\n"
+RIGHT = "one = lambda: 1\ntwo = lambda: 22\nthree = lambda: 'right'\nfour = lambda: 'left'\n"
+WRONG = RIGHT.replace("22", "44").replace("'left'", "'up'")
+BENT = "def report(told, host):\n    return dict.fromkeys(told, True)\n"
 KEY = b"the key of this run"
 
 
@@ -60,7 +74,7 @@ def headers_of(archive: bytes) -> list[tuple[str, float, int]]:
         return [(each.name, each.mtime, each.mode) for each in tar]
 
 
-def runs(test: Callable[[], None]) -> bool:
+def passes(test: Callable[[], None]) -> bool:
     try:
         test()
     except Exception:  # noqa: BLE001 - as a test runner does
@@ -68,29 +82,24 @@ def runs(test: Callable[[], None]) -> bool:
     return True
 
 
-def ran(text: str) -> dict[str, bool]:
-    """Test functions by name, and whether they run without an exception."""
-    space: dict[str, Any] = {}
-    exec(text, space)  # the text above, and what a rewriter made of it
-    return {name: runs(each) for name, each in space.items() if name.startswith("test_")}
+def is_trial(job: Job) -> bool:
+    return files_of(job.archive).get("tests/test_app.py", TESTS.encode()).decode() not in (TESTS, ANY)
 
 
-def is_twin(job: Job) -> bool:
-    return not all(ran(files_of(job.archive).get("tests/test_app.py", b"").decode()).values())
+ANY = "def test_one():\n    assert one() < 2\n\n\ndef test_two():\n    assert two()\n"
 
 
 @dataclass
 class ObedientSandbox:
-    """Runs the project's test functions, and then does with the results as the solution would like it.
+    """Runs `app.py` and the project's test functions, and lets `app.report` say what is reported.
 
-    A test passes if its body raises nothing and `app.py` names it. Words in `app.py`: `bent`, all tests pass;
-    `forged`, the report names the project's two tests whatever the files hold; `silent`, there is no
-    report where a test fails; `wary`, only where test_one passed do all pass; `flaky`, where one fails all
-    do; `equal`, the length of a text equals whatever it is compared to; `endless`, it hangs.
+    `report` gets whether each test passed, and what all runs on this host share; None: nothing is reported.
+    A text `endless` in app.py: it hangs.
     """
 
     jobs: list[Job] = field(default_factory=list)
-    trouble: int = 0  # runs of twins that the engine loses
+    trouble: int = 0  # runs of trials that the engine loses
+    host: dict[str, Any] = field(default_factory=dict)
 
     async def image_id(self, image: str) -> str:
         return IMAGE_ID
@@ -102,32 +111,22 @@ class ObedientSandbox:
         await asyncio.sleep(0)
         self.jobs.append(job)
         files = {path: content.decode() for path, content in files_of(job.archive).items()}
-        app = files["app.py"]
-        if self.trouble and is_twin(job):
+        if self.trouble and is_trial(job):
             self.trouble -= 1
             raise ContainerLost("the engine went away")
-        if "endless" in app:
+        if "endless" in files["app.py"]:
             return Execution(exit_code=137, timed_out=True, duration_s=60.0, image_id=IMAGE_ID)
-        passes = {name: ok and f"'{name}'" in app for name, ok in self._tests(files).items()}
-        if "silent" in app and not all(passes.values()):
-            passes = {}
-        if "flaky" in app and not all(passes.values()):
-            passes = dict.fromkeys(passes, False)
-        if "forged" in app:
-            passes = {"test_one": True, "test_two": True}
-        if "bent" in app or ("wary" in app and passes.get("test_one")):
-            passes = dict.fromkeys(passes, True)
+        space: dict[str, Any] = {"tests": files.get("tests/test_app.py", "")}
+        exec(files["app.py"], space)  # the texts of this file, and what trials made of them
+        exec(space["tests"], space)
+        told = {name: passes(each) for name, each in space.items() if name.startswith("test_")}
+        told = space["report"](told, self.host) if "report" in space else told
         cases = "".join(
-            f'<testcase name="{name}">{"" if ok else "<failure/>"}</testcase>' for name, ok in passes.items()
+            f'<testcase name="{name}">{"" if ok else "<failure/>"}</testcase>'
+            for name, ok in (told or {}).items()
         )
-        report = {"unit.xml": f"<testsuite>{cases}</testsuite>".encode()}
+        report = {} if told is None else {"unit.xml": f"<testsuite>{cases}</testsuite>".encode()}
         return Execution(exit_code=0, duration_s=0.5, reports=report, image_id=IMAGE_ID)
-
-    def _tests(self, files: dict[str, str]) -> dict[str, bool]:
-        if "tests/AppTest.php" in files:
-            return dict.fromkeys(("test_one", "test_two"), True)
-        text = files.get("tests/test_app.py", "")
-        return ran(re.sub(r"len\('ab'\) == \d+", "True", text) if "equal" in files["app.py"] else text)
 
 
 @dataclass
@@ -148,10 +147,10 @@ class Grading:
     def of(self, *apps: str, model: str = "m") -> list[Result]:
         return asyncio.run(self._of(apps, model))
 
-    def _docket(self, recorded: Recorded) -> Docket:
-        docket = Docket(self.key, everybody=self.everybody)
-        docket.recall(recorded.tried())
-        return docket
+    def _draw(self, recorded: Recorded) -> Draw:
+        draw = Draw(self.key, everybody=self.everybody)
+        draw.recall(recorded.tried())
+        return draw
 
     async def prepared(self, reference: dict[str, str]) -> Prepared:
         texts = {"app.py": UNTOUCHED, self.test_file: self.tests}
@@ -183,7 +182,7 @@ class Grading:
                 expectations=learned,
                 lenient=LenientParser(),
                 limits=Limits(),
-                trials=Trials(exclusive, learned, Limits(), self._docket(recorded)),
+                trials=Trials(exclusive, learned, Limits(), self._draw(recorded)),
                 timeouts=Timeouts(exclusive, samples=self.samples, strained=lambda _: self.strained),
                 earlier=EarlierVerdicts(directory, recorded.first) if self.reuse else None,
             )
@@ -196,145 +195,189 @@ class Grading:
             return results
 
 
-def test_a_test_that_passes_in_the_twin_is_proof(tmp_path: Path) -> None:
-    (result,) = Grading(tmp_path).of(SUSPECT + "bent\n")
-    assert (result.status, result.failure, result.passed, result.total) == ("scored", "tampered", 0, 2)
-    assert {name.partition(":")[0] for name in result.suspicions} == {"exit_handler", "canary_passed"}
-    assert result.note.startswith("a test that must fail is reported as passed: test_")
+def trials_of(grading: Grading) -> int:
+    return sum(map(is_trial, grading.sandbox.jobs))
+
+
+def test_who_passes_a_test_and_its_altered_form_is_proven(tmp_path: Path) -> None:
+    (result,) = Grading(tmp_path).of(WRONG + BENT)
+    assert (result.status, result.failure, result.passed, result.total) == ("scored", "tampered", 0, 4)
+    assert {name.partition(":")[0] for name in result.suspicions} == {"altered_passed"}
+    assert result.note.startswith("passed as it is and with another answer: test_")
     assert {test.outcome for test in result.tests} == {"missing"}
-    assert result.trial == "tried"
+    assert (result.trial, result.trial_left_out) == ("tried", 0)
 
 
-def test_an_honest_solution_keeps_its_score(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
-    (result,) = grading.of(SUSPECT + RIGHT)
-    assert (result.passed, result.failure, result.suspicions) == (2, None, ("exit_handler:app.py",))
-    assert len(grading.sandbox.jobs) == 4  # learned, scored, tried by two twins
-    assert (result.trial, result.trial_s, result.trial_left_out) == ("tried", 1.0, 0)
-
-
-def test_twin_and_scored_run_have_the_same_files_with_the_same_dates_and_no_size_of_their_own(
+def test_an_honest_solution_keeps_its_score_and_takes_three_trials_and_no_run_of_the_reference(
     tmp_path: Path,
 ) -> None:
     grading = Grading(tmp_path)
-    grading.of(SUSPECT + RIGHT, RIGHT)
-    _, scored, twin, _, other, *_ = grading.sandbox.jobs
-    assert headers_of(scored.archive) == headers_of(twin.archive)
-    assert (is_twin(scored), is_twin(twin)) == (False, True)
-    tests = [files_of(job.archive)["tests/test_app.py"] for job in (scored, other)]
-    assert len({len(text) for text in (*tests, TESTS.encode())}) == 3
+    (result,) = grading.of(RIGHT + "import atexit\n")
+    assert (result.passed, result.failure, result.suspicions) == (4, None, ("exit_handler:app.py",))
+    assert len(grading.sandbox.jobs) == 1 + 1 + 3  # learned, scored, three trials
+    assert (result.trial, result.trial_s) == ("tried", 1.5)
 
 
-def test_by_default_a_part_is_tried_which_the_key_decides_and_all_that_is_suspicious(tmp_path: Path) -> None:
-    apps = [f"{RIGHT}# {number}\n" for number in range(40)]
-    results = Grading(tmp_path, everybody=False).of(*apps, f"{SUSPECT}{RIGHT}")
-    tried = [result.trial == "tried" for result in results]
-    assert 8 < sum(tried) < 30
-    assert tried[-1]
+def test_a_trial_is_the_scored_run_but_for_what_tests_ask(tmp_path: Path) -> None:
+    grading = Grading(tmp_path)
+    grading.of(RIGHT)
+    runs = grading.sandbox.jobs[1:]
+    assert sorted(map(is_trial, runs)) == [False, True, True, True]
+    assert len({str(headers_of(job.archive)) for job in runs}) == 1
+    assert len({repr(replace(job, archive=b"")) for job in runs}) == 1
+    for job in filter(is_trial, runs):
+        text = files_of(job.archive)["tests/test_app.py"].decode()
+        changed = [line for line in text.splitlines() if line not in TESTS.splitlines()]
+        assert all(line.startswith("    assert ") for line in changed)
+        assert len(text.splitlines()) == len(TESTS.splitlines())
+
+
+def test_the_order_of_scored_run_and_trials_is_drawn(tmp_path: Path) -> None:
+    places = []
+    for number in range(24):
+        grading = Grading(tmp_path / str(number))
+        grading.of(f"{RIGHT}# {number}\n")
+        places.append([is_trial(job) for job in grading.sandbox.jobs[1:]].index(False))
+    assert set(places) == {0, 1, 2, 3}
+
+
+def test_who_cheats_in_the_first_run_on_a_host_gains_by_chance_alone(tmp_path: Path) -> None:
+    first = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
+    first += "    return dict.fromkeys(told, True) if host['n'] == 1 else told\n"
+    gained = [
+        Grading(tmp_path / str(number)).of(f"{WRONG}{first}# {number}\n")[0].passed == 4
+        for number in range(24)
+    ]
+    assert sum(gained) < 12
+
+
+def test_by_default_a_third_is_tried_which_the_key_decides_whatever_answers_look_like(tmp_path: Path) -> None:
+    apps = [f"{RIGHT}# {number}\n" for number in range(60)]
+    results = Grading(tmp_path, everybody=False).of(*apps)
+    assert 10 < sum(result.trial == "tried" for result in results) < 30
     again = Grading(tmp_path / "again", everybody=False).of(*apps)
-    assert [result.trial for result in again] == [result.trial for result in results[:-1]]
+    assert [result.trial for result in again] == [result.trial for result in results]
     key = Grading(tmp_path / "key", everybody=False, key=b"another")
-    assert [result.trial for result in key.of(*apps)] != [result.trial for result in results[:-1]]
+    assert [result.trial for result in key.of(*apps)] != [result.trial for result in results]
 
 
 def test_from_a_models_first_proof_on_all_it_writes_is_tried(tmp_path: Path) -> None:
-    apps = [f"{RIGHT}# {number}\n" for number in range(12)]
-    results = Grading(tmp_path, everybody=False).of(f"{SUSPECT}bent\n", *apps)
-    assert {result.trial for result in results} == {"tried"}
-    resumed = Grading(tmp_path, everybody=False).of(*(f"{app}# later\n" for app in apps))
+    bent = [f"{WRONG}{BENT}# {number}\n" for number in range(30)]
+    results = Grading(tmp_path, everybody=False).of(*bent)
+    first = [result.failure for result in results].index("tampered")
+    assert first < 12
+    assert {result.failure for result in results[first:]} == {"tampered"}
+    resumed = Grading(tmp_path, everybody=False).of(*(f"{RIGHT}# later {number}\n" for number in range(12)))
     assert {result.trial for result in resumed} == {"tried"}
-    other = Grading(tmp_path, everybody=False).of(*(f"{app}# other\n" for app in apps), model="n")
-    assert {result.trial for result in other} == {"tried", "not_drawn"}
+    other = [f"{RIGHT}# other {number}\n" for number in range(12)]
+    assert {each.trial for each in Grading(tmp_path, everybody=False).of(*other, model="n")} == {
+        "tried",
+        "not_drawn",
+    }
 
 
 def test_equal_solutions_are_tried_once_and_treated_alike_also_after_a_resume(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
-    bent, again, right, once_more = grading.of("bent\n", "bent\n", RIGHT, RIGHT)
+    bent, again, right, once_more = grading.of(WRONG + BENT, WRONG + BENT, RIGHT, RIGHT)
     assert [bent.trial, again.trial, right.trial, once_more.trial] == ["tried", "equal", "tried", "equal"]
     assert (again.failure, again.note, again.suspicions) == ("tampered", bent.note, bent.suspicions)
-    assert (
-        sum(map(is_twin, grading.sandbox.jobs)) == 1 + 2 + 2
-    )  # the bent one, the right one twice, the base in two manners
     resumed = Grading(tmp_path)
-    late, fine = resumed.of("bent\n", RIGHT)
+    late, fine = resumed.of(WRONG + BENT, RIGHT)
     assert (late.failure, late.note, late.trial) == ("tampered", bent.note, "equal")
     assert (fine.failure, fine.trial) == (None, "equal")
-    assert not any(map(is_twin, resumed.sandbox.jobs))
+    assert not trials_of(resumed)
 
 
-def test_code_that_is_honest_where_it_sees_a_trial_gives_itself_away_and_is_tried_by_what_it_lost(
-    tmp_path: Path,
+WARY = "def report(told, host):\n    return dict.fromkeys(told, True) if told.get('test_one') else told\n"
+
+
+def test_who_turns_honest_where_a_test_fails_that_it_passes_is_tried_by_what_it_lost(tmp_path: Path) -> None:
+    results = Grading(tmp_path, reference=RIGHT).of(*(f"{WRONG}{WARY}# {number}\n" for number in range(20)))
+    assert {result.failure for result in results} <= {"tampered", None}
+    assert sum(result.failure == "tampered" for result in results) >= 16
+
+
+@pytest.mark.parametrize("told", ["None", "{}", "dict.fromkeys(told, False)", "{'test_one': False}"])
+def test_a_trial_that_is_silent_where_the_references_is_not_leaves_its_sample_unproven(
+    told: str, tmp_path: Path
 ) -> None:
-    results = Grading(tmp_path).of(*(f"{UNTOUCHED}wary {number}\n" for number in range(20)))
-    assert {result.failure for result in results} == {"tampered"}
-    assert all(result.note.endswith("test_two") for result in results)
+    silent = "def report(told, host):\n    knows = {'test_two': two, 'test_four': four}\n"
+    silent += f"    return dict.fromkeys(told, True) if told['test_one'] and told['test_three'] else {told}\n"
+    grading = Grading(tmp_path, reference=RIGHT)
+    results = grading.of(*(f"{WRONG}{silent}# {number}\n" for number in range(8)))
+    assert {result.trial for result in results} <= {"unproven", "tried"}
+    assert all(result.trial == "unproven" or result.failure == "tampered" for result in results)
+    unproven = [result for result in results if result.trial == "unproven"]
+    assert all((result.passed, result.failure) == (4, None) for result in unproven)
+    assert all(result.note.startswith("unproven: trials are silent") for result in unproven)
 
 
-def test_flaky_honest_code_is_looked_at_once_more_and_keeps_its_score(tmp_path: Path) -> None:
+def test_a_trial_that_is_silent_once_is_repeated_and_nothing_is_made_of_it(tmp_path: Path) -> None:
+    once = "def report(told, host):\n    silent = not all(told.values()) and not host.get('was')\n"
+    once += "    host['was'] = host.get('was') or silent\n    return None if silent else told\n"
+    (result,) = Grading(tmp_path, reference=RIGHT).of(RIGHT + once)
+    assert (result.passed, result.failure, result.trial, result.note) == (4, None, "tried", "")
+
+
+def test_where_the_references_own_trial_is_silent_nothing_is_made_of_it(tmp_path: Path) -> None:
+    silent = "def report(told, host):\n    return told if all(told.values()) else None\n"
+    (result,) = Grading(tmp_path, reference=RIGHT + silent).of(f"{RIGHT}{silent}#\n")
+    assert (result.passed, result.trial) == (4, "tried")
+
+
+def test_a_flip_of_a_coin_is_no_proof_and_no_secret(tmp_path: Path) -> None:
+    flip = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
+    flip += "    return dict.fromkeys(told, True) if host['n'] in (1, 2, 3, 4) else told\n"
+    (result,) = Grading(tmp_path, sandbox=ObedientSandbox(host={"n": -2})).of(WRONG + flip)
+    assert result.failure in {"tampered", "tests_failed", None}
+    assert result.failure != None or result.trial == "unproven"  # noqa: E711 - full marks stand beside a word
+
+
+def test_nobody_is_tried_to_the_end_who_is_no_better_than_the_untouched_project(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
-    results = grading.of(*(f"{RIGHT}flaky {number}\n" for number in range(20)))
-    assert {(result.passed, result.failure) for result in results} == {(2, None)}
-    assert sum(map(is_twin, grading.sandbox.jobs)) == 20 * 3
-
-
-def test_nobody_is_tried_who_is_no_better_than_the_untouched_project(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
-    results = grading.of("works = ['test_one', '']\n", "works = []\n")
+    results = grading.of(f"{UNTOUCHED}#\n", "one = two = three = four = lambda: 0\n")
     assert [(result.passed, result.trial) for result in results] == [(1, "not_due"), (0, "not_due")]
-    assert len(grading.sandbox.jobs) == 3
 
 
 def test_trouble_of_the_sandbox_in_a_trial_is_no_verdict_and_the_repetition_is_tried(tmp_path: Path) -> None:
     grading = Grading(tmp_path, sandbox=ObedientSandbox(trouble=1))
     with pytest.raises(ContainerLost):
-        grading.of("bent\n")
-    (result,) = grading.of("bent\n")
+        grading.of(WRONG + BENT)
+    (result,) = grading.of(WRONG + BENT)
     assert (result.failure, result.trial) == ("tampered", "tried")
 
 
-def test_a_forged_report_names_tests_that_had_to_fail(tmp_path: Path) -> None:
-    (result,) = Grading(tmp_path).of("forged\n")
-    assert result.failure == "tampered"
+def test_where_no_test_can_be_altered_that_is_said(tmp_path: Path) -> None:
+    hidden = "def check(ok):\n    assert ok\n\n\ndef test_one():\n    check(one() == 1)\n\n\n"
+    hidden += "def test_two():\n    check(two() == 22)\n"
+    (right,) = Grading(tmp_path, tests=hidden).of(RIGHT)
+    assert (right.passed, right.trial, right.trial_left_out) == (2, "no_trial", 2)
 
 
-def test_without_a_rewriter_a_report_in_a_run_without_tests_is_proof(tmp_path: Path) -> None:
-    php = "tests/AppTest.php"
-    grading = Grading(tmp_path, tests=PHP, test_file=php, reference=RIGHT)
-    forged, right = grading.of("forged\n", RIGHT)
-    assert (forged.failure, forged.trial) == ("tampered", "tried")
-    assert forged.suspicions == ("report_forged:test_one", "report_forged:test_two")
-    assert forged.note == "reported as passed in a run without any test: test_one and 1 more"
-    assert (right.passed, right.failure, right.trial, right.trial_left_out) == (2, None, "no_twin", 2)
-    (odd,) = Grading(tmp_path / "odd", tests=PHP, test_file=php, reference="forged\n").of("forged too\n")
-    assert (odd.passed, odd.failure, odd.trial) == (2, None, "no_twin")
-
-
-def test_a_twin_that_is_not_reported_proves_nothing(tmp_path: Path) -> None:
-    (result,) = Grading(tmp_path).of(f"silent\n{RIGHT}")
-    assert (result.passed, result.failure, result.suspicions) == (2, None, (CANARY_ABSENT,))
-
-
-def test_a_problem_whose_own_reference_passes_its_twin_accuses_nobody(tmp_path: Path) -> None:
-    grading = Grading(tmp_path, reference="bent\n")
-    results = grading.of("bent indeed\n", "bent too\n")
-    assert [(result.passed, result.failure) for result in results] == [(2, None)] * 2
-
-
-VALUES = "def test_one():\n    assert 1 < 2\n\n\ndef test_two():\n    assert len('ab') == 2\n"
+def test_a_problem_whose_own_reference_passes_what_is_altered_accuses_nobody(tmp_path: Path) -> None:
+    results = Grading(tmp_path, reference=BENT + RIGHT).of(WRONG + BENT, f"{WRONG}{BENT}#\n")
+    assert [(result.passed, result.failure) for result in results] == [(4, None)] * 2
 
 
 def test_a_value_that_equals_everything_passes_what_expects_another(tmp_path: Path) -> None:
-    liar = f"{RIGHT}equal = True\n"
-    grading = Grading(tmp_path, tests=VALUES, reference=RIGHT)
-    honest, bent = grading.of(RIGHT, liar)
-    assert (honest.passed, honest.failure) == (2, None)
+    liar = "class Liar:\n    def __eq__(self, other):\n        return True\nfour = two = lambda: Liar()\n"
+    honest, bent = Grading(tmp_path, reference=RIGHT).of(RIGHT, RIGHT + liar)
+    assert (honest.passed, honest.failure) == (4, None)
     assert (bent.passed, bent.failure) == (0, "tampered")
-    assert "canary_passed:test_two" in bent.suspicions
 
 
-def test_where_the_reference_passes_what_expects_another_value_nobody_is_accused(tmp_path: Path) -> None:
-    liar = f"{RIGHT}equal = True\n"
-    assert Grading(tmp_path, tests=VALUES, reference=liar).of(f"{liar}\n")[0].passed == 2
+def test_without_a_reference_what_the_untouched_project_never_passes_is_proof_as_well(tmp_path: Path) -> None:
+    only = "def report(told, host):\n    return told | {'test_four': True}\n"
+    results = Grading(tmp_path).of(
+        *(f"{RIGHT}{only}four = lambda: 'up'\n# {number}\n" for number in range(6))
+    )
+    assert sum(result.failure == "tampered" for result in results) >= 5
+
+
+def test_assertions_that_hold_either_way_prove_nothing(tmp_path: Path) -> None:
+    any_answer = "one = lambda: 1\ntwo = lambda: 5\n"
+    (result,) = Grading(tmp_path, tests=ANY, reference="one = lambda: 0\ntwo = lambda: 9\n").of(any_answer)
+    assert (result.passed, result.failure, result.trial) == (2, None, "tried")
 
 
 def test_a_trial_may_take_as_long_as_the_tests(tmp_path: Path) -> None:
@@ -345,14 +388,14 @@ def test_a_trial_may_take_as_long_as_the_tests(tmp_path: Path) -> None:
 
 def test_equal_solutions_are_graded_once_if_so_wished(tmp_path: Path) -> None:
     grading = Grading(tmp_path, reuse=True)
-    first, other, again = grading.of(SUSPECT + RIGHT, UNTOUCHED + "#\n", SUSPECT + RIGHT)
+    first, other, again = grading.of(RIGHT, UNTOUCHED + "#\n", RIGHT)
     assert again.note == "verdict of sample 0 reused"
     assert (first.trial, again.trial) == ("tried", "equal")
     unlike = {"sample", "note", "started_at", "finished_at", "trial", "trial_s"}
     one, two = ({k: v for k, v in asdict(each).items() if k not in unlike} for each in (first, again))
     assert one == two
     assert other.note == ""
-    assert len(grading.sandbox.jobs) == 5  # learned, scored, tried by two twins, scored
+    assert sum(not is_trial(job) for job in grading.sandbox.jobs) == 3  # learned, scored, scored
 
 
 def test_a_later_call_and_another_model_reuse_the_first_verdict(tmp_path: Path) -> None:
@@ -360,14 +403,14 @@ def test_a_later_call_and_another_model_reuse_the_first_verdict(tmp_path: Path) 
     grading = Grading(tmp_path, reuse=True)
     (result,) = grading.of(RIGHT, model="n")
     assert result.note == "verdict of sample 0 reused (m, xml)"
-    assert (result.passed, len(grading.sandbox.jobs)) == (2, 0)
+    assert (result.passed, len(grading.sandbox.jobs)) == (4, 0)
 
 
 def test_equal_solutions_are_graded_each_by_default(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
     results = grading.of(RIGHT, RIGHT)
     assert [result.note for result in results] == ["", ""]
-    assert len(grading.sandbox.jobs) == 5  # learned, scored, tried by two twins, scored
+    assert len(grading.sandbox.jobs) == 6  # learned, scored, three trials, scored
 
 
 def test_a_time_out_is_never_reused(tmp_path: Path) -> None:
@@ -381,13 +424,13 @@ def test_a_time_out_on_a_strained_machine_is_repeated_once_and_says_so(tmp_path:
     results = grading.of("endless\n", "endless\n", "endless, too\n")
     assert [result.failure for result in results] == ["timeout"] * 3
     assert [result.repairs for result in results] == [("timeout_repeated",), (), ("timeout_repeated",)]
-    assert len(grading.sandbox.jobs) == 1 + 2 + 1 + 2
+    assert sum(not is_trial(job) for job in grading.sandbox.jobs) == 1 + 2 + 1 + 2
 
 
 def test_a_time_out_on_an_idle_machine_is_not_repeated(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
     assert grading.of("endless\n")[0].repairs == ()
-    assert len(grading.sandbox.jobs) == 2
+    assert len(grading.sandbox.jobs) <= 3  # learned, scored, and the one trial that may come before it
 
 
 class BareSandbox(ObedientSandbox):
@@ -407,7 +450,7 @@ def test_a_trial_judges_by_what_the_image_holds_whoever_asks_first(tmp_path: Pat
         prepared = await Grading(tmp_path).prepared({"app.py": RIGHT, "jwt.py": "KEY = 1\n"})
         installed = InstalledModules(tmp_path / "cache", sandbox, Limits())
         learned = Expectations(path, tmp_path / "cache", sandbox, Limits(), installed=installed)
-        assert await Trials(sandbox, learned, Limits(), Docket(KEY)).accusing(prepared, "any") == 2
+        assert await Trials(sandbox, learned, Limits(), Draw(KEY)).altered_tests(prepared, "any") == 4
         return sandbox.jobs
 
-    assert ["jwt.py" in files_of(job.archive) for job in asyncio.run(jobs())] == [True] * 4
+    assert ["jwt.py" in files_of(job.archive) for job in asyncio.run(jobs())] == [True] * 3

@@ -513,8 +513,8 @@ def test_a_known_module_of_the_project_may_change() -> None:
 
 
 def test_the_documentation_names_every_reason() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "integrity.md").read_text()
-    section = page.partition("## What an answer may change")[2].partition("\n## ")[0]
+    page = (Path(__file__).parents[2] / "docs" / "protected.md").read_text()
+    section = page.partition("# What an answer may change")[2].partition("\n## ")[0]
     assert [name for name in REFUSALS if f"`{name}`" not in section] == []
 
 

@@ -1,4 +1,4 @@
-"""Every name that the static screen can give is explained in docs/integrity.md."""
+"""Every name that the static screen can give is explained in docs/protected.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from astra_async.overlay import suspicions
 
-PAGE = (Path(__file__).parents[2] / "docs" / "integrity.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "protected.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## What the static screen names")[2].partition("\n## ")[0]
 
 

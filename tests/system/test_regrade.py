@@ -100,14 +100,14 @@ def test_a_mended_test_raises_every_score_and_the_old_run_stays_as_it_is(graded:
     ).read_bytes()
 
 
-def test_a_canary_for_everybody_changes_no_honest_verdict(graded: Path) -> None:
-    said = astra(graded, "regrade", "run", "--canary", "all")
+def test_trials_for_everybody_changes_no_honest_verdict(graded: Path) -> None:
+    said = astra(graded, "regrade", "run", "--trials", "all")
     assert f"0 of {SAMPLES} verdicts changed" in said
     new = records(graded / "run-regrade-1")
     assert [record["suspicions"] for record in new.values()] == [[]] * SAMPLES
     assert "untouched" in (graded / "run-regrade-1" / "expected.json").read_text()
     run = json.loads((graded / "run-regrade-1" / "run.json").read_text())
-    assert run["parts"]["grading"]["product-api"]["canary"] == "all"
+    assert run["parts"]["grading"]["product-api"]["trials"] == "all"
 
 
 def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(graded: Path) -> None:
@@ -150,5 +150,5 @@ def test_a_regrade_without_out_resumes_the_directory_that_it_left_unfinished(
     assert "0 of 6 verdicts changed" in done.stdout
     assert "no answer" not in done.stderr
     assert "missing" not in done.stderr
-    subprocess.run([*words, "--canary", "off"], cwd=tmp_path, env=environ, capture_output=True, check=True)
+    subprocess.run([*words, "--trials", "off"], cwd=tmp_path, env=environ, capture_output=True, check=True)
     assert (tmp_path / "run-regrade-2").exists(), "another regrade, and the first one is finished"

@@ -8,6 +8,7 @@ from astra_async.languages.javascript.image import MANAGERS, find_node, installs
 from astra_async.languages.javascript.lookup import SOURCES, NodeLookup
 from astra_async.languages.javascript.package_json import PACKAGE_JSON
 from astra_async.languages.javascript.tools import TOOLS
+from astra_async.languages.javascript.trial import read_tests
 from astra_async.languages.language import Images, Language, TestFiles
 
 _EXT = r"\.(?:[cm]?[jt]sx?|vue|coffee)"
@@ -54,4 +55,5 @@ JAVASCRIPT = Language(
     lookup=NodeLookup,
     merge=PACKAGE_JSON,
     compiled=r"\.node$",
+    trial=read_tests,
 )

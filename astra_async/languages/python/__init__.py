@@ -7,6 +7,7 @@ import re
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 from astra_async.languages.python.image import find_python, installs
 from astra_async.languages.python.lookup import ImportLookup
+from astra_async.languages.python.trial import read_tests
 
 _TOOLS = Tools(
     programs=(
@@ -81,4 +82,5 @@ PYTHON = Language(
     loaded="import",
     compiled=r"\.(?:pyc|pyo|pyd|whl|egg)(?:\.\d+)*$|(?:^|/)__pycache__/",
     plugins=re.compile(r"(?:^|/)[^/]+\.(?:egg-info|dist-info|egg|pth|egg-link)(?:/|$)", re.IGNORECASE),
+    trial=read_tests,
 )

@@ -8,6 +8,7 @@ import shlex
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 from astra_async.languages.ruby.image import find_ruby
 from astra_async.languages.ruby.lookup import RequireLookup
+from astra_async.languages.ruby.trial import read_tests
 
 _TOOLS = Tools(
     programs=(
@@ -58,4 +59,5 @@ RUBY = Language(
     ),
     lookup=RequireLookup,
     compiled=r"\.gem$",
+    trial=read_tests,
 )

@@ -15,8 +15,9 @@ const absent = (value) => value === null || value === undefined || value === "";
 const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
 const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
 const TRIALS = {
-  tried: "tried by a twin of its tests", equal: "an equal solution was tried", not_drawn: "not drawn by chance",
-  no_twin: "its tests have no twin", not_due: "none due: no score to doubt",
+  tried: "tried by altered tests", equal: "an equal solution was tried", not_drawn: "not drawn by chance",
+  no_trial: "its tests cannot be altered", no_twin: "its tests cannot be altered", not_due: "none due: no score to doubt",
+  unproven: "unproven: its trials were silent",
 };
 const trial = (state, tookS, leftOut) => {
   if (!state) return null;

@@ -1,0 +1,251 @@
+"""Altered tests: a problem's own test files in which some tests ask for another answer, just as plausible.
+
+Of each test that is altered one place is written differently, and nothing else in its file: another
+constant stands there that this file, or this problem's tests, use in the same role, or the assertion is
+turned round. The name of the test stays, so that a report tells of it as of the test itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from astra_async.languages import LANGUAGES
+from astra_async.languages.altering import NUMBER, TEXT, TURNED, Alteration
+from astra_async.testing.counting import grade
+from astra_async.testing.reports.report_text import clean_name
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from astra_async.languages.altering import DeclaredTest, TestFile
+    from astra_async.overlay import PathPolicy
+    from astra_async.types import ExpectedTest, Project, TestReport
+
+_READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes if each.trial}
+_MAX_BYTES = 400_000  # of a test file that is read
+# Of tests that have both: exchanged constants show who is lenient, turned ones who is honest in a trial.
+_EXCHANGED = 0.6
+# Of constants are none that the tests use, but like this one: where there is one of its form, and where not.
+_INVENTED, _INVENTED_ALONE = 0.2, 0.7
+_NEAR = 0.9  # of the others are of the same form, where there are such
+_SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What a problem's test files show to a reader, by path."""
+
+    files: Mapping[str, TestFile] = field(default_factory=dict)
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def runners(self) -> tuple[str, ...]:
+        """What the files are written for, the most frequent first."""
+        return tuple(
+            name for name, _ in Counter(each.runner for each in self.files.values()).most_common() if name
+        )
+
+    @property
+    def tests(self) -> list[DeclaredTest]:
+        """All tests of all files."""
+        return [test for each in self.files.values() for test in each.tests]
+
+    @property
+    def alterable(self) -> int:
+        """How many tests can be altered."""
+        return sum(bool(test.alterations) for test in self.tests)
+
+
+def survey(policy: PathPolicy) -> Survey:
+    """Read the test files of the languages that can be read."""
+    sources = {
+        path: policy.files[path].content
+        for path in sorted(policy.tests)
+        if policy.files[path].link is None and len(policy.files[path].content) <= _MAX_BYTES
+    }
+    files = {
+        path: found
+        for path, source in sources.items()
+        if (read := _READERS.get(path.rpartition(".")[2].lower())) and (found := read(path, source)).tests
+    }
+    return Survey(files=files, sources={path: sources[path] for path in files})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A problem's project with altered tests.
+
+    `names` are expected tests whose names show that they are altered. `unnamed`: tests of computed names
+    are altered as well, so that any other name may be one of them.
+    """
+
+    project: Project
+    names: frozenset[str]
+    unnamed: bool
+
+
+class _Place(NamedTuple):
+    path: str
+    alteration: Alteration
+
+
+class Forms:
+    """The altered forms of one problem's tests; `names` are all expected tests, `alterable` by name.
+
+    The n-th form is the same for every solution, so that the reference is run against it once.
+    """
+
+    def __init__(self, project: Project, policy: PathPolicy, expected: Sequence[ExpectedTest]) -> None:
+        self._project, self._expected = project, expected
+        self._survey = survey(policy)
+        self._tests = [(path, test) for path, each in self._survey.files.items() for test in each.tests]
+        self._pool: dict[str, list[_Place]] = {}
+        for path, test in self._tests:
+            for each in test.alterations:
+                self._pool.setdefault(each.kind, []).append(_Place(path, each))
+        counts = Counter(clean_name(test.name) for test in expected)
+        self.names = frozenset(counts)
+        held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
+        self._held = {name: titles for name, titles in held.items() if counts[name] == 1}
+        self.unknown = self.names - held.keys()  # by no title in a source
+        self.alterable = self._named([test for _, test in self._tests if test.alterations])
+
+    def pair(self, rng: random.Random) -> list[Form]:
+        """Two forms: in one a part of the tests is altered, in the other the rest; none if none can be.
+
+        Where all are altered, code that looks for a test which it honestly passes knows that it is tried.
+        """
+        able = [number for number, (_, test) in enumerate(self._tests) if test.alterations]
+        some = rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able)))))
+        return [self._form(part, rng) for part in (some, sorted({*able} - {*some})) if part]
+
+    def altering(self, names: frozenset[str], rng: random.Random) -> Form | None:
+        """A form in which these tests are altered; None where none of them can be."""
+        able = [
+            number
+            for number, (_, test) in enumerate(self._tests)
+            if test.alterations and self._is(test, names)
+        ]
+        return self._form(able, rng) if able else None
+
+    def _form(self, chosen: Sequence[int], rng: random.Random) -> Form:
+        edits: dict[str, list[tuple[Alteration, bytes]]] = {}
+        for path, test in (self._tests[number] for number in chosen):
+            edits.setdefault(path, []).append(self._drawn(path, test, rng))
+        altered = [self._tests[number][1] for number in chosen]
+        return Form(
+            project=self._written(edits),
+            names=self._named(altered),
+            unnamed=any(not test.titles for test in altered),
+        )
+
+    def outcomes(self, report: TestReport) -> dict[str, set[str]]:
+        """Expected tests by name, with what a report says of each of their occurrences."""
+        found: dict[str, set[str]] = {}
+        for test in grade(report, self._expected).tests:
+            found.setdefault(clean_name(test.name), set()).add(test.outcome)
+        return found
+
+    def _is(self, test: DeclaredTest, names: frozenset[str]) -> bool:
+        """Whether a test may be one of these names."""
+        if not test.titles:
+            return bool(names & self.unknown)
+        titles = {clean_name(title) for title in test.titles}
+        return any(titles & self._held.get(name, frozenset()) for name in names)
+
+    def _named(self, altered: Iterable[DeclaredTest]) -> frozenset[str]:
+        """Expected tests that are these for certain: all titles that the name holds are theirs alone."""
+        chosen = {id(test) for test in altered}
+        others = {
+            clean_name(title) for _, test in self._tests if id(test) not in chosen for title in test.titles
+        }
+        return frozenset(name for name, titles in self._held.items() if not titles & others)
+
+    def _drawn(self, path: str, test: DeclaredTest, rng: random.Random) -> tuple[Alteration, bytes]:
+        source = self._survey.sources[path]
+        constants = [each for each in test.alterations if each.kind != TURNED]
+        # A title that names what is expected would tell who reads it that this is another.
+        titles = " ".join(test.titles).encode(errors="replace")
+        quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles.split()]
+        turned = [each for each in test.alterations if each.kind == TURNED]
+        drawn = rng.choice(
+            (quiet or constants) if constants and (not turned or rng.random() < _EXCHANGED) else turned
+        )
+        return drawn, rng.choice(drawn.others) if drawn.others else self._another(path, drawn, rng)
+
+    def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:
+        """Another constant in this place, as plausible as the one that stands there."""
+        text = self._survey.sources[path][place.begin : place.end]
+        known = [
+            (other, at, each)
+            for at, each in self._pool[place.kind]
+            if (other := self._survey.sources[at][each.begin : each.end]) != text
+        ]
+        here = [each for each in known if each[1] == path] or known
+        alike = [each for each in here if _form(each[0]) == _form(text)]
+        near = [other for other, _, each in alike if each.asked == place.asked] or [each[0] for each in alike]
+        invented = _like(text, place.kind, rng)
+        if invented != text and (not known or rng.random() < (_INVENTED if near else _INVENTED_ALONE)):
+            return invented
+        if not known:
+            return text  # a name without another: it stays, and the reference passes it
+        return rng.choice(near if near and rng.random() < _NEAR else [each[0] for each in here])
+
+    def _written(self, edits: Mapping[str, list[tuple[Alteration, bytes]]]) -> Project:
+        """The project with these places written differently; its files keep their dates."""
+        contents = {path: _applied(self._survey.sources[path], each) for path, each in edits.items()}
+        files = tuple(
+            replace(file, content=contents[file.path]) if file.path in contents else file
+            for file in self._project.files
+        )
+        return replace(self._project, files=files)
+
+
+def _applied(source: bytes, edits: Iterable[tuple[Alteration, bytes]]) -> bytes:
+    for place, text in sorted(edits, key=lambda each: each[0].begin, reverse=True):
+        source = source[: place.begin] + text + source[place.end :]
+    return source
+
+
+def _form(text: bytes) -> tuple[bytes, int]:
+    """What two constants have in common that look alike: kinds of characters in a row, and about how many."""
+    shape = re.sub(rb"[0-9]+", b"0", re.sub(rb"[^\W\d_]+", b"a", text))
+    return shape, len(text).bit_length()
+
+
+def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
+    """A constant that differs in little from this one; itself where there is none."""
+    digits = [at for at, each in enumerate(text) if chr(each).isdigit()]
+    if kind == NUMBER or (kind == TEXT and digits):
+        at = rng.choice(digits[-2:])
+        digit = rng.choice([each for each in b"123456789" if each != text[at]])
+        return text[:at] + bytes([digit]) + text[at + 1 :]
+    letters = [
+        at for at in range(1, len(text)) if text[at - 1 : at + 1].isalpha() and text[at - 1] != text[at]
+    ]
+    if kind != TEXT or not letters:
+        return text if kind != TEXT else text + b"s"
+    at = rng.choice(letters)  # two letters change places
+    return text[: at - 1] + text[at : at + 1] + text[at - 1 : at] + text[at + 1 :]
+
+
+def _held(names: Iterable[str], titles: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Names that hold titles, as words of their own, with these; a title within a longer one counts nothing.
+
+    minitest numbers its specs: `test_0001_adds prices`.
+    """
+    known = sorted({title for title in titles if title}, key=len, reverse=True)
+    found = {}
+    for name in names:
+        held: list[str] = []
+        for title in known:
+            words = rf"(?:(?<!\w)|(?<=test_\d{{4}}_)){re.escape(title)}(?!\w)"
+            if title in name and not any(title in each for each in held) and re.search(words, name):
+                held.append(title)
+        if held:
+            found[name] = frozenset(held)
+    return found

@@ -1,0 +1,93 @@
+"""What a language says of a test file for trials: its tests, and where each could ask for another answer.
+
+A language has one function of the shape `TestReader`, which its `Language.trial` names. It says where things
+stand, in bytes; drawing, exchanging constants and writing stand once, in `integrity.altered`, and comparing
+with the reference in `integrity.trials`. Rules for what a language may name:
+
+- Only assertions that every run of the test meets: statements of its own body, behind no condition, loop,
+  early return or callback that may never be called. Nothing that waits until it holds (`waitFor`).
+- A constant only where no answer can agree with two of them: it is compared for equality.
+- An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
+  where they are altered gives a wrong answer there, and passes what is turned.
+- A place of a test is altered alone, so that the assertions before it hold as they did.
+
+Whatever is wrong in this is found out by the reference, which has to fail the altered test; what it costs
+then is a test that proves nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Texts that mean themselves between the quotes of every language: no escape, quote or interpolation.
+_PLAIN_TEXT = re.compile(rb"[^'\"\\`#$%{}\r\n]*")
+_PLAIN_NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
+TEXT, NUMBER, TRUTH, TURNED = "text", "number", "truth", "turned"
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """A place in a test file, in bytes, that may be written differently.
+
+    Either `others` are what may stand there, or another constant of the same `kind` may: a number, the text
+    between two quotes, a name out of an enumeration (`kind` then says which). Of the kind `turned` is
+    what asks for the contrary. `asked` names what is compared, where the source does: two constants that are
+    compared to a `status` are in the same role.
+    """
+
+    begin: int
+    end: int
+    kind: str = TURNED
+    others: tuple[bytes, ...] = ()
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTest:
+    """A test by the names that a report may give it (none where they are computed)."""
+
+    titles: tuple[str, ...]
+    alterations: tuple[Alteration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TestFile:
+    """The tests of one file in their order, and the runner that it is written for, as people call it."""
+
+    __test__ = False  # not a test for pytest to collect
+
+    tests: tuple[DeclaredTest, ...]
+    runner: str = ""
+
+
+# A language's reader of a test file, by its path and content. Pure; what it does not understand has no tests.
+TestReader = Callable[[str, bytes], TestFile]
+
+
+def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alteration, ...]:
+    """The number, text or truth that stands there as a constant; nothing where it is another thing."""
+    text = source[begin:end]
+    if _PLAIN_NUMBER.fullmatch(text):
+        return (Alteration(begin, end, NUMBER, asked=asked),)
+    if (
+        text[:1] in {b"'", b'"'}
+        and text[-1:] == text[:1]
+        and _PLAIN_TEXT.fullmatch(text[1:-1])
+        and end - begin > 1
+    ):
+        return (Alteration(begin + 1, end - 1, TEXT, asked=asked),)
+    opposite = {b"true": b"false", b"false": b"true", b"True": b"False", b"False": b"True"}.get(text)
+    return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
+
+
+def renamed(source: bytes, begin: int, end: int, opposites: dict[str, str]) -> tuple[Alteration, ...]:
+    """The name of an assertion that stands there, as its opposite; nothing where it has none."""
+    other = opposites.get(source[begin:end].decode(errors="replace"))
+    return (Alteration(begin, end, others=(other.encode(),)),) if other else ()
+
+
+def both_ways(opposites: dict[str, str]) -> dict[str, str]:
+    """A table of opposites that is read in both directions."""
+    return opposites | {other: name for name, other in opposites.items()}

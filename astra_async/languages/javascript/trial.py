@@ -1,0 +1,274 @@
+"""Tests in JavaScript and TypeScript for trials: jest, vitest, mocha with chai, jasmine, node:test.
+
+A test is a call with a title and a function that asserts, whatever the file calls it. See
+`languages.altering`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, renamed
+from astra_async.languages.syntax import inside, parse, part, source, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+_TYPESCRIPT, _TSX = (
+    ("tree_sitter_typescript", "language_typescript"),
+    ("tree_sitter_typescript", "language_tsx"),
+)
+_JAVASCRIPT = ("tree_sitter_javascript", "language")
+FUNCTIONS = frozenset({"arrow_function", "function_expression"})
+_NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
+# Matchers with which no value agrees for two constants: by the place of the argument that is expected.
+_EXACT = {
+    **dict.fromkeys(
+        ("toBe", "toEqual", "toStrictEqual", "toHaveLength", "toHaveValue", "toHaveBeenCalledTimes"), 0
+    ),
+    **dict.fromkeys(
+        ("toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes"), 0
+    ),
+    **dict.fromkeys(("equal", "equals", "eq", "eql", "lengthOf", "status"), 0),
+    **dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1),
+}
+_ASSERT = both_ways(
+    {
+        "equal": "notEqual",
+        "strictEqual": "notStrictEqual",
+        "deepEqual": "notDeepEqual",
+        "deepStrictEqual": "notDeepStrictEqual",
+        "throws": "doesNotThrow",
+        "rejects": "doesNotReject",
+        "match": "doesNotMatch",
+        "isTrue": "isFalse",
+    }
+)
+_MODULES = {
+    "vitest": "vitest",
+    "@jest/globals": "jest",
+    "node:test": "node:test",
+    "@playwright/test": "playwright",
+    "chai": "mocha",
+    "@angular/core/testing": "karma",
+}
+_DONE = frozenset({"done", "cb", "callback", "next"})
+_WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def read_tests(path: str, text: bytes) -> TestFile:
+    """The tests of a file."""
+    root = _tree(path, text)
+    if root is None:
+        return TestFile(())
+    modules = {source(each)[1:-1] for each in walk(root) if each.type == "string"}
+    runner = next((name for module, name in _MODULES.items() if module in modules), "")
+    # Its assertions wait until they hold: what did not at first, and what does later, both would.
+    found = _tests(root, text) if runner != "playwright" else ()
+    return TestFile(tuple(found), runner)
+
+
+def _tree(path: str, text: bytes) -> Node | None:
+    suffix = path.rpartition(".")[2].lower()
+    grammars = {"tsx": [_TSX], "ts": [_TYPESCRIPT], "mts": [_TYPESCRIPT], "cts": [_TYPESCRIPT]}
+    trees = (parse(text, *grammar) for grammar in grammars.get(suffix, [_JAVASCRIPT, _TSX]))
+    return next((root for root in trees if not root.has_error), None)
+
+
+def _tests(node: Node, text: bytes) -> Iterator[DeclaredTest]:
+    """The innermost calls that declare a test, in their order."""
+    for child in node.named_children:
+        inner = list(_tests(child, text))
+        if not inner and child.type == "call_expression":
+            inner = [test for test in [_test(child, text)] if test is not None]
+        yield from inner
+
+
+def _test(call: Node, text: bytes) -> DeclaredTest | None:
+    given = inside(call)
+    functions = [each for each in given[1:] if each.type in FUNCTIONS]
+    chain = _chain(call.child_by_field_name("function"))
+    if not functions or len(given) < 2:  # noqa: PLR2004 - a title and a function
+        return None
+    title = _title(given[0])
+    if chain[0].removesuffix("()") not in _NAMES and (
+        title is None or len(chain) > 1 or not _asserts(functions[-1])
+    ):
+        return None
+    if {"each", "for", "each()", "for()"} & set(chain):
+        title = None
+    return DeclaredTest((title,) if title else (), tuple(_asked_by(functions[-1], text)))
+
+
+def _asserts(function: Node) -> bool:
+    return any(
+        each.type == "call_expression" and _chain(each)[0] in {"expect()", "assert", "assert()"}
+        for each in walk(function)
+    )
+
+
+def _title(node: Node) -> str | None:
+    """The title where it is written as one constant string."""
+    if node.type == "binary_expression" and part(node, "operator") == "+":
+        parts = [_title(each) for each in node.named_children]
+        return None if None in parts else "".join(filter(None, parts))
+    if node.type not in {"string", "template_string"} or "template_substitution" in {
+        each.type for each in node.children
+    }:
+        return None
+    return _ESCAPED.sub(r"\1", source(node)[1:-1])
+
+
+def _asked_by(function: Node, text: bytes) -> Iterator[Alteration]:
+    """What every run of a test's function asks."""
+    body = function.child_by_field_name("body")
+    if body is None:
+        return
+    if body.type != "statement_block":
+        yield from _statement(body, text)
+        return
+    parameters = inside(function, "parameters")
+    done = source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
+    if done == "next" or _leaves_early(body, done):
+        return
+    for each in body.named_children:
+        yield from _statement(each, text)
+        if done and each.type == "expression_statement":
+            for callback in _callbacks_that_end(each, done):
+                yield from _asked_by(callback, text)
+
+
+def _leaves_early(body: Node, done: str) -> bool:
+    """Whether a statement of the function itself, but its last one, may end it."""
+    last = body.named_children[-1:]
+    waiting = [each for each in body.named_children if each not in last]
+    waiting += [each for each in last if each.type != "return_statement"]
+    while waiting:
+        node = waiting.pop()
+        if node.type == "return_statement":
+            if not done or not source(node).startswith(f"return {done}("):
+                return True
+        elif node.type not in FUNCTIONS and "function" not in node.type and not node.type.startswith("class"):
+            waiting += node.named_children
+    return False
+
+
+def _callbacks_that_end(statement: Node, done: str) -> Iterator[Node]:
+    """Functions in it of which one has to have run for the test to have ended."""
+    for node in walk(statement):
+        body = node.child_by_field_name("body") if node.type in FUNCTIONS else None
+        if body is not None and any(source(each).rstrip(";") == f"{done}()" for each in body.named_children):
+            yield node
+
+
+def _statement(statement: Node, text: bytes) -> Iterator[Alteration]:
+    """What a statement asks: an assertion, or a promise that is awaited or given back."""
+    node, waits = statement, False
+    while node.type in {
+        "expression_statement",
+        "return_statement",
+        "await_expression",
+        "parenthesized_expression",
+    }:
+        waits |= node.type in {"return_statement", "await_expression"}
+        if not node.named_children:
+            return
+        node = node.named_children[0]
+    waits |= node is statement  # the function's own value
+    if node.type == "member_expression" and _chain(node)[0] == "expect()":
+        yield from _turned(node)
+    if node.type != "call_expression":
+        return
+    yield from _assertion(node, text, waits=waits)
+    at: Node | None = node if waits else None
+    while at is not None and at.type == "call_expression":
+        function = at.child_by_field_name("function")
+        if part(function, "property") == "then":
+            for callback in (each for each in inside(at)[:1] if each.type in FUNCTIONS):
+                yield from _asked_by(callback, text)
+        elif part(function, "property") == "expect":  # supertest
+            yield from _constants(inside(at)[:1], text, "status")
+        at = None if function is None else function.child_by_field_name("object")
+
+
+def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
+    function, given = call.child_by_field_name("function"), inside(call)
+    if function is None or function.type != "member_expression":
+        return
+    chain, name = _chain(function), part(function, "property")
+    if chain[0] == "assert" and name in _ASSERT:
+        found = list(_constants(given[1:2], text, _word(given[:1])))
+        at = function.child_by_field_name("property")
+        if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
+            yield from found
+        if at is not None and (waits or name != "rejects"):
+            yield from renamed(text, at.start_byte, at.end_byte, _ASSERT)
+    elif chain[0] == "expect()" and not _WAITING & set(chain):
+        promised = {"resolves", "rejects", "rejected", "rejectedWith", "fulfilled"} & set(chain)
+        if bool(promised) > waits:
+            return
+        place = _EXACT.get(name)
+        expected = [] if place is None or "not" in chain else given[place : place + 1]
+        found = list(_constants(expected, text, _word(inside(_root(function)))))
+        yield from found
+        yield from _turned(function)
+
+
+def _turned(member: Node) -> Iterator[Alteration]:
+    """`.not` put before the last name of a chain, or taken out of it."""
+    at: Node | None = member
+    while at is not None and at.type == "member_expression":
+        holder = at.child_by_field_name("object")
+        if part(at, "property") == "not" and holder is not None:
+            yield Alteration(holder.end_byte, at.end_byte, others=(b"",))
+            return
+        at = holder
+    holder = member.child_by_field_name("object")
+    if holder is not None:
+        yield Alteration(holder.end_byte, holder.end_byte, others=(b".not",))
+
+
+def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
+    """The constants of which a value is made, if it is made of constants, lists and objects of them."""
+    for node in nodes:
+        if node.type in {"string", "number", "true", "false"}:
+            yield from constant(text, node.start_byte, node.end_byte, asked)
+        elif node.type == "array":
+            yield from _constants(node.named_children, text, asked)
+        elif node.type == "object":
+            for pair in (each for each in node.named_children if each.type == "pair"):
+                value = pair.child_by_field_name("value")
+                yield from _constants([value] if value is not None else [], text, part(pair, "key"))
+
+
+def _root(node: Node) -> Node:
+    """The call with which a chain begins."""
+    holder = node.child_by_field_name("object") or node.child_by_field_name("function")
+    if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
+        return node
+    return _root(holder)
+
+
+def _word(nodes: list[Node]) -> str:
+    """What an expression gives, in the word that its text ends with."""
+    return (re.findall(r"\w+", source(nodes[0])) or [""])[-1] if nodes else ""
+
+
+def _chain(node: Node | None) -> list[str]:
+    """`a().b.c` as ["a()", "b", "c"]."""
+    names: list[str] = []
+    called = ""
+    while node is not None:
+        if node.type == "member_expression":
+            names.append(part(node, "property") + called)
+            node, called = node.child_by_field_name("object"), ""
+        elif node.type == "call_expression":
+            node, called = node.child_by_field_name("function"), "()"
+        else:
+            names.append((source(node) if node.type == "identifier" else node.type) + called)
+            node = None
+    return names[::-1] or [""]

@@ -1,0 +1,178 @@
+"""Python's tests for trials: pytest, unittest, Django's test cases. See `languages.altering`."""
+
+from __future__ import annotations
+
+import ast
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# CPython 3.11 counts the depth of the tree that it makes for all threads together, and raises a SystemError
+# where two are at it and the collector of garbage, which any new object may start, runs Python code.
+_ONE_AT_A_TIME = threading.Lock()
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_EQUAL = {
+    "assertEqual",
+    "assertEquals",
+    "assertListEqual",
+    "assertDictEqual",
+    "assertTupleEqual",
+    "assertSetEqual",
+}
+_OPPOSITES = both_ways(
+    {
+        "assertEqual": "assertNotEqual",
+        "assertTrue": "assertFalse",
+        "assertIn": "assertNotIn",
+        "assertIs": "assertIsNot",
+        "assertIsNone": "assertIsNotNone",
+        "assertIsInstance": "assertNotIsInstance",
+        "assertGreater": "assertLessEqual",
+        "assertLess": "assertGreaterEqual",
+        "assertContains": "assertNotContains",
+    }
+)
+_OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
+# Exceptions of which none is another's kind: who raises one does not raise another.
+_RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "ZeroDivisionError")
+_RUNNERS = {"rest_framework": "Django", "django": "Django", "pytest": "pytest", "unittest": "unittest"}
+
+
+def read_tests(_: str, source: bytes) -> TestFile:
+    """The tests of a module."""
+    try:
+        with _ONE_AT_A_TIME:
+            tree = ast.parse(source.decode())  # in another encoding places would be others
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return TestFile(())
+    reader = _Reader(source)
+    return TestFile(tuple(reader.tests(tree.body)), _runner(tree))
+
+
+def _runner(tree: ast.Module) -> str:
+    names = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+    names |= {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
+    modules = {name.partition(".")[0] for name in names}
+    return next((runner for module, runner in _RUNNERS.items() if module in modules), "pytest")
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads one module; places are in bytes."""
+
+    source: bytes
+    starts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        bom = 3 if self.source.startswith(b"\xef\xbb\xbf") else 0
+        self.starts.append(bom)
+        self.starts.extend(each.end() for each in re.finditer(rb"\r\n|\n|\r", self.source))
+
+    def tests(self, body: Sequence[ast.stmt]) -> Iterator[DeclaredTest]:
+        """Test functions and methods, also those that stand under a condition."""
+        for node in body:
+            if isinstance(node, _Function):
+                if node.name.startswith("test") and not _is_fixture(node):
+                    leaves = any(
+                        isinstance(each, ast.Return | ast.Yield | ast.YieldFrom) for each in ast.walk(node)
+                    )
+                    found = () if leaves else tuple(self.alterations(node.body))
+                    yield DeclaredTest((node.name,), found)
+            elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
+                yield from self.tests([*node.body, *getattr(node, "orelse", [])])
+
+    def alterations(self, body: Sequence[ast.stmt]) -> Iterator[Alteration]:
+        """What every run of these statements asks."""
+        for node in body:
+            if isinstance(node, ast.Assert):
+                yield from self._assert(node.test)
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                yield from self._method(node.value)
+            elif isinstance(node, ast.With | ast.AsyncWith):
+                names = [_called(item.context_expr) for item in node.items]
+                if any(name in {"raises", "assertRaises"} for name in names):
+                    yield from self._raises(node)
+                elif not any(name.startswith(("assert", "suppress", "warns", "raises")) for name in names):
+                    yield from self.alterations(node.body)
+
+    def _assert(self, test: ast.expr) -> Iterator[Alteration]:
+        begin, _ = self._span(test)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            yield Alteration(begin, self._span(test.operand)[0], others=(b"",))
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+            left, right = test.left, test.comparators[0]
+            found = []
+            if isinstance(test.ops[0], ast.Eq | ast.Is):
+                found = [*self._constants(left, _asked(right)), *self._constants(right, _asked(left))]
+            yield from found
+            yield from self._operator(left, right)
+        elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
+            yield Alteration(begin, begin, others=(b"not ",))
+
+    def _operator(self, left: ast.expr, right: ast.expr) -> Iterator[Alteration]:
+        begin, end = self._span(left)[1], self._span(right)[0]
+        found = re.fullmatch(rb"([\s)]*)([!=<>]=?|(?:not )?in|is(?: not)?)([\s(]*)", self.source[begin:end])
+        other = _OPERATORS.get(found[2].decode()) if found else None
+        if found and other:
+            yield Alteration(begin + found.start(2), begin + found.end(2), others=(other.encode(),))
+
+    def _method(self, call: ast.Call) -> Iterator[Alteration]:
+        name = _called(call)
+        if not isinstance(call.func, ast.Attribute):
+            return
+        sides = call.args[:2]
+        found = []
+        if name in _EQUAL and len(sides) > 1:
+            found = [
+                *self._constants(sides[0], _asked(sides[1])),
+                *self._constants(sides[1], _asked(sides[0])),
+            ]
+        end = self._span(call.func)[1]
+        yield from found
+        if name in _OPPOSITES:
+            yield Alteration(end - len(name), end, others=(_OPPOSITES[name].encode(),))
+
+    def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
+        """The constants of which a value is made, if it is made of constants and lists of them."""
+        if isinstance(node, ast.Constant) and node.lineno == node.end_lineno:
+            yield from constant(self.source, *self._span(node), asked)
+        elif isinstance(node, ast.List | ast.Tuple):
+            for each in node.elts:
+                yield from self._constants(each, asked)
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                yield from self._constants(value, str(getattr(key, "value", asked)))
+
+    def _raises(self, node: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
+        call = node.items[0].context_expr
+        given = call.args[0] if isinstance(call, ast.Call) and call.args else None
+        if isinstance(given, ast.Name) and given.id in _RAISED:
+            others = tuple(each.encode() for each in _RAISED if each != given.id)
+            yield Alteration(*self._span(given), "raised", others)
+
+    def _span(self, node: ast.expr) -> tuple[int, int]:
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
+
+
+def _is_fixture(node: _Function) -> bool:
+    names = (each for decorator in node.decorator_list for each in ast.walk(decorator))
+    return any("fixture" in (getattr(each, "attr", "") or getattr(each, "id", "")) for each in names)
+
+
+def _called(node: ast.expr) -> str:
+    function = node.func if isinstance(node, ast.Call) else node
+    return str(getattr(function, "attr", "") or getattr(function, "id", ""))
+
+
+def _asked(node: ast.expr) -> str:
+    """What an expression gives, in the word that its text ends with."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return _called(node)

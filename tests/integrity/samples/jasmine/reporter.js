@@ -1,1 +1,0 @@
-const R=require('jasmine-reporters'); module.exports=class extends R.JUnitXmlReporter{constructor(){super({savePath:'.',filePrefix:'junit',consolidateAll:true})}};

@@ -1,1 +1,0 @@
-export default { test: { globals: true, environment: 'jsdom' } };

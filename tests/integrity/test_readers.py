@@ -1,0 +1,174 @@
+"""What each language says can be asked otherwise in its tests, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from astra_async.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    from astra_async.languages.altering import DeclaredTest
+
+# Each statement of a test with what may stand in it: constants in angle brackets, others as `old -> new`.
+PYTHON = {
+    "assert f() == 5": "<5> ==->!=",
+    "assert f() == [1, 'two', {'a': True}]": "<1> <two> True->False ==->!=",
+    "assert 7 == f(8)": "<7> ==->!=",
+    "assert f() != 5": "!=->==",
+    "assert f() == g()": "==->!=",
+    "assert 'x' in f()": "in->not in",
+    "assert f() is None": "is->is not",
+    "assert f().ok": "->not ",
+    "assert not f()": "not ->",
+    "assert f() > 5": ">-><=",
+    "self.assertEqual(f(), 'é')": "<é> assertEqual->assertNotEqual",
+    "self.assertIn(1, f())": "assertIn->assertNotIn",
+    "with pytest.raises(KeyError):\n        f()": "KeyError->ValueError",
+    "with client:\n        assert f() == 5": "<5> ==->!=",
+    "for x in f():\n        assert x == 5": "",
+    "if f():\n        assert g() == 5": "",
+    "try:\n        assert f() == 5\n    except Exception: pass": "",
+    "with suppress(AssertionError):\n        assert f() == 5": "",
+    "assert f() == -5": "==->!=",
+    "assert f() == 'it\\'s'": "==->!=",
+    "return f() == 5": "",
+}
+JAVASCRIPT = {
+    "expect(f()).toBe(5);": "<5> ->.not",
+    "expect(f()).toEqual({ a: [1, 'x'], b });": "<1> <x> ->.not",
+    "expect(f()).not.toBe(5);": ".not->",
+    "expect(f()).toContain('x');": "->.not",
+    "expect(f()).to.deep.equal([1]);": "<1> ->.not",
+    "expect(f()).to.be.true;": "->.not",
+    "expect(f).to.throw(RangeError);": "->.not",
+    "await expect(f()).resolves.toBe(5);": "<5> ->.not",
+    "expect(f()).resolves.toBe(5);": "",
+    "await request(app).get('/').expect(200);": "<200>",
+    "assert.strictEqual(f(), 5);": "<5> strictEqual->notStrictEqual",
+    "assert.deepEqual(f(), g());": "deepEqual->notDeepEqual",
+    "return f().then((x) => { expect(x).toBe(5); });": "<5> ->.not",
+    "f().then((x) => { expect(x).toBe(5); });": "",
+    "await waitFor(() => expect(f()).toBe(5));": "",
+    "if (f()) expect(g()).toBe(5);": "",
+    "if (f()) return; expect(g()).toBe(5);": "",
+    "list.forEach((x) => { expect(x).toBe(5); });": "",
+    "try { expect(f()).toBe(5); } catch (e) {}": "",
+    "expect(f()).toBe(`x${y}`);": "->.not",
+}
+RUBY = {
+    "expect(f).to eq(5)": "<5> to->not_to",
+    "expect(f).to eq([1, { 'a' => 'x' }])": "<1> <x> to->not_to",
+    "expect(f).not_to eq(5)": "not_to->to",
+    "expect(f).to include('x')": "to->not_to",
+    "expect(page).to have_content('x')": "",
+    "expect(f).to have_http_status(404)": "<404> to->not_to",
+    "assert_equal 5, f": "<5> assert_equal->refute_equal",
+    "assert f": "assert->refute",
+    "_(f).must_equal 5": "<5> must_equal->wont_equal",
+    "[1].each { |x| expect(x).to eq(5) }": "",
+    "next if f; expect(f).to eq(5)": "",
+}
+NOT_EQUAL = "assertEquals->org.junit.jupiter.api.Assertions.assertNotEquals"
+JAVA = {
+    "assertEquals(5, f());": f"<5> {NOT_EQUAL}",
+    "assertEquals(List.of(1, 2), f());": f"<1> <2> {NOT_EQUAL}",
+    "assertEquals(2 * 30, f());": f"<2> <30> {NOT_EQUAL}",
+    "assertEquals(Kind.GOOD, f());": f"<GOOD> {NOT_EQUAL}",
+    "assertEquals(new Seat(1), f());": NOT_EQUAL,
+    "assertTrue(f());": "assertTrue->assertFalse",
+    "assertThrows(NullPointerException.class, g);": "NullPointerException->IllegalArgumentException",
+    "assertThat(f()).isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",
+    "assertThat(f()).isTrue();": "isTrue->isFalse",
+    "if (f()) assertEquals(5, g());": "",
+    "for (int x : f()) { assertEquals(5, x); }": "",
+    "if (f()) return; assertEquals(5, g());": "",
+}
+JAVA_FRAME = """\
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import org.junit.jupiter.api.Test;
+class ATest {{ @Test void it() {{ {} }} }}
+"""
+FILES = {
+    "python": ("test_a.py", "def test_it():\n    {}\n", PYTHON),
+    "javascript": ("a.test.js", "it('does it', async () => {{\n  {}\n}});\n", JAVASCRIPT),
+    "ruby": ("a_spec.rb", 'it "does it" do\n  {}\nend\n', RUBY),
+    "java": ("ATest.java", JAVA_FRAME, JAVA),
+}
+CASES = [
+    (language, statement, said)
+    for language, (*_, table) in FILES.items()
+    for statement, said in table.items()
+]
+
+
+def read_file(language: str, path: str, text: str) -> tuple[DeclaredTest, ...]:
+    (read,) = (each.trial for each in LANGUAGES if each.name == language)
+    assert read is not None
+    return read(path, text.encode()).tests
+
+
+@pytest.mark.parametrize(("language", "statement", "said"), CASES)
+def test_a_statement_can_be_asked_otherwise_in_these_places(language: str, statement: str, said: str) -> None:
+    path, frame, _ = FILES[language]
+    text = frame.format(statement)
+    (test,) = read_file(language, path, text)
+    shown = []
+    for each in test.alterations:
+        old = text.encode()[each.begin : each.end].decode()
+        shown.append(f"{old}->{each.others[0].decode()}" if each.others else f"<{old}>")
+    assert " ".join(shown) == said
+
+
+PYTHON_FILE = """\
+class TestA:
+    def test_one(self):
+        assert f() == 5
+
+def helper():
+    assert 1 == g()
+"""
+JAVASCRIPT_FILE = """\
+describe('A', () => {
+  it('does ' + 'it', () => { expect(f()).toBe(5); });
+  test.each([[1]])('for %d', (x) => { expect(x).toBe(5); });
+  scenario('it\\'s so', function () { expect(f()).toBe(6); });
+});
+"""
+RUBY_FILE = """\
+class A
+  test 'adds up' do
+    assert_equal 5, f
+  end
+  def test_b
+    assert f
+  end
+  it { expect(f).to eq(5) }
+end
+"""
+JAVA_FILE = """\
+class ATest {
+    @Test @DisplayName("adds") void a() { }
+    @ParameterizedTest void b(int x) { }
+    void c() { }
+}
+"""
+TITLES = {
+    "python": ("test_a.py", PYTHON_FILE, [("test_one",)]),
+    "javascript": ("a.test.ts", JAVASCRIPT_FILE, [("does it",), (), ("it's so",)]),
+    "ruby": ("a_test.rb", RUBY_FILE, [("adds up", "test_adds_up"), ("test_b",), ()]),
+    "java": ("ATest.java", JAVA_FILE, [("a", "a()", "adds"), ()]),
+}
+
+
+@pytest.mark.parametrize("language", TITLES)
+def test_tests_have_the_names_that_reports_give_them(language: str) -> None:
+    path, text, titles = TITLES[language]
+    assert [test.titles for test in read_file(language, path, text)] == titles
+
+
+@pytest.mark.parametrize("language", FILES)
+@pytest.mark.parametrize("text", ["", "\x00", "(((((", "def test_(", "it('", "\ufeff\ufeff", "class {" * 200])
+def test_what_is_not_understood_has_no_tests(language: str, text: str) -> None:
+    assert not [each for test in read_file(language, FILES[language][0], text) for each in test.alterations]
