@@ -27,9 +27,10 @@ _EXPORTED_TO = {"inspect": "inspect", "parquet": "parquet", "hf": "hf", "eee": "
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Default: report/ in the first."
 )
 @click.option("--all", "everything", is_flag=True, help="Print every table, not the leaderboard only.")
-def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool) -> None:
+@click.option("--png", "pictures", is_flag=True, help="Every plot also as a PNG picture.")
+def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool, pictures: bool) -> None:
     """Write tables, plots and one HTML page from one or several run directories; print what they show."""
-    write_and_print(directories, out or directories[0] / "report", everything=everything)
+    write_and_print(directories, out or directories[0] / "report", everything=everything, pictures=pictures)
 
 
 @click.command()
@@ -83,7 +84,9 @@ def _models(directory: Path) -> list[str]:
     return [model["name"] for model in read_run(directory / "run.json").get("models", [])]
 
 
-def write_and_print(directories: Sequence[Path], out: Path, *, everything: bool = False) -> None:
+def write_and_print(
+    directories: Sequence[Path], out: Path, *, everything: bool = False, pictures: bool = False
+) -> None:
     """Write the report and print its conclusions and leaderboard (or all tables), the page's path last."""
     from astra_async.report.tables import build_report
     from astra_async.report.text import print_report
@@ -92,7 +95,7 @@ def write_and_print(directories: Sequence[Path], out: Path, *, everything: bool 
     console = open_console()
     built = build_report(directories)
     print_report(built, console, everything=everything)
-    index = write_built(built, out)
+    index = write_built(built, out, pictures=pictures)
     if not everything:
         say(f"Every table: astra report {' '.join(map(str, directories))} --all, or the page")
     say(index)

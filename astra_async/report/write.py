@@ -16,7 +16,7 @@ import orjson
 from astra_async.errors import StorageError
 from astra_async.report.packing import FAILURES, FINISHES, STATUSES
 from astra_async.report.page import page_html
-from astra_async.report.plots import draw_all
+from astra_async.report.plots import draw_all, png
 from astra_async.report.table import csv_header, csv_row, described
 from astra_async.report.text import escaped, markdown
 
@@ -50,11 +50,14 @@ _GZIP_LEVEL = 1  # a sixth of the size; more would take longer than everything e
 _CHUNK = 50_000  # rows turned into Python objects at a time
 
 
-def write_built(report: Report, out: Path) -> Path:
-    """Write index.html, report.md and all data; returns the page to open first. Raises StorageError."""
+def write_built(report: Report, out: Path, *, pictures: bool = False) -> Path:
+    """Write index.html, report.md and all data; returns the page to open first.
+
+    With `pictures` every plot is there as PNG, too. Raises StorageError, and UsageError as `plots.png`.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return _write(report, out)
+        return _write(report, out, pictures=pictures)
     except OSError as error:
         raise StorageError(
             f"{error.filename or out}: {error.strerror}; make room or choose another --out"
@@ -102,14 +105,16 @@ def write_runs(path: Path, entries: Sequence[Entry]) -> None:
             writer.writerows(_missing_rows(entry))
 
 
-def _write(report: Report, out: Path) -> Path:
+def _write(report: Report, out: Path, *, pictures: bool) -> Path:
     index = out / "index.html"
     plots = draw_all(report)
     figures = out / "plots"
     figures.mkdir(exist_ok=True)
     for plot in plots:
         (figures / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
-        (figures / f"{plot.name}.png").write_bytes(plot.png)
+        (figures / f"{plot.name}.png").unlink(missing_ok=True)  # of an earlier report
+        if pictures:
+            (figures / f"{plot.name}.png").write_bytes(png(plot))
     index.write_text(page_html(report, plots), encoding="utf-8")
     (out / "report.md").write_text(_report_markdown(report, plots), encoding="utf-8")
     write_tables(out, report)

@@ -371,7 +371,7 @@ def test_all_files_that_are_promised_are_written(out: Path) -> None:
         *("index.html", "report.md", "plots", "leaderboard.csv", "problems.csv"),
         *("runs.csv", "pairwise.csv", "skills.csv", "formats.csv", "report.json", "tables"),
     }
-    assert {path.suffix for path in (out / "plots").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (out / "plots").iterdir()} == {".svg"}
 
 
 def test_costs_that_are_estimates_are_named(tmp_path: Path) -> None:

@@ -1,67 +1,53 @@
 """Figures: one visual language, safe for the colour-blind, each with a text that says what it shows.
 
-Drawn by matplotlib without pyplot and without global state. `inline` turns a figure's colours into the
-page's own, so that one drawing serves light, dark and print.
+They are drawn as SVG by `chart`. `inline` turns a figure's colours into the page's own, so that one drawing
+serves light, dark and print; `png` makes a picture of one, for those who want it.
 """
 
 from __future__ import annotations
 
-import io
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from markupsafe import escape
+
+from astra_async.errors import UsageError
 from astra_async.report.plots import groups, scatter, standing
-from astra_async.report.plots.style import COLOURS, RC, Plot
+from astra_async.report.plots.style import COLOURS, Plot
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from astra_async.report.plots.style import Sketch
     from astra_async.report.tables import Report
 
-_PNG_DPI = 160
-_SIZE = re.compile(r'<svg [^>]*?viewBox="0 0 ([0-9.]+) ([0-9.]+)"[^>]*>')
+_PNG_ZOOM = 3  # of a point: 216 dots an inch
+_HEAD = re.compile(r'<svg [^>]*?viewBox="([0-9. ]+)"([^>]*)>')
 
 
 def draw_all(report: Report) -> list[Plot]:
     """Every figure that the report's data allows, in the order of its sections."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(RC):
-        return [_render(sketch) for part in (standing, groups, scatter) for sketch in part.sketches(report)]
+    return [
+        Plot(name=chart.name, title=chart.title, alt=chart.alt, svg=chart.svg())
+        for part in (standing, groups, scatter)
+        for chart in part.charts(report)
+    ]
 
 
 def inline(plot: Plot) -> str:
     """The figure as an SVG element for the page: colours are CSS variables, the size adapts."""
-    from markupsafe import escape
-
-    svg = plot.svg[plot.svg.index("<svg ") :]
+    svg = plot.svg
     for colour, variable in COLOURS.items():
         svg = svg.replace(colour, f"var(--{variable})")
-    match = _SIZE.match(svg)
-    if match is None:  # matplotlib has always written a viewBox
-        return svg
-    width, height = match.groups()
-    head = f'<svg class="plot" role="img" aria-label="{escape(plot.alt)}" viewBox="0 0 {width} {height}">'
-    return head + svg[match.end() :]
+    label = f'class="plot" role="img" aria-label="{escape(plot.alt)}"'
+    return _HEAD.sub(lambda head: f'<svg {label} viewBox="{head[1]}"{head[2]}>', svg, count=1)
 
 
-def _render(sketch: Sketch) -> Plot:
-    import matplotlib as mpl
-
-    # the salt makes ids within a figure repeatable, and different from those of the page's other figures
-    with mpl.rc_context({"svg.hashsalt": sketch.name}):
-        svg = _saved(sketch.figure, "svg", metadata={"Date": None, "Creator": None}).decode()
-    return Plot(
-        name=sketch.name,
-        title=sketch.title,
-        alt=sketch.alt,
-        svg=svg,
-        png=_saved(sketch.figure, "png", dpi=_PNG_DPI),
-    )
-
-
-def _saved(figure: Figure, file_format: str, **options: Any) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format=file_format, **options)
-    return stream.getvalue()
+def png(plot: Plot) -> bytes:
+    """The figure as a picture. Raises UsageError where the library for it is missing, or any font."""
+    try:
+        import resvg_py
+    except ImportError as error:
+        raise UsageError("resvg-py is not installed: pip install 'astra_async[png]'") from error
+    picture = bytes(resvg_py.svg_to_bytes(svg_string=plot.svg, zoom=_PNG_ZOOM))
+    wordless = re.sub(r"<text .*?</text>", "", plot.svg)
+    if picture == bytes(resvg_py.svg_to_bytes(svg_string=wordless, zoom=_PNG_ZOOM)):
+        raise UsageError("no font is installed, and a picture would have no words: try fonts-dejavu-core")
+    return picture

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
 from astra_async.report.formats import both_formats
-from astra_async.report.plots.standing import names_of, numbers, ranked
-from astra_async.report.plots.style import (
+from astra_async.report.plots.chart import (
     INK,
-    MARKERS,
     MUTED,
+    PAPER,
     SERIES,
-    Sketch,
-    cut_note,
-    exact_ticks,
-    legend_below,
-    percent_axis,
-    row_figure,
-    shortened,
+    SHAPES,
+    Axis,
+    Bar,
+    Chart,
+    Dots,
+    Line,
+    Words,
 )
+from astra_async.report.plots.standing import names_of, numbers, ranked
+from astra_async.report.plots.style import cut_note, percent, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.by_skill import Skill, SkillKind
     from astra_async.report.entries import Entry
+    from astra_async.report.plots.chart import Mark
     from astra_async.report.table import Cell
     from astra_async.report.tables import Report
 
@@ -36,12 +38,11 @@ _MOST_ENTRIES = len(SERIES)
 _MOST_SKILLS = 36
 _MOST_ROWS = 48
 _NAMED_CHARACTERS = 34
-_BESIDE: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
 _OUTCOMES = ("all tests passed", "some passed", "none passed", "no usable answer", "other")
 _OUTCOME_COLOURS = (SERIES[0], SERIES[5], SERIES[4], SERIES[1], MUTED)
 
 
-def sketches(report: Report) -> Iterator[Sketch]:
+def charts(report: Report) -> Iterator[Chart]:
     """The figures of the sections Skills (where there are any), Answer formats and Failures."""
     everybody = ranked(report)
     for kind in KINDS:
@@ -57,7 +58,7 @@ def sketches(report: Report) -> Iterator[Sketch]:
         yield _failures(begun)
 
 
-def _skills_of(everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Sketch]:
+def _skills_of(everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
     best = everybody[:_MOST_ENTRIES]
     found = [skill for skill in skills_of(best, kind) if skill.scores]
     left_out = [
@@ -68,125 +69,126 @@ def _skills_of(everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Sketch]:
         yield _skills(found[:_MOST_SKILLS], best, kind, ", ".join(filter(None, left_out)))
 
 
-def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, left_out: str) -> Sketch:
-    names = [f"{skill.name} (n={len(skill.problems)})" for skill in skills]
-    figure, axes = row_figure(names, rows_each=max(1.0, 0.42 * len(entries)))
+def _skills(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind, left_out: str) -> Chart:
     step = 0.8 / len(entries)
+    marks: list[Mark] = []
     for number, (entry, label) in enumerate(zip(entries, names_of(entries), strict=True)):
         shift = (number - (len(entries) - 1) / 2) * step
-        scores = [
-            (place + shift, score)
-            for place, skill in enumerate(skills)
-            for score in skill.scores
-            if score.entry is entry
-        ]
-        bars = [score.mean for _, score in scores]
-        places = [place for place, _ in scores]
-        axes.barh(places, bars, height=step * 0.86, color=SERIES[number], label=shortened(label))
-        for place, score in scores:
-            if score.interval:
-                axes.plot(score.interval, [place, place], color=INK, linewidth=0.8)
-    percent_axis(axes, "mean score %, 95 % interval over problems (n = problems with this skill)")
-    legend_below(axes, 2)
+        name = shortened(label)
+        for place, skill in enumerate(skills):
+            for score in (each for each in skill.scores if each.entry is entry):
+                at, thick = place + shift, step * 0.86
+                marks.append(
+                    Bar(start=0, end=score.mean, y=at, thick=thick, colour=SERIES[number], label=name)
+                )
+                name = ""  # once in the legend
+                if score.interval:
+                    marks.append(Line(xs=score.interval, ys=(at, at), colour=INK, width=0.8))
     best = "; ".join(f"{skill.name}: {skill.scores[0].entry.label}" for skill in skills)
     cut = f" ({left_out}; skills.csv has all)" if left_out else ""
-    return Sketch(
+    return Chart(
         name=f"{kind}_skills",
         title=f"Mean score by {KINDS[kind]}{cut}",
         alt=f"Bars of mean score for each {KINDS[kind]} and model{cut}. Highest: {best}.",
-        figure=figure,
+        x=percent("mean score %, 95 % interval over problems (n = problems with this skill)"),
+        rows=[shortened(f"{skill.name} (n={len(skill.problems)})") for skill in skills],
+        row_height=max(1.0, 0.42 * len(entries)),
+        marks=marks,
+        legend_columns=2,
     )
 
 
-def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
+def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
     shown = rows[:_MOST_ROWS]
-    figure, axes = row_figure([str(row["skill"]) for row in shown])
     counts = numbers(shown, "n")
-    axes.barh(range(len(shown)), counts, height=0.66, color=SERIES[0])
-    for place, count in enumerate(counts):
-        axes.annotate(f"{count:.0f}", (count, place), **_BESIDE)
-    axes.set_xlim(0, max(counts) * 1.08)
-    axes.set_xlabel("problems")
-    exact_ticks(axes.xaxis)
     cut = cut_note(shown, rows, "first skills")
     said = "; ".join(f"{row['skill']} {count:.0f}" for row, count in zip(shown, counts, strict=True))
-    return Sketch(
+    return Chart(
         name=f"{kind}_skill_frequency",
         title=f"Occurrence of each {KINDS[kind]}{cut}",
         alt=f"Bars of the number of problems with each {KINDS[kind]}{cut}: {said}.",
-        figure=figure,
+        x=Axis(label="problems", low=0, high=max(counts) * 1.08, whole=True),
+        rows=[shortened(str(row["skill"])) for row in shown],
+        marks=[
+            mark
+            for place, count in enumerate(counts)
+            for mark in (Bar(start=0, end=count, y=place), Words(x=count, y=place, text=f"{count:.0f}"))
+        ],
     )
 
 
-def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Sketch:
+def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
     several = len({row["format"] for row in rows}) > 1
     shown = rows[:_MOST_ROWS]
     names = [f"{row['skill']} (n={row['n']})" + (f", {row['format']}" if several else "") for row in shown]
-    figure, axes = row_figure(names)
+    marks: list[Mark] = []
     for place, (row, score) in enumerate(zip(shown, numbers(shown, "mean_score"), strict=True)):
-        alone = not row["not_separable"]
-        colour = SERIES[0] if alone else "none"
-        axes.barh(place, score, height=0.66, color=colour, edgecolor=SERIES[0])
+        shared = bool(row["not_separable"])
+        marks.append(Bar(start=0, end=score, y=place, hollow=shared))
         winners = shortened(str(row["winners"]), _NAMED_CHARACTERS)
-        colour = "white" if alone else INK
-        axes.annotate(winners, (0, place), color=colour, fontsize=8, **_BESIDE)
-    percent_axis(axes, "mean score % of the best (filled: separable from all others; hollow: not)")
+        marks.append(Words(x=0, y=place, text=winners, colour=INK if shared else PAPER))
     cut = cut_note(shown, rows, "first skills")
     said = "; ".join(f"{name}: {row['winners']}" for name, row in zip(names, shown, strict=True))
-    return Sketch(
+    return Chart(
         name=f"{kind}_skill_winners",
         title=f"Winning models by {KINDS[kind]}{cut}",
         alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {said}.",
-        figure=figure,
+        x=percent("mean score % of the best (filled: separable from all others; hollow: not)"),
+        rows=[shortened(name) for name in names],
+        marks=marks,
     )
 
 
-def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Sketch:
-    names = [xml.label for xml, _ in pairs]
-    figure, axes = row_figure(names)
-    for number, answer_format in enumerate(("XML", "JSON")):
-        scores = [_score(pair[number]) for pair in pairs]
-        axes.plot(
-            scores,
-            range(len(pairs)),
-            MARKERS[number],
-            color=SERIES[number],
-            markersize=6.5,
-            fillstyle="full" if number == 0 else "none",
-            label=answer_format,
-            zorder=3,
-        )
-    for place, pair in enumerate(pairs):
-        axes.plot([_score(one) for one in pair], [place, place], color=MUTED, linewidth=1.2)
-    percent_axis(axes, "mean score %")
-    legend_below(axes, 2)
+def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Chart:
+    places = range(len(pairs))
     said = "; ".join(
         f"{xml.label} {100 * _score(xml):.1f} and {100 * _score(json):.1f}" for xml, json in pairs
     )
-    return Sketch(
+    return Chart(
         name="formats",
         title="Mean score with XML and with JSON",
         alt=f"Two dots for each model, XML and JSON: {said} %.",
-        figure=figure,
+        x=percent("mean score %"),
+        rows=[shortened(xml.label) for xml, _ in pairs],
+        marks=[
+            *(
+                Line(xs=[_score(one) for one in pair], ys=(place, place), colour=MUTED, width=1.2)
+                for place, pair in enumerate(pairs)
+            ),
+            *(
+                Dots(
+                    xs=[_score(pair[number]) for pair in pairs],
+                    ys=places,
+                    colour=SERIES[number],
+                    shape=SHAPES[number],
+                    hollow=number > 0,
+                    label=answer_format,
+                )
+                for number, answer_format in enumerate(("XML", "JSON"))
+            ),
+        ],
+        legend_columns=2,
     )
 
 
-def _failures(entries: Sequence[Entry]) -> Sketch:
+def _failures(entries: Sequence[Entry]) -> Chart:
     names = names_of(entries)
-    figure, axes = row_figure(names)
-    shares = np.array([_outcome_shares(entry) for entry in entries])
-    left = np.zeros(len(entries))
-    for number, (title, colour) in enumerate(zip(_OUTCOMES, _OUTCOME_COLOURS, strict=True)):
-        axes.barh(range(len(entries)), shares[:, number], left=left, height=0.66, color=colour, label=title)
-        left += shares[:, number]
-    percent_axis(axes, "% of valid samples")
-    legend_below(axes, len(_OUTCOMES))
-    said = "; ".join(f"{name} {100 * share:.0f} %" for name, share in zip(names, shares[:, 0], strict=True))
-    return Sketch(
+    marks: list[Mark] = []
+    shares = [_outcome_shares(entry) for entry in entries]
+    for place, parts in enumerate(shares):
+        ends = np.cumsum(parts).tolist()
+        for number, (start, end) in enumerate(zip([0.0, *ends], ends, strict=False)):
+            label = "" if place else _OUTCOMES[number]
+            marks.append(Bar(start=start, end=end, y=place, colour=_OUTCOME_COLOURS[number], label=label))
+    said = "; ".join(f"{name} {100 * parts[0]:.0f} %" for name, parts in zip(names, shares, strict=True))
+    return Chart(
         name="failures",
         title="What became of the samples",
         alt=f"Stacked bars of outcomes. Samples that passed all tests: {said}.",
-        figure=figure,
+        x=percent("% of valid samples"),
+        rows=[shortened(name) for name in names],
+        marks=marks,
+        legend_columns=len(_OUTCOMES),
     )
 
 

@@ -8,22 +8,12 @@ import numpy as np
 
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.lengths import lengths_of
+from astra_async.report.plots.chart import SERIES, SHAPES, Axis, Chart, Dots
 from astra_async.report.plots.standing import names_of, ranked
-from astra_async.report.plots.style import (
-    MARKERS,
-    SERIES,
-    WIDTH_IN,
-    Sketch,
-    exact_ticks,
-    legend_below,
-    shortened,
-)
+from astra_async.report.plots.style import shortened, wide_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from astra_async.report.entries import Entry
     from astra_async.report.lengths import Lengths
@@ -31,9 +21,10 @@ if TYPE_CHECKING:
 
 _FEWEST = 3
 _LOG_FROM = 8  # a wider range of costs is shown on a logarithmic axis
+_LEAST_AREA, _MORE_AREA = 5.7, 35.0  # of a dot, in units of its circle's
 
 
-def sketches(report: Report) -> Iterator[Sketch]:
+def charts(report: Report) -> Iterator[Chart]:
     """The figures of the sections Length and Cost."""
     begun = [entry for entry in report.entries if entry.summary.valid]
     if begun and len((lengths := lengths_of(begun)[0]).score) >= _FEWEST:
@@ -43,72 +34,56 @@ def sketches(report: Report) -> Iterator[Sketch]:
         yield _costs([entry for entry, _ in priced], [cost for _, cost in priced])
 
 
-def _lengths(lengths: Lengths) -> Sketch:
-    figure, axes = _square()
+def _lengths(lengths: Lengths) -> Chart:
     inputs = lengths.input
     spread = float(np.ptp(inputs))
-    size = 18 + 110 * ((inputs - inputs.min()) / spread if spread else np.full(len(inputs), 0.3))
-    axes.scatter(lengths.output, lengths.score, s=size, color=SERIES[0], alpha=0.6, linewidths=0)
-    _score_axis(axes)
-    axes.margins(0.08)
-    exact_ticks(axes.xaxis)
-    axes.set_xlabel(f"mean characters of a problem's answers ({lengths.label}, {lengths.format})")
+    areas = _LEAST_AREA + _MORE_AREA * (
+        (inputs - inputs.min()) / spread if spread else np.full(len(inputs), 0.3)
+    )
+    output, score = lengths.output.tolist(), lengths.score.tolist()
     small, large = f"{inputs.min():,.0f}", f"{inputs.max():,.0f}"
-    axes.set_title(f"one dot: one problem; area: prompt of {small} to {large} characters", fontsize=8)
-    return Sketch(
+    return Chart(
         name="lengths",
         title="Length of answers, length of prompts and mean score",
         alt=f"Scatter plot of {len(lengths.score)} problems; the table below gives the correlations.",
-        figure=figure,
+        x=wide_enough(
+            f"mean characters of a problem's answers ({shortened(lengths.label)}, {lengths.format})",
+            output,
+            margin=0.08,
+        ),
+        y=wide_enough("mean score %", score, margin=0.08, scale=100),
+        heading=f"one dot: one problem; area: prompt of {small} to {large} characters",
+        marks=[Dots(xs=output, ys=score, sizes=np.sqrt(areas).tolist(), opacity=0.6)],
     )
 
 
-def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Sketch:
-    figure, axes = _square(legend_rows=(len(entries) + 1) // 2)
+def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
     names = names_of(entries)
-    for number, (entry, cost, name) in enumerate(zip(entries, costs, names, strict=True)):
-        axes.plot(
-            [cost],
-            [entry.summary.mean_score or 0.0],
-            MARKERS[(number + number // len(SERIES)) % len(MARKERS)],
-            color=SERIES[number % len(SERIES)],
-            markersize=7,
-            label=shortened(name),
-        )
-    _score_axis(axes)
-    axes.margins(x=0.1, y=0.1)
-    if max(costs) > _LOG_FROM * min(costs):
-        _logarithmic(axes)
-    else:
-        exact_ticks(axes.xaxis)
-    axes.set_xlabel("US dollars for a sample, all attempts")
-    legend_below(axes, 2)
+    scores = [entry.summary.mean_score or 0.0 for entry in entries]
     said = "; ".join(f"{name} ${cost:.4f}" for name, cost in zip(names, costs, strict=True))
-    return Sketch(
+    return Chart(
         name="costs",
         title="Cost of a sample and mean score",
         alt=f"Scatter plot of cost against mean score: {said}.",
-        figure=figure,
+        x=_cost_axis(costs),
+        y=wide_enough("mean score %", scores, margin=0.1, scale=100),
+        marks=[
+            Dots(
+                xs=[cost],
+                ys=[score],
+                colour=SERIES[number % len(SERIES)],
+                shape=SHAPES[(number + number // len(SERIES)) % len(SHAPES)],
+                size=3.5,
+                label=shortened(name),
+            )
+            for number, (cost, score, name) in enumerate(zip(costs, scores, names, strict=True))
+        ],
+        legend_columns=2,
     )
 
 
-def _square(legend_rows: int = 0) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH_IN, 3.8 + 0.18 * legend_rows), layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def _logarithmic(axes: Axes) -> None:
-    """Ticks at 1, 2 and 5 of each decade, each labelled with its own value."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.9f}".rstrip("0").rstrip("."))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _score_axis(axes: Axes) -> None:
-    exact_ticks(axes.yaxis, scale=100)
-    axes.set_ylabel("mean score %")
+def _cost_axis(costs: Sequence[float]) -> Axis:
+    label = "US dollars for a sample, all attempts"
+    if min(costs) > 0 and max(costs) > _LOG_FROM * min(costs):
+        return Axis(label=label, low=min(costs) / 1.3, high=max(costs) * 1.3, logarithmic=True)
+    return wide_enough(label, costs, margin=0.1)

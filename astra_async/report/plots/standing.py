@@ -8,32 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.plots.style import (
-    INK,
-    MARKERS,
-    MUTED,
-    SERIES,
-    Sketch,
-    cut_note,
-    exact_ticks,
-    legend_below,
-    percent_axis,
-    row_figure,
-    share_figure,
-    shortened,
-)
+from astra_async.report.plots.chart import INK, MUTED, SERIES, SHAPES, Axis, Band, Chart, Dots, Line
+from astra_async.report.plots.style import cut_note, percent, shortened, wide_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.entries import Entry
+    from astra_async.report.plots.chart import Mark
     from astra_async.report.table import Cell, Table
     from astra_async.report.tables import Report
 
 _MOST_PAIRS = 28
+_MARGIN = 0.02  # within which two mean scores are equivalent
 
 
-def sketches(report: Report) -> Iterator[Sketch]:
+def charts(report: Report) -> Iterator[Chart]:
     """The figures of the sections Leaderboard, Pairs, and After feedback, where there is one."""
     begun = ranked(report)
     if begun:
@@ -61,147 +51,172 @@ def names_of(entries: Sequence[Entry]) -> list[str]:
     return [name if entry.complete else f"~{name}" for name, entry in zip(names, entries, strict=True)]
 
 
-def _leaderboard(table: Table, entries: Sequence[Entry]) -> Sketch:
+def _leaderboard(table: Table, entries: Sequence[Entry]) -> Chart:
     rows = [row for row in table.by_name() if row["valid"]]
     names = names_of(entries)
-    figure, axes = row_figure(names)
-    for place, row in enumerate(rows):
-        for name, width, colour in (
-            ("mean_score_total", 1.4, MUTED),
-            ("mean_score_run_only", 4.0, SERIES[0]),
-        ):
-            if isinstance(interval := row[name], tuple):
-                axes.plot(interval, [place, place], color=colour, linewidth=width, solid_capstyle="butt")
     scores, passes = numbers(rows, "mean_score"), numbers(rows, "pass_at_1")
-    places = range(len(rows))
-    axes.plot(scores, places, "o", color=SERIES[0], markersize=6, label="mean score")
-    axes.plot(passes, places, "D", color=SERIES[1], fillstyle="none", markersize=5, label="pass@1")
-    axes.plot([], [], color=SERIES[0], linewidth=4, label="95 %, new samples of these problems")
-    axes.plot([], [], color=MUTED, linewidth=1.4, label="95 %, new problems like these")
-    percent_axis(axes, f"% (n = {len(entries[0].problem_ids)} problems, k = {entries[0].summary.k})")
-    legend_below(axes, 4)
+    both = (
+        ("mean_score_total", 1.4, MUTED, "95 %, new problems like these"),
+        ("mean_score_run_only", 4.0, SERIES[0], "95 %, new samples of these problems"),
+    )
     said = "; ".join(f"{name} {100 * score:.1f} %" for name, score in zip(names, scores, strict=True))
-    return Sketch(
+    return Chart(
         name="leaderboard",
         title="Mean score and pass@1",
         alt=f"Dot plot of mean score with intervals, best first: {said}.",
-        figure=figure,
+        x=percent(f"% (n = {len(entries[0].problem_ids)} problems, k = {entries[0].summary.k})"),
+        rows=[shortened(name) for name in names],
+        marks=[
+            *(
+                Line(xs=interval, ys=(place, place), colour=colour, width=width)
+                for place, row in enumerate(rows)
+                for name, width, colour, _ in both
+                if isinstance(interval := row[name], tuple)
+            ),
+            Dots(xs=scores, ys=range(len(rows)), label="mean score"),
+            Dots(
+                xs=passes, ys=range(len(rows)), colour=SERIES[1], shape="diamond", hollow=True, label="pass@1"
+            ),
+        ],
+        others=[
+            Line(xs=(), ys=(), colour=colour, width=width, label=what) for _, width, colour, what in both
+        ],
     )
 
 
-def _sds(entries: Sequence[Entry]) -> Sketch:
+def _sds(entries: Sequence[Entry]) -> Chart:
     names = names_of(entries)
-    figure, axes = row_figure(names, rows_each=1.3)
     rng = np.random.default_rng(0)  # the jitter only separates dots that would cover each other
     known = [entry.sds[~np.isnan(entry.sds)] for entry in entries]
-    for place, sds in enumerate(known):
-        jitter = place + rng.uniform(-0.24, 0.24, len(sds))
-        axes.plot(sds, jitter, "o", color=SERIES[0], markersize=3.5, alpha=0.55, markeredgewidth=0)
     medians = [float(np.median(sds)) for sds in known]
-    axes.plot(
-        medians, range(len(entries)), "|", color=INK, markersize=20, markeredgewidth=2, label="median SD"
-    )
-    axes.plot([], [], "o", color=SERIES[0], markersize=3.5, alpha=0.55, label="one problem")
-    axes.set_xlim(-0.01, 0.51)  # no SD of values between 0 and 1 is above 0.5
-    axes.set_xlabel(f"SD of a problem's scores over k = {entries[0].summary.k} samples (0 to 1, ddof = 0)")
-    legend_below(axes, 2)
+    dots = [
+        Dots(
+            xs=sds.tolist(),
+            ys=(place + rng.uniform(-0.24, 0.24, len(sds))).tolist(),
+            size=1.8,
+            opacity=0.55,
+            label="" if place else "one problem",
+        )
+        for place, sds in enumerate(known)
+    ]
     said = "; ".join(f"{name} {median:.3f}" for name, median in zip(names, medians, strict=True))
-    return Sketch(
+    return Chart(
         name="sd",
         title="Distribution of SD over problems",
         alt=f"One dot for each problem's SD, the median as a line. Medians: {said}.",
-        figure=figure,
+        x=Axis(  # no SD of values between 0 and 1 is above 0.5
+            label=f"SD of a problem's scores over k = {entries[0].summary.k} samples (0 to 1, ddof = 0)",
+            low=-0.01,
+            high=0.51,
+        ),
+        rows=[shortened(name) for name in names],
+        row_height=1.3,
+        marks=[
+            *dots,
+            Dots(xs=medians, ys=range(len(entries)), colour=INK, shape="tick", label="median SD"),
+        ],
+        legend_columns=2,
     )
 
 
-def _curves(table: Table, entries: Sequence[Entry]) -> Sketch:
+def _curves(table: Table, entries: Sequence[Entry]) -> Chart:
     """Pass@m rises and pass^m falls with m; the two meet at m = 1."""
     best = entries[: len(SERIES)]
-    figure, axes = share_figure(
-        len(best),
-        of="% of problems",
-        over="m samples (solid: at least one passes all tests; dashed: all of them do)",
-    )
+    marks: list[Mark] = []
     for colour, entry, name in zip(SERIES, best, names_of(best), strict=False):
         mine = _rows_of(entry, table)
         places = numbers(mine, "m")
-        axes.plot(places, numbers(mine, "pass_at"), "-", color=colour, label=shortened(name))
-        axes.plot(places, numbers(mine, "pass_hat"), "--", color=colour)
-    legend_below(axes, 2)
+        marks.append(Line(xs=places, ys=numbers(mine, "pass_at"), colour=colour, label=shortened(name)))
+        marks.append(Line(xs=places, ys=numbers(mine, "pass_hat"), colour=colour, dashed=True))
     cut = cut_note(best, entries, "best models")
-    return Sketch(
+    return Chart(
         name="curves",
         title=f"Pass@m and pass^m{cut}",
         alt=f"For each model a rising line of pass@m and a falling one of pass^m over m{cut}; see the table.",
-        figure=figure,
+        x=_whole_numbers("m samples (solid: at least one passes all tests; dashed: all of them do)", marks),
+        y=_shares("% of problems"),
+        height=215,
+        marks=marks,
+        legend_columns=2,
     )
 
 
-def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Sketch:
+def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Chart:
     """What feedback is worth: solved by turn beside what as many blind samples would have solved."""
     entries = [entry for entry in begun if _rows_of(entry, solved)]
     best = entries[: len(SERIES)]
-    figure, axes = share_figure(
-        len(best),
-        of="% of samples that pass all tests",
-        over="turns r (solid: solved with feedback; dashed: pass@(r+1) of first answers)",
-    )
-    said = []
-    for colour, marker, entry, name in zip(SERIES, MARKERS, best, names_of(best), strict=False):
+    said: list[str] = []
+    marks: list[Mark] = []
+    for colour, shape, entry, name in zip(SERIES, SHAPES, best, names_of(best), strict=False):
         mine, control = _rows_of(entry, solved), _rows_of(entry, blind)
         with_feedback, places = numbers(mine, "solved"), numbers(mine, "turn")
         without = [with_feedback[0], *numbers(control, "blind")]
-        axes.plot(places, with_feedback, f"-{marker}", color=colour, markersize=5, label=shortened(name))
-        axes.plot(places, without, f"--{marker}", color=colour, markersize=5, fillstyle="none")
+        for values, is_blind in ((with_feedback, False), (without, True)):
+            label = "" if is_blind else shortened(name)
+            marks.append(Line(xs=places, ys=values, colour=colour, dashed=is_blind))
+            marks.append(
+                Dots(xs=places, ys=values, colour=colour, shape=shape, hollow=is_blind, size=2.5, label=label)
+            )
         said.append(f"{name} {100 * with_feedback[-1]:.1f} and {100 * without[-1]:.1f}")
-    legend_below(axes, 2)
     cut = cut_note(best, entries, "best models")
-    return Sketch(
+    return Chart(
         name="turns",
         title=f"Solved by turn, and by as many blind samples{cut}",
         alt=f"Two lines for each model{cut}, with feedback and blind. At the last turn: {'; '.join(said)} %.",
-        figure=figure,
+        x=_whole_numbers("turns r (solid: solved with feedback; dashed: pass@(r+1) of first answers)", marks),
+        y=_shares("% of samples that pass all tests"),
+        height=215,
+        marks=marks,
+        legend_columns=2,
     )
 
 
-def _pairs(rows: Sequence[dict[str, Cell]]) -> Sketch:
+def _pairs(rows: Sequence[dict[str, Cell]]) -> Chart:
     several = len({row["format"] for row in rows}) > 1
     shown = [row for row in rows if isinstance(row["difference_interval"], tuple)][:_MOST_PAIRS]
     names = [f"{row['a']}\n- {row['b']}" + (f" ({row['format']})" if several else "") for row in shown]
-    figure, axes = row_figure(names, rows_each=1.4)
-    axes.axvspan(-0.02, 0.02, color=MUTED, alpha=0.15, linewidth=0)
-    axes.axvline(0, color=MUTED, linewidth=1)
+    marks: list[Mark] = [Band(start=-_MARGIN, end=_MARGIN), Band(start=0, end=0)]
+    ends = [-_MARGIN, _MARGIN]
     for place, (row, difference) in enumerate(zip(shown, numbers(shown, "difference"), strict=True)):
         real = str(row["verdict"]).lstrip("~") not in ("inconclusive", "equivalent")
         colour = SERIES[1] if real else SERIES[0]
-        axes.plot(_interval(row), [place, place], color=colour, linewidth=1.6)
-        fill = "full" if real else "none"
-        axes.plot([difference], [place], "o", color=colour, markersize=5.5, fillstyle=fill)
-    axes.plot([], [], "o-", color=SERIES[1], label="a real difference (Holm)")
-    axes.plot([], [], "o-", color=SERIES[0], fillstyle="none", label="not shown to differ")
-    exact_ticks(axes.xaxis, scale=100, signed=True)
-    axes.set_xlabel("difference of mean scores in points, 95 % (grey: margin of 2 points)")
-    legend_below(axes, 2)
+        if isinstance(interval := row["difference_interval"], tuple):
+            marks.append(Line(xs=interval, ys=(place, place), colour=colour, width=1.6))
+            ends += interval
+        marks.append(Dots(xs=[difference], ys=[place], colour=colour, hollow=not real))
     cut = cut_note(shown, rows, "first pairs")
     said = "; ".join(
         f"{name}: {row['verdict']}".replace("\n", " ") for name, row in zip(names, shown, strict=True)
     )
-    return Sketch(
+    axis = "difference of mean scores in points, 95 % (grey: margin of 2 points)"
+    return Chart(
         name="pairs",
         title=f"Differences of mean score between models{cut}",
         alt=f"Forest plot of paired differences{cut}. {said}.",
-        figure=figure,
+        x=wide_enough(axis, ends, scale=100, signed=True),
+        rows=[shortened(name) for name in names],
+        row_height=1.4,
+        marks=marks,
+        others=[
+            Dots(xs=(), ys=(), colour=SERIES[1], label="a real difference (Holm)"),
+            Dots(xs=(), ys=(), hollow=True, label="not shown to differ"),
+        ],
+        legend_columns=2,
     )
+
+
+def _whole_numbers(label: str, marks: Sequence[Mark]) -> Axis:
+    places = [x for mark in marks if isinstance(mark, Line) for x in mark.xs]
+    return wide_enough(label, places, whole=True)
+
+
+def _shares(label: str) -> Axis:
+    return Axis(label=label, low=-0.02, high=1.02, scale=100)
 
 
 def numbers(rows: Sequence[Mapping[str, Cell]], name: str) -> list[float]:
     """One column's numbers; NaN for nothing."""
     return [float(cell) if isinstance(cell := row[name], int | float) else math.nan for row in rows]
-
-
-def _interval(row: dict[str, Cell]) -> tuple[float, float]:
-    cell = row["difference_interval"]
-    return cell if isinstance(cell, tuple) else (math.nan, math.nan)
 
 
 def _rows_of(entry: Entry, table: Table) -> list[dict[str, Cell]]:
