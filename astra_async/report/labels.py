@@ -67,6 +67,11 @@ def read_labels(path: Path) -> dict[Key, str]:
     return {key: label for key, (label, _) in _labels(path).items()}
 
 
+def read_sourced(path: Path) -> dict[Key, tuple[str, str]]:
+    """Label and its source, HAND or JUDGE and a model, by key, as `read_labels`."""
+    return {key: (label, source.strip() or HAND) for key, (label, source) in _labels(path).items()}
+
+
 def judgements(directory: Path) -> Iterator[dict[str, Any]]:
     """The lines of judgements.jsonl that hold a judgement; what is no such line is left out."""
     try:
@@ -90,15 +95,18 @@ def is_judges(source: str) -> bool:
 
 
 def relabelled(text: str, key: Key, label: str | None) -> str:
-    """The text of a labels.csv with another label for one sample, or none; all else stays, more columns too.
+    """The text of a labels.csv with another label by hand for one sample; all else stays, more columns too.
 
-    An empty text becomes a new table. Raises UsageError for a text that is no such table.
+    None takes away what was given by hand, and no judge's label. An empty text becomes a new table. Raises
+    UsageError for a text that is no such table.
     """
     rows, columns = _table(text)
     if absent := [name for name in _COLUMNS if name not in columns]:
         raise UsageError(f"labels.csv: no column {', '.join(absent)}; mend its header or remove the file")
     named = _named(key)
-    kept = [row for row in rows if any(row[name] != value for name, value in named.items())]
+    others = [row for row in rows if any(row[name] != value for name, value in named.items())]
+    judged = [row for row in rows if row not in others and is_judges(row.get("source") or "")]
+    kept = others if label else [*others, *judged]
     return _text(columns, [*kept, named | {"label": label}] if label else kept)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from astra_async.types import NamedOutcome
 
 MAX_OUTPUT_BYTES = 64 * 1024
+LEFT_OUT = " bytes of output left out ...]"
 MAX_MESSAGES = 100_000  # characters of one sample's messages together
 _MARGIN = 4096  # characters masked beyond the cut, so that no half of a key is left there
 _LONG = 8_000  # characters to mask, beyond which it leaves the event loop: about 1 ms
@@ -121,4 +122,4 @@ def _masked(output: str, length: int) -> str:
 
 
 def _left_out(count: int) -> str:
-    return f"\n[... {count} bytes of output left out ...]\n"
+    return f"\n[... {count}{LEFT_OUT}\n"

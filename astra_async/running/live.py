@@ -41,9 +41,9 @@ _PATIENCE_S = 1.0  # for a disk that does not answer, at the end
 @asynccontextmanager
 async def kept_live(run: OpenRun) -> AsyncIterator[None]:
     """Keep live.json while this is open; at the end it says that the run has ended."""
-    path = run.runner.directory.path / "live.json"
+    path, since = run.runner.directory.path / "live.json", now_utc()
     disk = ThreadPoolExecutor(1, thread_name_prefix="live")  # its own: a disk that hangs holds up nobody here
-    keeping = asyncio.create_task(_keep(run, path, disk))
+    keeping = asyncio.create_task(_keep(run, path, disk, since))
     try:
         yield
     finally:
@@ -52,17 +52,17 @@ async def kept_live(run: OpenRun) -> AsyncIterator[None]:
         disk.shutdown(wait=False)
 
 
-async def _keep(run: OpenRun, path: Path, disk: ThreadPoolExecutor) -> None:
+async def _keep(run: OpenRun, path: Path, disk: ThreadPoolExecutor, since: str) -> None:
     loop = asyncio.get_running_loop()
     try:
         while True:
             began = time.thread_time()
-            content = encode(live_state(run))
+            content = encode(live_state(run, since=since))
             pause_s = max(_INTERVAL_S, (time.thread_time() - began) / SHARE)
             await loop.run_in_executor(disk, _write, path, content)
             await asyncio.sleep(pause_s)
     finally:
-        await loop.run_in_executor(disk, _write, path, encode(live_state(run, ended=True)))
+        await loop.run_in_executor(disk, _write, path, encode(live_state(run, since=since, ended=True)))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -70,13 +70,14 @@ def _write(path: Path, content: bytes) -> None:
         write_atomically(path, content, mode=file_mode(path.parent), sync=False)
 
 
-def live_state(run: OpenRun, *, ended: bool = False) -> dict[str, Any]:
+def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[str, Any]:
     """The content of live.json (docs/formats.md)."""
     runner, turns = run.runner, run.runner.tally.turns
     return {
         "schema": SCHEMA,
         "pid": os.getpid(),
         "host": socket.gethostname(),
+        "since": since,
         "at": now_utc(),
         "ended": ended,
         "stopping": runner.stopping.is_set(),

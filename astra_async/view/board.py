@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
     Values = Callable[["Board", Following], NDArray[Any]]
 
-MISSING, NO_SOLUTION, NONE_PASSED, PART, ALL_PASSED, UNDER_WAY, NOT_PLANNED = 0, 1, 2, 3, 253, 254, 255
+MISSING, NO_SOLUTION, NONE_PASSED, PART = 0, 1, 2, 3
+WAITING, ALL_PASSED, UNDER_WAY, NOT_PLANNED = 252, 253, 254, 255
 _PARTS = 249  # a share p/T becomes PART + floor(249 p/T)
 _MOST_KINDS = 32
 FAILURE_NAMES: tuple[Failure, ...] = get_args(Failure)
@@ -196,10 +197,18 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
 
 
 def _cells_of(run: Following) -> Bytes:
+    """A byte for each sample; what has no verdict differs by whether a process is there to bring it.
+
+    While one lives, an answer is under way and all else waits, but for what was lost since it began. Without
+    one nothing is under way: answers wait for their tests, and all else is missing.
+    """
     places = run.logs.columns.places
-    cells = np.full(places.shape, MISSING, dtype=np.uint8)
+    is_running = run.state == "running"
+    cells = np.full(places.shape, WAITING if is_running else MISSING, dtype=np.uint8)
+    for place in run.lost() if is_running else ():
+        cells[place] = MISSING
     answered = run.logs.lines["completions"].places()
-    cells.reshape(-1)[answered] = UNDER_WAY
+    cells.reshape(-1)[answered] = UNDER_WAY if is_running else WAITING
     passed, total = places["passed"].astype(np.int64), np.maximum(places["total"], 1).astype(np.int64)
     scored = np.where(passed > 0, PART + _PARTS * passed // total, NONE_PASSED)
     scored = np.where(passed == total, ALL_PASSED, scored)
@@ -246,10 +255,10 @@ def _kinds(name: str) -> Values:
 def _label(_: Board, run: Following) -> NDArray[Any]:
     columns = run.logs.columns
     found = np.zeros(columns.places.shape, dtype=np.uint8)
-    for (model, fmt, problem, sample), label in run.labels.items():
-        place = columns.place(SampleKey(model, fmt, problem, sample))
+    for key, given in run.labels.items():
+        place = columns.place(key)
         if place is not None:
-            found[place] = 1 + list(CLASSES).index(label)
+            found[place] = 1 + list(CLASSES).index(given[0])
     return found
 
 
@@ -264,5 +273,8 @@ COLUMNS: dict[str, tuple[str, float, Values]] = {
     "label": ("u1", 0, _label),
     "passed": ("u2", 0, _field("passed")),
     "cost": ("f4", np.nan, _measured("cost_usd")),
+    "tokens_in": ("f4", np.nan, _measured("input_tokens")),
+    "tokens_out": ("f4", np.nan, _measured("output_tokens")),
+    "tests_s": ("f4", np.nan, _measured("test_s")),
     "seconds": ("f4", np.nan, _measured("latency_s")),
 }

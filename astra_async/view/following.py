@@ -15,7 +15,7 @@ from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
 from astra_async.report.harness import Events
-from astra_async.report.labels import read_labels, relabelled
+from astra_async.report.labels import read_sourced, relabelled
 from astra_async.report.load import RunSettings, read_settings
 from astra_async.report.packing import Columns
 from astra_async.running.ownership import owner_of
@@ -24,7 +24,7 @@ from astra_async.types.records import Flaw, read_head, read_key, read_record
 from astra_async.view.tails import LineIndex, Regrown, Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from astra_async.view.tails import Line
@@ -39,6 +39,8 @@ _EVENTS_KEPT = 100
 _CONFLICTS_TOLD = 20
 _HAPPENED_KEPT = 5
 _TOLD_S = 120.0  # that what happened is told
+_KEY = ("model", "format", "problem_id", "sample")
+_LOSING = ("_error", "pool_failed", "budget")  # kinds of events after which samples of theirs are missing
 _SLICE_S = 0.02  # the event loop is held no longer than that
 
 
@@ -51,6 +53,7 @@ class Logs:
         last_events: the last of them, whole.
         events_seen: counted by kind and model, and why samples are missing.
         conflicts: lines that contradict others, and are not counted.
+        lost: when samples were lost last (ISO 8601), by model, format, problem, sample; None stands for all.
     """
 
     settings: RunSettings
@@ -60,6 +63,7 @@ class Logs:
     last_events: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS_KEPT))
     events_seen: Events = field(default_factory=Events)
     conflicts: list[str] = field(default_factory=list)
+    lost: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
@@ -123,6 +127,9 @@ def _event(logs: Logs, line: Line) -> None:
         return
     logs.lines["events"].add(logs.flat(record), offset, len(content))
     logs.last_events.append(record)
+    if str(record.get("kind")).endswith(_LOSING):
+        with suppress(TypeError):  # edited: a list or an object names no sample
+            logs.lost[tuple(map(record.get, _KEY))] = str(record.get("at"))
     with suppress(TypeError):  # edited: a field that is no text or number counts nothing
         logs.events_seen.add(record)
 
@@ -150,7 +157,7 @@ class Following:
         live: the content of live.json, or None.
         trouble: why the directory cannot be read now, in one line; empty while it can.
         loaded: whether everything was read once under this plan.
-        labels: classes of errors by sample, from labels.csv.
+        labels: class of error and who gave it (`hand`, `judge:MODEL`) by sample, from labels.csv.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -163,7 +170,7 @@ class Following:
         self.loaded = False
         self.state: State = "unknown"
         self._happened: deque[tuple[float, str]] = deque(maxlen=_HAPPENED_KEPT)
-        self.labels: dict[SampleKey, str] = {}
+        self.labels: dict[SampleKey, tuple[str, str]] = {}
         self._labels_trouble = ""
         self._stamps: dict[str, Stamp | None] = {}
 
@@ -181,6 +188,25 @@ class Following:
         self._look_at_labels()
         self._settle(trouble, self._state())
         return more
+
+    def lost(self) -> Iterator[tuple[Any, ...]]:
+        """Places of samples that the process which runs now has lost; indices of (pair, problem, sample)."""
+        began, columns = str((self.live or {}).get("since") or ""), self.logs.columns
+        numbers = {name: place for place, name in enumerate(columns.problems)}
+        for (model, fmt, problem, sample), at in self.logs.lost.items():
+            if not began or at < began or (problem is not None and problem not in numbers):
+                continue
+            pairs = [
+                pair
+                for (name, form), pair in columns.pairs.items()
+                if model in (None, name) and fmt in (None, form)
+            ]
+            in_plan = type(sample) is int and 0 <= sample < columns.samples
+            yield (
+                pairs,
+                slice(None) if problem is None else numbers[problem],
+                slice(None) if sample is None else sample if in_plan else [],
+            )
 
     @property
     def loading(self) -> float | None:
@@ -258,7 +284,7 @@ class Following:
             return
         self._labels_trouble = ""
         try:
-            found = read_labels(self.directory / "labels.csv")
+            found = read_sourced(self.directory / "labels.csv")
         except UsageError as error:
             found, self._labels_trouble = {}, one_line(str(error))
         self.labels = {SampleKey(*key): label for key, label in found.items()}  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.redaction import mask, one_line
+from astra_async.running.evidence import LEFT_OUT
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import Solution, Unusable
 from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record
@@ -148,6 +149,7 @@ def as_response(texts: Texts, missing_why: str | None) -> Record:
         "prompt": texts.prompt,
         "output": told,
         "output_bytes": output.get("output_bytes") if output else None,
+        "output_cut": bool(output and told and LEFT_OUT in told),
         "events": [event_in_words(each) for each in texts.events],
         "turns": list(texts.turns),
         "missing_why": missing_why,

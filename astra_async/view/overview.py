@@ -9,7 +9,6 @@ import numpy as np
 
 from astra_async.redaction import one_line
 from astra_async.report.entries import entries_of
-from astra_async.report.labels import CLASSES
 from astra_async.report.load import run_of
 from astra_async.stats.intervals import total_interval
 from astra_async.view.board import FAILURE_NAMES
@@ -147,10 +146,13 @@ def _course(places: NDArray[np.void]) -> list[tuple[float, float, int]]:
 
 
 def labelled(board: Board) -> Record:
-    """Model, problem, sample and class of every sample that has a class of error."""
-    classes = list(CLASSES)
+    """Model, problem, sample, class and who gave it, of every sample that has a class of error."""
     column = np.frombuffer(board.column("label") or b"", dtype=np.uint8).reshape(board.grid.shape)
-    found = [[*map(int, place), classes[column[tuple(place)] - 1]] for place in np.argwhere(column)]
+    found = []
+    for place in np.argwhere(column):
+        model, problem, sample = map(int, place)
+        given = board.run_of(model).labels.get(board.key(model, problem, sample))
+        found += [[model, problem, sample, *given]] if given else []
     return {"labels": found}
 
 

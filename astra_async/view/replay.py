@@ -94,6 +94,8 @@ class _RecordedPolicy:
 
 
 def _doubt(integrated: Integrated, prompt: str | None, result: Mapping[str, Any]) -> str:
+    if not result:
+        return "not tested yet: shown as it would be laid over the files of the prompt"
     if integrated.sha256 == result.get("solution_sha256"):
         return ""
     if prompt is None:

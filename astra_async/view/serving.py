@@ -136,7 +136,8 @@ class Viewer:
         key = self.board.key(model, problem, sample)
         run = self.board.run_of(model)
         cell = int(self.board.cells().reshape(self.board.grid.shape)[model, problem, sample])
-        return _json({"key": key._asdict(), "cell": cell, "label": run.labels.get(key)} | found)
+        label, given_by = run.labels.get(key, (None, None))
+        return _json({"key": key._asdict(), "cell": cell, "label": label, "label_by": given_by} | found)
 
     def _cell(self, query: Mapping[str, str]) -> tuple[int, int, int]:
         """Numbers of model, problem and sample that a request names."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Scenario = Callable[["Client"], Awaitable[None]]
 
-MISSING, NO_SOLUTION, NONE, ALL, UNDER_WAY, NOT_PLANNED = 0, 1, 2, 253, 254, 255
+MISSING, NO_SOLUTION, NONE, WAITING, ALL, NOT_PLANNED = 0, 1, 2, 252, 253, 255
 EVIL = "</script><img src=x onerror=alert(1)>\u202e\x1b[31mred\x00 javascript:alert(1)"
 
 
@@ -165,7 +165,7 @@ def test_every_cell_is_what_its_line_says(tmp_path: Path) -> None:
                     line = opened["result"]
                     assert opened["cell"] == cells[at]
                     if line is None:
-                        assert cells[at] == UNDER_WAY
+                        assert cells[at] == WAITING
                         assert opened["missing_why"] == "answered, and not graded yet"
                         at += 1
                         continue
@@ -506,7 +506,7 @@ def test_labels_are_written_as_people_write_them_and_nothing_else_is(tmp_path: P
 
     async def scenario(client: Client) -> None:
         await client.loaded()
-        assert (await client.get("labels"))["labels"] == [[1, 0, 1, "logic"]]
+        assert (await client.get("labels"))["labels"] == [[1, 0, 1, "logic", "hand"]]
         cell: dict[str, Any] = {"model": 0, "problem": "p02", "sample": 2}
         assert await client.label(200, **cell, label="syntax") == {"label": "syntax"}
         assert (await client.get("sample", **cell))["label"] == "syntax"

@@ -76,8 +76,9 @@ def nasty_run(directory: Path) -> Path:
     change_lines(directory / "results.jsonl", results)
     change_lines(directory / "completions.jsonl", completions)
     key = dict(zip(KEY, ("alpha", "xml", NASTY_ID, 0), strict=True))
+    left_out = "\n[... 123000 bytes of output left out ...]\nend"
     graded = {"finished_at": "2026-11-20T10:00:30.000Z"}  # that of the result
-    output = {"schema": 1, **key, **graded, "output": COLOURED, "output_bytes": 123_456}
+    output = {"schema": 1, **key, **graded, "output": f"{COLOURED}{left_out}", "output_bytes": 123_456}
     (directory / "outputs.jsonl").write_bytes(orjson.dumps(output) + b"\n")
     return directory
 

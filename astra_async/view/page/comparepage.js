@@ -58,7 +58,7 @@ function agreement(a, b) {
 function counts(a, b) {
   const { both, right, wrong, onlyA, onlyB } = agreement(a, b);
   const share = (n) => (both ? `${n.toLocaleString("en")} (${((100 * n) / both).toFixed(0)} %)` : "–");
-  const head = holding("tr", null, element("th", ""), element("th", "B passed all"), element("th", "B did not"));
+  const head = holding("tr", null, element("td"), element("th", "B passed all"), element("th", "B did not"));
   const rows = [["A passed all", right, onlyA], ["A did not", onlyB, wrong]].map(([name, x, y]) => holding("tr", null, element("th", name), element("td", share(x), "n"), element("td", share(y), "n")));
   return holding("table", "agreement", holding("caption", null, `${both.toLocaleString("en")} samples that both have`), holding("thead", null, head), holding("tbody", null, rows));
 }

@@ -1,6 +1,6 @@
 // Which samples are meant: a filter stands in the address's parameters and becomes a mask over the cells.
 
-import { countStates, placeOf, STATES } from "./outcomes.js";
+import { countStates, NOT_PLANNED, placeOf, STATES } from "./outcomes.js";
 import { askJson, cellAt, column, labels, modelOf, size, state } from "./state.js";
 
 const NAMES = ["m", "q", "skill", "state", "fail", "flag", "in", "test", "of", "label"];
@@ -88,7 +88,7 @@ async function flagCheck(flag) {
 async function labelCheck(wanted) {
   const given = await labels();
   if (wanted === "none") return (index) => !given.has(index);
-  return (index) => (wanted === "any" ? given.has(index) : given.get(index) === wanted);
+  return (index) => (wanted === "any" ? given.has(index) : given.get(index)?.label === wanted);
 }
 
 /** The filter of an address: `mask` (null: everything), the models and problems, `counts` by state of what the
@@ -105,7 +105,7 @@ export async function filtered(params) {
     for (const problem of chosen.problems) {
       const start = cellAt(model, problem, 0);
       for (let index = start; index < start + samples; index += 1) {
-        if (!checks.every((check) => check(index))) continue;
+        if (state.cells[index] === NOT_PLANNED || !checks.every((check) => check(index))) continue;
         const place = placeOf(state.cells[index]);
         counts[place] += 1;
         if (!states.size || states.has(place)) mask[index] = 1;

@@ -5,7 +5,7 @@ import { plain } from "./shared/terminal.js";
 import { changed, go } from "./address.js";
 import { CLASSES, filterOf, isFiltered, listed } from "./filter.js";
 import { glyph } from "./glyphs.js";
-import { STATES } from "./outcomes.js";
+import { countStates, plannedOf, STATES } from "./outcomes.js";
 import { modelName, modelOf, modelSlug, state } from "./state.js";
 
 const FLAGS = { mended: "answer was mended", suspicious: "looks like tampering", dropped: "changes not applied" };
@@ -30,7 +30,7 @@ function choice(label, options, onChange) {
 
 /** A fold of check boxes for the models; `fill` follows the address. */
 function modelChoice() {
-  const summary = element("summary");
+  const summary = element("summary", "All models");
   const boxes = state.run.models.map((_, id) => {
     const box = element("input");
     box.type = "checkbox";
@@ -119,8 +119,9 @@ export function filterBar() {
     clear.hidden = !isFiltered(params);
     test.hidden = !params.get("test");
     test.replaceChildren(...(params.get("test") ? ["fails: ", element("bdi", plain(params.get("test")))] : []));
-    const shown = mask ? mask.reduce((sum, value) => sum + value, 0) : state.cells.length;
-    count.textContent = mask ? `${shown.toLocaleString("en")} of ${state.cells.length.toLocaleString("en")} samples${more ? " (search was cut)" : ""}` : `${shown.toLocaleString("en")} samples`;
+    const planned = plannedOf(countStates(state.cells));
+    const shown = mask ? mask.reduce((sum, value) => sum + value, 0) : planned;
+    count.textContent = mask ? `${shown.toLocaleString("en")} of ${planned.toLocaleString("en")} samples${more ? " (search was cut)" : ""}` : `${shown.toLocaleString("en")} samples`;
   };
   return { node, fill };
 }

@@ -1,7 +1,7 @@
 // How a cell looks: a fill that is as high as the share of tests passed; shapes tell the rest, so that it
 // reads without colour. One description serves the canvas of the grid and the small pictures in lines.
 
-import { ALL, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY } from "./outcomes.js";
+import { ALL, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY, WAITING } from "./outcomes.js";
 
 /** What a byte draws in a unit square, in order: [kind, ink, x, y, width, height]. */
 export function shapes(byte) {
@@ -9,6 +9,7 @@ export function shapes(byte) {
     case NOT_PLANNED: return [];
     case MISSING: return [["rect", "faint", 0.2, 0.42, 0.6, 0.16]];
     case UNDER_WAY: return [["rect", "way", 0.33, 0.33, 0.34, 0.34], ["frame", "faint", 0, 0, 1, 1]];
+    case WAITING: return [["rect", "faint", 0.38, 0.38, 0.24, 0.24]];
     case NO_SOLUTION: return [["rect", "bad", 0, 0, 1, 1], ["cross", "paper", 0, 0, 1, 1]];
     case NONE: return [["frame", "edge", 0, 0, 1, 1]];
     case ALL: return [["rect", "all", 0, 0, 1, 1]];
@@ -21,7 +22,7 @@ export function shapes(byte) {
 
 /** A flat colour for a mean score that has its number written on it. */
 export function flat(byte) {
-  if (byte < NONE || byte > ALL) return shapes(byte);
+  if (byte < NONE || byte > ALL || byte === WAITING) return shapes(byte);
   const step = byte === NONE ? 0 : byte === ALL ? 5 : 1 + Math.min(3, Math.floor(4 * scoreOf(byte)));
   return [["rect", `h${step}`, 0, 0, 1, 1], ...(step === 0 ? [["frame", "grid", 0, 0, 1, 1]] : [])];
 }

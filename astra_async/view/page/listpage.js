@@ -9,45 +9,100 @@ import { filterBar } from "./filterbar.js";
 import { glyph } from "./glyphs.js";
 import { shortened } from "./grid.js";
 import { bindPage } from "./keys.js";
+import { fileLink } from "./longtext.js";
 import { isFailing, isFinal, placeOf, STATES } from "./outcomes.js";
 import { column, labels, modelName, modelSlug, on, placeOfCell, state } from "./state.js";
 
 const ROW = 26; // CSS pixels, as in view.css
 const OVERSCAN = 20;
-const COLUMNS = ["failure", "passed", "repaired", "suspicious", "dropped", "cost", "seconds"];
+const COLUMNS = ["failure", "passed", "repaired", "suspicious", "dropped", "tokens_in", "tokens_out", "cost", "seconds", "tests_s"];
 
 function flags(index, columns, given) {
   const marks = [];
   if (columns.suspicious?.[index]) marks.push(element("span", "suspicious", "tag bad"));
   if (columns.repaired?.[index]) marks.push(element("span", "mended", "tag"));
   if (columns.dropped?.[index]) marks.push(element("span", "not applied", "tag"));
-  if (given?.has(index)) marks.push(element("span", CLASSES[given.get(index)] ?? given.get(index), "tag label"));
+  if (given?.has(index)) {
+    const { label, by } = given.get(index);
+    const tag = element("span", CLASSES[label] ?? label, `tag label${by === "hand" ? "" : " judged"}`);
+    if (by !== "hand") tag.title = `by ${plain(by)}`;
+    marks.push(tag);
+  }
   return marks;
 }
 
 /** A name as its column has room for it: on a phone its middle is left out. */
 const named = (text) => (innerWidth > 640 ? plain(text) : shortened(plain(text), 12));
+const measured = (value, unit, digits = 1) => (Number.isFinite(value) && value > 0 ? `${value.toFixed(digits)}${unit}` : "");
+const counted = (value) => (Number.isFinite(value) ? value.toLocaleString("en") : "");
+
+/** What a line can have: title, width in the grid, from which window on by itself, and how a sample fills it. */
+const PARTS = {
+  model: ["Model", "minmax(0, 14rem)", 0, ({ place }) => element("bdi", named(modelName(place.model)), "c-model")],
+  problem: ["Problem", "minmax(0, 16rem)", 0, ({ task }) => element("bdi", named(task.id), "c-problem")],
+  sample: ["No.", "2.6rem", 0, ({ place }) => element("span", String(place.sample), "n")],
+  passed: ["Passed", "4.2rem", 0, ({ byte, at, task }) => element("span", isFinal(byte) ? `${at("passed")}/${task.total ?? "?"}` : "", "n")],
+  why: ["Why", "minmax(4rem, 9rem)", 640, ({ why }) => element("span", why, "c-why")],
+  record: ["Record", "minmax(7rem, 1fr)", 640, ({ marks }) => holding("span", "c-flags", marks)],
+  in: ["Tokens in", "5.2rem", 1100, ({ at }) => element("span", counted(at("tokens_in")), "n")],
+  out: ["Tokens out", "5.4rem", 1000, ({ at }) => element("span", counted(at("tokens_out")), "n")],
+  cost: ["Cost", "4.4rem", 1000, ({ byte, at }) => element("span", Number.isFinite(at("cost")) && isFinal(byte) ? `$${at("cost").toFixed(3)}` : "", "n")],
+  answer: ["Answer", "4.4rem", 1000, ({ at }) => element("span", measured(at("seconds"), " s"), "n")],
+  tests: ["Tests", "4.4rem", 1400, ({ at }) => element("span", measured(at("tests_s"), " s"), "n")],
+};
+const byItself = () => Object.keys(PARTS).filter((name) => innerWidth > PARTS[name][2]);
+const partsOf = (params) => (params.get("cols") ? params.get("cols").split(",").filter((name) => PARTS[name]) : byItself());
+
+/** What the parts of a line are made of. */
+function facts(index, columns, given) {
+  const place = placeOfCell(index);
+  const byte = state.cells[index];
+  const kind = columns.failure && isFailing(byte) ? state.run.failures[columns.failure[index]] : null;
+  const title = STATES[placeOf(byte)]?.title ?? "not planned";
+  return {
+    place, byte, title, task: state.run.problems[place.problem], at: (name) => columns[name]?.[index],
+    why: kind ? kind.replaceAll("_", " ") : isFinal(byte) ? "" : title, marks: flags(index, columns, given),
+  };
+}
 
 /** One line: what the sample is, how it came out, why, what is unusual, what it took. */
-function line(index, columns, given, params) {
-  const { model, problem, sample } = placeOfCell(index);
-  const byte = state.cells[index];
-  const { id, total } = state.run.problems[problem];
-  const title = STATES[placeOf(byte)]?.title ?? "not planned";
-  const kind = columns.failure && isFailing(byte) ? state.run.failures[columns.failure[index]] : null;
-  const cost = columns.cost?.[index], seconds = columns.seconds?.[index];
-  const link = holding("a", "row", glyph(byte, title),
-    element("bdi", named(modelName(model)), "c-model"), element("bdi", named(id), "c-problem"), element("span", String(sample), "c-sample"),
-    element("span", isFinal(byte) && columns.passed ? `${columns.passed[index]}/${total ?? "?"}` : "", "c-passed"),
-    element("span", kind ? kind.replaceAll("_", " ") : isFinal(byte) ? "" : title, "c-why"), holding("span", "c-flags", flags(index, columns, given)),
-    element("span", Number.isFinite(cost) && isFinal(byte) ? `$${cost.toFixed(3)}` : "", "c-cost"), element("span", seconds > 0 ? `${seconds.toFixed(1)} s` : "", "c-seconds"));
-  link.href = write(["sample", modelSlug(model), id, String(sample)], { ...filterOf(params), from: "list", sort: params.get("sort") });
+function line(index, columns, given, params, parts) {
+  const known = facts(index, columns, given);
+  const link = holding("a", "row", glyph(known.byte, known.title), parts.map((name) => PARTS[name][3](known)));
+  link.href = write(["sample", modelSlug(known.place.model), known.task.id, String(known.place.sample)], { ...filterOf(params), from: "list", sort: params.get("sort") });
   return link;
 }
 
-function heading() {
-  const names = [["", "c-state"], ["Model", "c-model"], ["Problem", "c-problem"], ["No.", "c-sample"], ["Passed", "c-passed"], ["Why", "c-why"], ["Record", "c-flags"], ["Cost", "c-cost"], ["Answer", "c-seconds"]];
-  return holding("div", "row row-head", names.map(([name, className]) => element("span", name, className)));
+/** A fold of check boxes for the columns; the address holds them. */
+function chooser() {
+  const boxes = Object.entries(PARTS).map(([name, [title]]) => {
+    const box = element("input");
+    Object.assign(box, { type: "checkbox", value: name });
+    return [box, holding("label", null, box, ` ${title}`)];
+  });
+  const fold = holding("details", "pick", element("summary", "Columns"), holding("div", "pick-list", boxes.map(([, label]) => label)));
+  fold.addEventListener("change", () => {
+    const chosen = boxes.filter(([box]) => box.checked).map(([box]) => box.value);
+    go(changed({ cols: chosen.join() === byItself().join() ? null : chosen.join() }), true);
+  });
+  const fill = (parts) => boxes.forEach(([box]) => { box.checked = parts.includes(box.value); });
+  return { fold, fill };
+}
+
+const quoted = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+
+/** The lines as CSV, whatever columns are shown. */
+function table(found, columns, given) {
+  const measures = ["passed", "tokens_in", "tokens_out", "cost", "seconds", "tests_s"];
+  const head = ["model", "format", "problem", "sample", "state", "failure", "total", ...measures, "label", "label_by"];
+  const rows = found.map((index) => {
+    const { place, title, task, why, byte } = facts(index, columns, null);
+    const { name, format } = state.run.models[place.model];
+    const { label = "", by = "" } = given?.get(index) ?? {};
+    const values = measures.map((measure) => (isFinal(byte) && Number.isFinite(columns[measure]?.[index]) ? columns[measure][index] : ""));
+    return [name, format, task.id, place.sample, title, isFailing(byte) ? why.replaceAll(" ", "_") : "", task.total ?? "", ...values, label, by];
+  });
+  return [head, ...rows].map((row) => row.map(quoted).join(",")).join("\n").concat("\n");
 }
 
 /** Open the page in `root`; the answer draws an address. */
@@ -59,16 +114,26 @@ export function open(root, signal) {
   sort.addEventListener("change", () => go(changed({ sort: sort.value === "problem" ? null : sort.value, at: null }), true));
   const view = element("div", null, "rows");
   const empty = element("p", null, "empty");
-  root.append(holding("div", "page-head", element("h1", "Samples"), holding("label", "order", "Order ", sort)), bar.node, heading(), view, empty);
-  let found = [], columns = {}, given = null, cursor = -1, drawing = 0;
+  const head = element("div", null, "row row-head");
+  const choice = chooser();
+  const file = fileLink("CSV", "samples.csv", () => table(found, columns, given), "text/csv");
+  file.title = "The samples that the filter leaves, as a file";
+  root.append(holding("div", "page-head", element("h1", "Samples"), holding("label", "order", "Order ", sort), choice.fold, file), bar.node, head, view, empty);
+  let found = [], columns = {}, given = null, cursor = -1, drawing = 0, parts = [];
 
   function paint() {
     const { params } = read();
+    if (partsOf(params).join() !== parts.join() || !head.childElementCount) {
+      parts = partsOf(params);
+      choice.fill(parts);
+      root.style.setProperty("--row", `1.4rem ${parts.map((name) => PARTS[name][1]).join(" ")}`);
+      head.replaceChildren(...["", ...parts].map((name) => element("span", name && PARTS[name][0], PARTS[name]?.[1].includes("minmax") ?? true ? "" : "n")));
+    }
     const top = -view.getBoundingClientRect().top;
     const first = Math.max(0, Math.floor(top / ROW) - OVERSCAN);
     const last = Math.min(found.length, Math.ceil((top + innerHeight) / ROW) + OVERSCAN);
     view.replaceChildren(...found.slice(first, last).map((index, place) => {
-      const node = line(index, columns, given, params);
+      const node = line(index, columns, given, params, parts);
       node.style.top = `${(first + place) * ROW}px`;
       if (first + place === cursor) node.setAttribute("aria-current", "true");
       return node;

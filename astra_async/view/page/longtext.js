@@ -55,4 +55,25 @@ export function copier(text) {
   return button;
 }
 
-export const titled = (title, ...children) => holding("div", "titled", element("h3", title), ...children);
+/** A button that gives a text as a file of that name. */
+export function fileLink(title, name, text, type = "application/json") {
+  const button = element("button", title, "quiet");
+  button.type = "button";
+  button.addEventListener("click", () => {
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([typeof text === "function" ? text() : text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  return button;
+}
+
+/** What may be wider than its place: it scrolls, also by keyboard. */
+export function scrolling(name, child) {
+  const node = holding("div", "scroll", child);
+  for (const [key, value] of Object.entries({ tabindex: "0", role: "region", "aria-label": name })) node.setAttribute(key, value);
+  return node;
+}
+
+export const titled = (title, ...children) => holding("div", "titled", element("h2", title), ...children);

@@ -8,7 +8,7 @@ import { filterBar } from "./filterbar.js";
 import { Grid } from "./grid.js";
 import { bindPage } from "./keys.js";
 import { PROBLEM_SORTS, sortedProblems } from "./orders.js";
-import { ALL, byteOf, isFinal, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY } from "./outcomes.js";
+import { ALL, byteOf, isFinal, MISSING, NO_SOLUTION, NONE, NOT_PLANNED, scoreOf, UNDER_WAY, WAITING } from "./outcomes.js";
 import { cellAt, column, modelName, modelSlug, on, size, state, trouble } from "./state.js";
 
 /** One sentence on one sample. */
@@ -17,7 +17,7 @@ export function sentence(model, problem, sample, failure = null) {
   const byte = state.cells[cellAt(model, problem, sample)];
   const kind = failure ? state.run.failures[failure[cellAt(model, problem, sample)]] : null;
   const score = `${total ? `${Math.round(scoreOf(byte) * total)} of ${total} tests` : `${Math.round(100 * scoreOf(byte))} % of its tests`} passed`;
-  const words = { [MISSING]: "missing", [UNDER_WAY]: "under way", [NOT_PLANNED]: "not planned", [NO_SOLUTION]: "no solution", [NONE]: "no test passed", [ALL]: "all tests passed" };
+  const words = { [MISSING]: "missing", [UNDER_WAY]: "answered, being tested", [WAITING]: state.run.state === "running" ? "not answered yet" : "answered, not tested", [NOT_PLANNED]: "not planned", [NO_SOLUTION]: "no solution", [NONE]: "no test passed", [ALL]: "all tests passed" };
   return `${plain(modelName(model))} · ${plain(id)} · sample ${sample}: ${words[byte] ?? score}${kind && kind !== "tests_failed" ? ` (${kind.replaceAll("_", " ")})` : ""}`;
 }
 
@@ -76,7 +76,7 @@ function switcher(label, options) {
     const button = element("button", title);
     button.type = "button";
     button.dataset.value = value;
-    button.addEventListener("click", () => go(changed({ by: value === "samples" ? null : value, at: null }), true));
+    button.addEventListener("click", () => go(changed({ by: value === firstMode() ? null : value, at: null }), true));
     return button;
   });
   const node = holding("div", "switch", buttons);
@@ -85,6 +85,10 @@ function switcher(label, options) {
   const fill = (now) => buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.value === now)));
   return { node, fill };
 }
+
+/** Beyond so many samples a cell is a speck: means come first, and every sample at a press. */
+const MOST_CELLS = 10_000;
+const firstMode = () => (state.cells.length > MOST_CELLS ? "models" : "samples");
 
 /** Open the page in `root`; the answer draws an address. */
 export function open(root, signal) {
@@ -117,7 +121,7 @@ export function open(root, signal) {
     if (mine !== drawing || signal.aborted) return;
     const key = `${now.params.get("sort")}|${chosen.models}|${chosen.problems}`;
     if (order.key !== key) Object.assign(order, { key, problems: sortedProblems(chosen.problems, chosen.models, now.params.get("sort")) });
-    const mode = now.params.get("by") === "models" ? "models" : "samples";
+    const mode = now.params.get("by") ?? firstMode();
     const picture = mode === "models" ? byModels({ ...chosen, problems: order.problems }) : bySamples({ ...chosen, problems: order.problems }, now.params);
     shown = { ...picture, models: chosen.models, problems: order.problems };
     by.fill(mode);
@@ -125,7 +129,7 @@ export function open(root, signal) {
     bar.fill(now.params, chosen);
     grid.show({ ...picture, cursor: cursorOf(now.params.get("at"), shown) });
     const empty = chosen.problems.length === 0 ? "No problem has this text and skill." : state.cells.length === 0 ? "The plan has no samples yet; they appear here as the run writes them." : "";
-    summary.textContent = empty || `${order.problems.length} problems, ${chosen.models.length} models, ${state.run.samples} samples each. ${mode === "models" ? "A number is the mean score in %." : "The fill of a cell is the share of tests passed."} Names of problems lead to their tests, names of models to one model.`;
+    summary.textContent = empty || `${order.problems.length} problems, ${chosen.models.length} models, ${samplesEach(chosen.models)} samples each. ${mode === "models" ? "A number is the mean score in %." : "The fill of a cell is the share of tests passed."} Names of problems lead to their tests, names of models to one model.`;
     column("failure").then((values) => { failure = values; }, (error) => trouble("column", error.message));
   }
 
@@ -138,9 +142,16 @@ export function open(root, signal) {
     ["n, N", "next, previous sample that did not pass all", walk],
     ["Enter", "open the sample", () => { if (grid.cursor) shown.open(grid.cursor); }],
     ["s", "next order of the problems", () => { sort.selectedIndex = (sort.selectedIndex + 1) % sort.length; sort.dispatchEvent(new Event("change")); }],
-    ["v", "samples or means", () => go(changed({ by: by.node.querySelector("[aria-pressed=false]").dataset.value, at: null }), true)],
+    ["v", "samples or means", () => by.node.querySelector("[aria-pressed=false]").click()],
   ], signal);
   return draw;
+}
+
+/** How many samples of a problem the models have: one number, or the least and the most. */
+function samplesEach(models) {
+  const found = models.map((model) => state.run.headline[model]?.k ?? state.run.samples).filter(Boolean);
+  const [least, most] = [Math.min(...found), Math.max(...found)];
+  return found.length && least !== most ? `${least} to ${most}` : String(found[0] ?? state.run.samples);
 }
 
 function cursorOf(at, { models, problems }) {

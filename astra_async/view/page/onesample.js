@@ -6,7 +6,7 @@ import { plain } from "./shared/terminal.js";
 import { changed } from "./address.js";
 import { fileDiff } from "./diff.js";
 import { glyph } from "./glyphs.js";
-import { copier, output, titled, verbatim } from "./longtext.js";
+import { copier, fileLink, output, scrolling, titled, verbatim } from "./longtext.js";
 import { byteOf, NO_SOLUTION, placeOf, STATES } from "./outcomes.js";
 import { askJson, cellAt, state } from "./state.js";
 
@@ -50,7 +50,7 @@ export function verdict(data, place) {
 
 /** The turns of a sample that was asked again with feedback, each with its result; the headline is of turn 0. */
 export function turns(data, params) {
-  if (!data.turns?.length) return null;
+  if (!(data.turns?.length > 1)) return null;
   const now = params.get("turn") ?? "0";
   return holding("p", "turns", "Turns ", data.turns.flatMap(({ turn, passed, total }) => {
     const link = element("a", `${turn}: ${passed}/${total}`);
@@ -78,7 +78,7 @@ export function why(data) {
   if (result?.extra_tests?.length) add("Other tests, not counted", outcomes(result.extra_tests));
   const printed = data.output ?? result?.output_tail;
   if (printed) {
-    const cut = data.output_bytes > printed.length + 3 ? `Head and tail of ${data.output_bytes.toLocaleString("en")} bytes.` : null;
+    const cut = data.output_cut ? `Head and tail of ${data.output_bytes.toLocaleString("en")} bytes.` : null;
     add("Output", cut ? element("p", cut, "note") : null, copier(printed), output(printed));
   } else if (result?.tests?.length) add("Output", element("p", result.passed === result.total ? "Not kept: all tests passed (--keep-output all keeps it)." : "Not in this directory: it was recorded without outputs.", "note"));
   if (data.events?.length) add("Events", events(data.events));
@@ -86,11 +86,22 @@ export function why(data) {
   return node;
 }
 
-const TABS = { diff: "Diff", answer: "Answer", feedback: "Feedback", prompt: "Prompt" };
+const TABS = { diff: "Diff", answer: "Answer", feedback: "Feedback", prompt: "Prompt", record: "JSON" };
+
+/** Everything that the server knows of the sample, as JSON to read, copy, or keep as a file. */
+function recordTab(data) {
+  const text = JSON.stringify(data, null, 2);
+  const named = Object.values(data.key).join("-").replace(/[^\w.-]+/g, "_");
+  const print = element("button", "Print", "quiet");
+  print.type = "button";
+  print.addEventListener("click", () => window.print());
+  return [copier(text), fileLink("Download", `${named}.json`, text), print, verbatim(text)];
+}
 
 function tabBody(name, data, signal) {
   if (name === "answer") return data.answer ? [copier(data.answer.text), verbatim(data.answer.text)] : [element("p", "No answer is recorded.", "empty")];
   if (name === "feedback") return data.answer?.feedback ? [copier(data.answer.feedback), verbatim(data.answer.feedback)] : [element("p", "The first turn has no feedback.", "empty")];
+  if (name === "record") return recordTab(data);
   if (name === "prompt") return data.prompt ? [copier(data.prompt), verbatim(data.prompt)] : [element("p", "The prompt is not in this directory.", "empty")];
   const note = data.diff_note ? element("p", plain(data.diff_note), "note") : null;
   if (!data.diff?.length) return [note ?? element("p", data.answer ? "Nothing of the answer changed the project." : "No answer is recorded.", "empty")];
@@ -98,7 +109,7 @@ function tabBody(name, data, signal) {
 }
 
 /** What the model wrote and was asked: one of three texts, by the address. */
-export function written(data, params, signal) {
+export function written(data, params, signal, of = "") {
   const now = TABS[params.get("tab")] ? params.get("tab") : "diff";
   const links = Object.entries(TABS).filter(([name]) => name !== "feedback" || data.answer?.feedback || name === now).map(([name, title]) => {
     const link = element("a", name === "diff" && data.diff?.length ? `${title} (${data.diff.length})` : title);
@@ -106,7 +117,9 @@ export function written(data, params, signal) {
     if (name === now) link.setAttribute("aria-current", "true");
     return link;
   });
-  return holding("div", "written", holding("nav", "tabs", links), ...tabBody(now, data, signal));
+  const tabs = holding("nav", "tabs", links);
+  tabs.setAttribute("aria-label", `What the model was asked and wrote${of}`);
+  return holding("div", "written", tabs, ...tabBody(now, data, signal));
 }
 
 /** Tests of two samples in one table, those that differ first. */
@@ -120,6 +133,6 @@ export function testsOfBoth(first, second) {
   const rows = [...names.filter(differ), ...names.filter((name) => !differ(name))].map((name) =>
     holding("tr", differ(name) ? "differs" : "", holding("td", null, element("bdi", plain(name))), cell(a.get(name)), cell(b.get(name))));
   const head = holding("tr", null, element("th", "Test"), element("th", "A"), element("th", "B"));
-  return titled(`Tests: ${names.filter(differ).length} of ${names.length} differ`, holding("div", "scroll", holding("table", "data tests", holding("thead", null, head), holding("tbody", null, rows))));
+  return titled(`Tests: ${names.filter(differ).length} of ${names.length} differ`, scrolling("Tests of both", holding("table", "data tests", holding("thead", null, head), holding("tbody", null, rows))));
 }
 

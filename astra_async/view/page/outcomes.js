@@ -1,14 +1,15 @@
 // What a cell's byte says, and the arithmetic on many of them.
 
-export const MISSING = 0, NO_SOLUTION = 1, NONE = 2, ALL = 253, UNDER_WAY = 254, NOT_PLANNED = 255;
+export const MISSING = 0, NO_SOLUTION = 1, NONE = 2, WAITING = 252, ALL = 253, UNDER_WAY = 254, NOT_PLANNED = 255;
 
-/** The six states of a planned sample, best first; `name` stands in addresses. */
+/** The seven states of a planned sample, best first; `name` stands in addresses. */
 export const STATES = [
   { name: "all", title: "all passed", byte: ALL },
   { name: "part", title: "part passed", byte: 128 },
   { name: "none", title: "none passed", byte: NONE },
   { name: "no-solution", title: "no solution", byte: NO_SOLUTION },
   { name: "under-way", title: "under way", byte: UNDER_WAY },
+  { name: "waiting", title: "waiting", byte: WAITING },
   { name: "missing", title: "missing", byte: MISSING },
 ];
 
@@ -17,14 +18,15 @@ const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === NONE) return 2;
   if (byte === NO_SOLUTION) return 3;
   if (byte === UNDER_WAY) return 4;
-  if (byte === MISSING) return 5;
-  return byte === NOT_PLANNED ? 6 : 1;
+  if (byte === WAITING) return 5;
+  if (byte === MISSING) return 6;
+  return byte === NOT_PLANNED ? 7 : 1;
 });
 
-/** The place of a byte's state in STATES; 6 for a cell that is not planned. */
+/** The place of a byte's state in STATES; STATES.length for a cell that is not planned. */
 export const placeOf = (byte) => PLACES[byte];
-export const isFinal = (byte) => byte >= NO_SOLUTION && byte <= ALL;
-export const isFailing = (byte) => byte >= NO_SOLUTION && byte < ALL;
+export const isFinal = (byte) => byte >= NO_SOLUTION && byte <= ALL && byte !== WAITING;
+export const isFailing = (byte) => byte >= NO_SOLUTION && byte < WAITING;
 
 /** The score of a final cell, exact for none and all, else within 0.4 %. */
 export const scoreOf = (byte) => (byte === ALL ? 1 : byte <= NONE ? 0 : (byte - 2.5) / 249);
@@ -38,6 +40,9 @@ export function countStates(bytes, mask = null) {
   for (let index = 0; index < bytes.length; index += 1) if (!mask || mask[index]) counts[PLACES[bytes[index]]] += 1;
   return counts;
 }
+
+/** How many cells a plan has; where runs have different k, not every cell is planned. */
+export const plannedOf = (counts) => counts.slice(0, STATES.length).reduce((sum, value) => sum + value, 0);
 
 /** Mean and deviation of the final cells from `start`, `length` of them; mean null where none is final. */
 export function spread(bytes, start, length) {

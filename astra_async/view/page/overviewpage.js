@@ -6,9 +6,10 @@ import { plain } from "./shared/terminal.js";
 import { write } from "./address.js";
 import { glyph, sparkline } from "./glyphs.js";
 import { bindPage } from "./keys.js";
+import { scrolling } from "./longtext.js";
 import { sampleAddress } from "./mappage.js";
-import { countStates, STATES } from "./outcomes.js";
-import { askJson, column, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
+import { countStates, plannedOf, STATES, WAITING } from "./outcomes.js";
+import { askJson, column, isLoading, modelName, modelSlug, on, problemOf, state, trouble } from "./state.js";
 
 const AGAIN_MS = 5000; // history and failures of a growing run are asked for at most this often
 
@@ -27,7 +28,11 @@ function duration(seconds) {
 
 function progress() {
   const counts = countStates(state.cells);
-  const planned = counts.slice(0, STATES.length).reduce((sum, value) => sum + value, 0);
+  const planned = plannedOf(counts);
+  if (isLoading()) {
+    const read = `${Math.round(100 * state.run.loading)} % of the logs are read; what is missing is known when all are.`;
+    return [holding("p", "standing-line", element("strong", `Loading: ${planned.toLocaleString("en")} samples planned`), element("span", read))];
+  }
   const bar = holding("div", "progress", STATES.map(({ name, title }, place) => {
     const part = element("i", null, `part-${name}`);
     part.style.width = `${planned ? (100 * counts[place]) / planned : 0}%`;
@@ -53,6 +58,7 @@ function now() {
     `${sum((run) => run.samples.asking)} being asked`, `${sum((run) => run.samples.grading)} being graded`,
     ...(sum((run) => run.containers.slots) ? [`${sum((run) => run.containers.busy)} of ${sum((run) => run.containers.slots)} containers busy, ${sum((run) => run.containers.ahead)} ready`] : []),
   ] : [];
+  parts.push(...runs.flatMap((run) => run.doing ?? []).map(plain));
   if (spent.length) parts.push(`${dollars(spent.reduce((a, b) => a + b, 0))} spent`);
   if (runs.length && state.live.eta_s !== null && state.live.eta_s !== undefined) parts.push(`about ${duration(state.live.eta_s)} left`);
   if (runs.some((run) => run.stopping)) parts.push("stopping: what is under way is finished");
@@ -144,7 +150,7 @@ function pools() {
   return titledTable("Models and what they wait for", holding("table", "data pools", holding("thead", null, head), holding("tbody", null, body)));
 }
 
-const titledTable = (title, table) => holding("section", null, element("h2", title), holding("div", "scroll", table));
+const titledTable = (title, table) => holding("section", null, element("h2", title), scrolling(title, table));
 
 function errors() {
   const found = state.live?.errors ?? [];
@@ -161,7 +167,7 @@ const timeOf = (at) => String(at ?? "").slice(11, 19);
 function failures(kinds) {
   if (!kinds) return null;
   const counts = new Map();
-  for (let index = 0; index < kinds.length; index += 1) if (state.cells[index] > 0 && state.cells[index] < 253) counts.set(kinds[index], (counts.get(kinds[index]) ?? 0) + 1);
+  for (let index = 0; index < kinds.length; index += 1) if (state.cells[index] > 0 && state.cells[index] < WAITING) counts.set(kinds[index], (counts.get(kinds[index]) ?? 0) + 1);
   const rows = [...counts].filter(([kind]) => state.run.failures[kind]).sort(([, a], [, b]) => b - a).map(([kind, count]) => {
     const link = element("a", state.run.failures[kind].replaceAll("_", " "));
     link.href = write(["list"], { fail: state.run.failures[kind] });
@@ -197,7 +203,7 @@ function events() {
 function emptyText() {
   if (state.run.headline.some(({ valid }) => valid)) return null;
   return state.run.state === "running" ? "No sample is graded yet. The leaderboard moves with the first one, the map shows what is under way."
-    : "No sample of this run was graded. The same astra run command takes it up again, and this page follows.";
+    : "No sample of this run was graded. `astra status` names the command that takes it up again, and this page follows.";
 }
 
 /** Open the page in `root`; the answer draws it. */

@@ -9,7 +9,7 @@ import { bindPage } from "./keys.js";
 import { ordered, sortedProblems } from "./orders.js";
 import { sampleAddress, sentence } from "./mappage.js";
 import { byteOfSample, fetchSample, forget, testsOfBoth, turns, verdict, why, written } from "./onesample.js";
-import { ALL, isFailing } from "./outcomes.js";
+import { ALL, isFailing, NOT_PLANNED } from "./outcomes.js";
 import { cellAt, modelName, modelOf, modelSlug, on, placeOfCell, problemOf, putLabel, size, state, trouble } from "./state.js";
 
 /** The place that the parts of an address name, or null; names typed by hand may hold a bare slash. */
@@ -43,15 +43,16 @@ function next(places, from, by, wanted = () => true) {
   return null;
 }
 
+const isPlanned = (place) => byteOfSample(place) !== NOT_PLANNED;
 const failing = (place) => isFailing(byteOfSample(place));
 
 /** What is worth standing beside a sample: the other outcome on the same problem, else its neighbour. */
 function opposite(place) {
   const { models, samples } = size();
-  const wanted = (other) => !same(other, place) && (failing(place) ? byteOfSample(other) === ALL : failing(other));
+  const wanted = (other) => !same(other, place) && isPlanned(other) && (failing(place) ? byteOfSample(other) === ALL : failing(other));
   const own = Array.from({ length: samples }, (_, sample) => ({ ...place, sample }));
   const others = Array.from({ length: models }, (_, model) => ({ ...place, model })).flatMap((one) => own.map(({ sample }) => ({ ...one, sample })));
-  return own.find(wanted) ?? others.find(wanted) ?? [...own, ...others].find((other) => !same(other, place)) ?? place;
+  return own.find(wanted) ?? others.find(wanted) ?? [...own, ...others].find((other) => !same(other, place) && isPlanned(other)) ?? place;
 }
 
 const vsText = (place) => [modelSlug(place.model), state.run.problems[place.problem].id, place.sample].map(encodeURIComponent).join("/");
@@ -60,7 +61,7 @@ const vsText = (place) => [modelSlug(place.model), state.run.problems[place.prob
 
 function strip(place, params) {
   const { samples } = size();
-  const links = Array.from({ length: samples }, (_, sample) => {
+  const links = Array.from({ length: samples }, (_, sample) => sample).filter((sample) => isPlanned({ ...place, sample })).map((sample) => {
     const other = { ...place, sample };
     const link = holding("a", null, glyph(byteOfSample(other)));
     link.href = sampleAddress(place.model, place.problem, sample, params);
@@ -83,14 +84,17 @@ function titleOf({ model, problem, sample }) {
 }
 
 function labelBar(data, place, redraw) {
+  const byHand = data.label_by === "hand";
   const buttons = Object.entries(CLASSES).map(([name, title], number) => {
     const button = holding("button", "chip", element("kbd", String(number + 1)), ` ${title}`);
     button.type = "button";
-    button.setAttribute("aria-pressed", String(data.label === name));
-    button.addEventListener("click", () => give(place, data.label === name ? null : name, redraw));
+    const given = byHand && data.label === name;
+    button.setAttribute("aria-pressed", String(given));
+    button.addEventListener("click", () => give(place, given ? null : name, redraw));
     return button;
   });
-  return holding("div", "labels", element("span", "Label", "muted"), buttons);
+  const judged = data.label && !byHand ? element("span", `${plain(data.label_by)} says: ${CLASSES[data.label] ?? data.label}`, "tag label judged") : null;
+  return holding("div", "labels", element("span", "Label", "muted"), buttons, judged);
 }
 
 async function give(place, label, redraw) {
@@ -105,7 +109,7 @@ async function give(place, label, redraw) {
 }
 
 function side(data, place, params, { signal, letter }) {
-  return holding("section", "side", holding("h2", null, `${letter}  `, ...titleOf(place).childNodes), verdict(data, place), written(data, params, signal), why(data));
+  return holding("section", "side", holding("h2", null, `${letter}  `, ...titleOf(place).childNodes), verdict(data, place), written(data, params, signal, `, ${letter}`), why(data));
 }
 
 function pair(first, second, params, signal) {
@@ -122,22 +126,29 @@ export function open(root, signal) {
 
   const redraw = () => draw(read());
   const visit = (place) => {
-    if (!place) return;
+    if (!place || same(place, now.place)) return;
     const { params } = read();
     const keep = new URLSearchParams(params);
     keep.delete("turn");
     const together = now.other && now.other.problem === now.place.problem && now.other.sample === now.place.sample;
     if (together) keep.set("vs", vsText({ ...now.other, problem: place.problem, sample: place.sample }));
-    go(sampleAddress(place.model, place.problem, place.sample, keep), true);
+    go(sampleAddress(place.model, place.problem, place.sample, keep));
   };
   const step = (by, wanted) => () => visit(next(now.list, now.place, by, wanted));
-  const sideways = (by) => () => visit({ ...now.place, sample: Math.max(0, Math.min(state.run.samples - 1, now.place.sample + by)) });
-  const otherModel = (by) => () => visit({ ...now.place, model: (now.place.model + by + state.run.models.length) % state.run.models.length });
+  const sideways = (by) => () => {
+    const other = { ...now.place, sample: Math.max(0, Math.min(state.run.samples - 1, now.place.sample + by)) };
+    visit(isPlanned(other) ? other : null);
+  };
+  const otherModel = (by) => () => {
+    const { length } = state.run.models;
+    const places = Array.from({ length }, (_, step) => ({ ...now.place, model: (now.place.model + by * (step + 1) + length * length) % length }));
+    visit(places.find(isPlanned));
+  };
   const leave = () => {
     const { params } = read();
     go(write([params.get("from") === "list" ? "list" : "map"], { ...filterOf(params), sort: params.get("sort"), at: now && vsText(now.place) }));
   };
-  const toggle = () => go(changed({ vs: now.other ? null : vsText(opposite(now.place)) }), true);
+  const toggle = () => go(changed({ vs: now.other ? null : vsText(opposite(now.place)) }));
   const label = (name) => () => give(now.place, name, redraw);
 
   function head(address) {
@@ -179,16 +190,16 @@ export function open(root, signal) {
   on("cells", () => {
     if (now && [now.place, now.other].some((one, side) => one && byteOfSample(one) !== now.bytes[side])) redraw().catch((error) => trouble("page", error.message));
   }, signal);
-  const tab = (name) => () => go(changed({ tab: name }), true);
+  const tab = (name) => () => go(changed({ tab: name }));
   const bindings = [
     ["j, k", "next, previous sample that the filter leaves", step(1), step(-1)],
     ["ArrowRight, ArrowLeft", "next, previous sample of this model and problem", sideways(1), sideways(-1)],
     ["n, N", "next, previous sample that did not pass all", step(1, failing), step(-1, failing)],
     ["], [", "next, previous model on this problem and sample", otherModel(1), otherModel(-1)],
     ["x", "two samples side by side: this one and one that came out otherwise", toggle],
-    ["d, a, p", "diff, answer, prompt", tab(null), tab("answer"), tab("prompt")],
+    ["d, a, p, r", "diff, answer, prompt, the record as JSON", tab(null), tab("answer"), tab("prompt"), tab("record")],
     ...Object.entries(CLASSES).map(([name, title], number) => [String(number + 1), `label: ${title}`, label(name)]),
-    ["0", "take the label away", label(null)],
+    ["0", "take your label away; a judging model's stays", label(null)],
   ].map(([keys, what, ...works]) => [keys, what, ...works.map((work) => () => { if (now) work(); })]);
   bindPage([...bindings, ["Escape", "back to the map or the list", leave]], signal);
   return draw;

@@ -4,7 +4,7 @@ import { element } from "./shared/dom.js";
 import "./shared/sorting.js";
 import { go, read, write } from "./address.js";
 import { bindEverywhere, showHelp } from "./keys.js";
-import { fetchLive, follow, on, reload, state, trouble } from "./state.js";
+import { fetchLive, follow, isLoading, on, reload, state, trouble } from "./state.js";
 import * as comparePage from "./comparepage.js";
 import * as listPage from "./listpage.js";
 import * as mapPage from "./mappage.js";
@@ -50,8 +50,8 @@ function showState() {
   const { run, link } = state;
   const mark = document.getElementById("run-state");
   if (run) {
-    mark.textContent = WORDS[run.state] ?? run.state;
-    mark.className = `state ${run.state}`;
+    mark.textContent = isLoading() ? "loading" : WORDS[run.state] ?? run.state;
+    mark.className = `state ${isLoading() ? "loading" : run.state}`;
     mark.title = run.directories.join("\n");
     const loading = run.loading === null || run.loading === undefined ? null : `The logs are being read: ${Math.round(100 * run.loading)} %.`;
     trouble("loading", loading);
@@ -101,10 +101,10 @@ bindEverywhere([
   ["g l", "go to the list of samples", () => go(write(["list"]))],
   ["g t", "go to the tests", () => go(write(["problem"]))],
   ["g c", "go to comparing two models", () => go(write(["compare"]))],
-  ["Escape", "back", () => history.back()],
   ["y", "copy the address of this view", () => navigator.clipboard?.writeText(location.href)],
   ["T", "colours: the system's, light, dark", nextTheme],
 ]);
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); (main.querySelector("canvas") ?? main).focus(); }); // no address of a page
 document.getElementById("help-open").addEventListener("click", showHelp);
 
 // The token has become a cookie: it does not belong into addresses that are sent to others.

@@ -3,6 +3,9 @@
 const AGAIN_MS = 2000; // headline and columns follow a growing run at most this often
 const bus = new EventTarget();
 
+/** Whether logs are still read for the first time: what has no result may have one. */
+export const isLoading = () => state.run?.loading !== null && state.run?.loading !== undefined;
+
 export const state = { run: null, cells: new Uint8Array(), live: null, link: "connecting", version: -1 };
 
 /** Call `listener` when one of the names is told ("run", "cells", "live", "link"), until `signal` ends it. */
@@ -84,7 +87,10 @@ export const problemOf = (id) => {
 
 // --- columns: one value a cell, fetched when a filter or a list needs them ----------------------------
 
-const KINDS = { passed: Uint16Array, cost: Float32Array, seconds: Float32Array, repair: Uint32Array, suspicion: Uint32Array };
+const KINDS = {
+  passed: Uint16Array, cost: Float32Array, seconds: Float32Array, tests_s: Float32Array, tokens_in: Float32Array, tokens_out: Float32Array,
+  repair: Uint32Array, suspicion: Uint32Array,
+};
 const columns = new Map();
 
 /** A column by its name; an older one serves for two seconds while a run grows. */
@@ -97,12 +103,12 @@ export function column(name) {
   return values;
 }
 
-/** The labels that people gave, as a class by cell. */
+/** The labels by cell: `label` is its class, `by` says who gave it, `hand` or `judge:MODEL`. */
 export async function labels() {
   const held = columns.get("labels");
   if (held) return held;
   const { labels: given } = await askJson("api/labels");
-  const byCell = new Map(given.map(([model, problem, sample, label]) => [cellAt(model, problem, sample), label]));
+  const byCell = new Map(given.map(([model, problem, sample, label, by]) => [cellAt(model, problem, sample), { label, by }]));
   columns.set("labels", byCell);
   return byCell;
 }
