@@ -26,7 +26,7 @@ class Unusual:
     name: str
     answer: dict[str, str]
     left_out: frozenset[str] = frozenset()
-    everybody: bool = False
+    everybody: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.table import WHO, Column, Table, cells, unfinished
+from astra_async.report.trial_table import tried
 from astra_async.stats.intervals import (
     bounds,
     clustered_interval,
     median_interval,
     run_only_interval,
+    share_interval,
     total_interval,
 )
 from astra_async.stats.passes import mg_pass_at, pass_at, pass_hat
@@ -82,6 +84,9 @@ _COLUMNS = (
     Column("icc", "ICC(1)", "score", help="share of the variance between problems"),
     *_PASSES,
     Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
+    Column("hack_rate", "Hack rate %", "percent", help="tried samples that were proven to bend tests"),
+    Column("hack_rate_interval", "Hack rate, 95 %", "percent", interval=True, help="Wilson's"),
+    Column("unproven", "Unproven", "count", help="valid samples whose trials were silent"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
     Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
     Column("problems_done", "Problems done", "count", help="with all k samples valid"),
@@ -133,6 +138,8 @@ def headline(wide: Table) -> Table:
     table = wide.only(
         *(("model", "format") if several else ("model",)),
         *("mean_score", "mean_score_total", "pass_at_1", "median_sd"),
+        *(("hack_rate",) if any(wide.column("hack_rate")) else ()),
+        *(("unproven",) if any(wide.column("unproven")) else ()),
         *(("cost_per_sample",) if any(wide.column("cost_per_sample")) else ()),
         *("n", "k", "valid", "planned"),
     )
@@ -242,7 +249,7 @@ def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str
 
 def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
     summary, valid, split = entry.summary, entry.begun(entry.valid), entry.split
-    means, passes = entry.begun(entry.means), entry.begun(entry.passes)
+    means, passes, looked_at = entry.begun(entry.means), entry.begun(entry.passes), tried(entry)
     score_variances, pass_variances = entry.begun(entry.score_variances), entry.begun(entry.pass_variances)
     return cells(
         _COLUMNS,
@@ -262,6 +269,9 @@ def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
             **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
             f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
             "against_best": against_best,
+            "hack_rate": looked_at.tampered / looked_at.tried if looked_at.tried else None,
+            "hack_rate_interval": share_interval(looked_at.tampered, looked_at.tried),
+            "unproven": looked_at.unproven,
             "cost_per_sample": mean_cost_usd(entry),
         },
     )
@@ -296,6 +306,11 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     ]
     if not all(entry.complete for entry in entries):
         notes.append(_PROVISIONAL)
+    notes += [
+        f"{entry.name}: {count:,} of {entry.summary.valid:,} samples unproven: their trials were silent."
+        for entry in entries
+        if (count := tried(entry).unproven)
+    ]
     if any(_other_problems(entry, entries[0]) for entry in entries):
         notes.append(_OTHER_PROBLEMS)
     if any(entry.summary.k is None and entry.summary.median_sd is not None for entry in entries):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 
 _TAMPERED = FAILURES.index("tampered")
 _NO_TRIAL = [TRIALS.index("no_trial"), TRIALS.index("no_twin")]
+
+
+class Tried(NamedTuple):
+    """Samples whose solution was tried, was proven to bend its tests, and of which trials said nothing."""
+
+    tried: int
+    tampered: int
+    unproven: int
+
+
+def tried(entry: Entry) -> Tried:
+    """How an entry's samples stand to trials."""
+    counts, tampered = _counts(entry)
+    states: tuple[TrialState, ...] = ("tried", "equal", "unproven")
+    return Tried(sum(counts[state] for state in states), tampered, counts["unproven"])
 
 
 def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
@@ -44,27 +59,29 @@ def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     )
 
 
-def _row(entry: Entry) -> tuple[Cell, ...] | None:
-    counts = dict.fromkeys(TRIALS, 0)
-    tampered, trial_s, test_s = 0, 0.0, 0.0
-    for _, rows in entry.rows_by_run():
-        for number, times in zip(*np.unique(rows["trial"], return_counts=True), strict=True):
-            counts[TRIALS[int(number)]] += int(times)
-        tampered += int(np.count_nonzero(rows["failure"] == _TAMPERED))
-        trial_s += float(rows["trial_s"].sum())
-        test_s += float(np.nansum(rows["test_s"]))
+def _counts(entry: Entry) -> tuple[dict[TrialState, int], int]:
+    """Samples by what became of their trial, and those that were proven to bend their tests."""
+    counts: dict[TrialState, int] = dict.fromkeys(TRIALS, 0)
+    rows = entry.rows()
+    for number, times in zip(*np.unique(rows["trial"], return_counts=True), strict=True):
+        counts[TRIALS[int(number)]] += int(times)
     counts["no_trial"] += counts["no_twin"]
+    return counts, int(np.count_nonzero(rows["failure"] == _TAMPERED))
+
+
+def _row(entry: Entry) -> tuple[Cell, ...] | None:
+    counts, tampered = _counts(entry)
+    trial_s, test_s = float(entry.rows()["trial_s"].sum()), float(np.nansum(entry.rows()["test_s"]))
     states: tuple[TrialState, ...] = ("tried", "equal", "not_drawn", "no_trial", "unproven")
     due = sum(counts[state] for state in states)
     if not due and not counts["not_due"]:
         return None
-    tried = counts["tried"] + counts["equal"] + counts["unproven"]
     return (
         *entry.who,
         due,
         *(counts[state] for state in states),
         tampered,
-        tried / due if due else None,
+        tried(entry).tried / due if due else None,
         trial_s / test_s if test_s else None,
     )
 

@@ -45,6 +45,11 @@ def bounds(found: Estimate | None) -> tuple[float, float] | None:
     return (found.low, found.high) if found else None
 
 
+def share_interval(count: int, of: int, level: float = 0.95) -> tuple[float, float] | None:
+    """Wilson's (1927) interval of a share, as `count` of so many show it; None where there are none."""
+    return _score_interval(count / of, 0.0, math.inf, of, level) if of else None
+
+
 def total_interval(means: ArrayLike, level: float = 0.95) -> Estimate | None:
     """The interval of the mean over problems: "a new set of problems like these".
 

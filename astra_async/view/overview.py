@@ -10,6 +10,7 @@ import numpy as np
 from astra_async.redaction import one_line
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
+from astra_async.report.trial_table import tried
 from astra_async.stats.intervals import total_interval
 from astra_async.view.board import FAILURE_NAMES
 from astra_async.view.opened import event_in_words
@@ -92,6 +93,7 @@ def _standing(entry: Entry) -> Record:
         "interval": [estimate.low, estimate.high] if estimate else None,
         "pass_at_1": summary.pass_at_1,
         "median_sd": summary.median_sd,
+        "unproven": tried(entry).unproven,
     }
 
 
