@@ -56,7 +56,8 @@ def compare(a: str | Path | Loaded, b: str | Path | Loaded) -> Compared:
     Raises UsageError when nothing can be paired, else as `load`.
     """
     found = compare_runs(_one(a), _one(b))
-    overall, problems, changed = map(frame, found.tables)
+    names = ("compare", "compare_problems", "changed_verdicts")
+    overall, problems, changed = (frame(found.table(name)) for name in names)
     return Compared(
         conclusions=found.conclusions,
         overall=overall,

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import problem_infos
 from astra_async.report.table import WHO, Column, Table
-from astra_async.stats.differences import ALPHA, benjamini_hochberg, paired_t, sign_flips
+from astra_async.stats.differences import ALPHA, benjamini_hochberg, by_family, paired_t, sign_flips
 from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.load import ProblemInfo
@@ -28,7 +31,7 @@ _TIE = 0.0005  # means this close (0.05 points) are named together
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillScore:
-    """One entry's mean over the problems of one skill; `interval` is the t interval over problems."""
+    """One entry's mean over the problems of one skill; `interval` is that of new problems."""
 
     entry: Entry
     mean: float
@@ -185,7 +188,9 @@ def _not_separable(contest: _Contest) -> list[str]:
     pairs = list(combinations([score.entry for score in scores], 2))
     means = {id(score.entry): score.entry.means[_places(score.entry, problems)] for score in scores}
     p_values = [
-        1.0 if changed_problems(a, b).keys() & set(problems) else _p_value(means[id(a)], means[id(b)])
+        1.0
+        if changed_problems(a, b).keys() & set(problems)
+        else _p_value(means[id(a)], means[id(b)], a.families_of(_places(a, problems)))
         for a, b in pairs
     ]
     best, adjusted = contest.winners[0].entry, benjamini_hochberg(p_values).tolist()
@@ -193,8 +198,10 @@ def _not_separable(contest: _Contest) -> list[str]:
     return [rival.entry.label for rival in contest.rivals if of_best[id(rival.entry)] >= ALPHA]
 
 
-def _p_value(a: Floats, b: Floats) -> float:
-    """The larger p of t-test and sign flips, which take six problems for 5 %."""
+def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:
+    """The larger p of t-test and sign flips, over families where there are any, of which 5 % takes six."""
+    if families is not None:
+        a, b = by_family(a, families), by_family(b, families)
     test = paired_t(a, b)
     if test is None or test.p is None:
         return 1.0
@@ -217,7 +224,7 @@ def _score(entry: Entry, problems: Sequence[str]) -> SkillScore | None:
         entry=entry,
         mean=math.fsum(means) / len(means),
         passed=math.fsum(entry.passes[places]) / len(means),
-        interval=bounds(total_interval(means)),
+        interval=bounds(total_interval(means, entry.families_of(places))),
     )
 
 

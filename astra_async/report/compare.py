@@ -14,7 +14,7 @@ from astra_async.errors import UsageError
 from astra_async.report.conclusions import paired_sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.paired_table import paired_table, seen_from_b
+from astra_async.report.paired_table import for_people, paired_table, seen_from_b
 from astra_async.report.pairwise import Pair, changed_problems, judged_pairs, left_out
 from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from astra_async.report.table import Cell
     from astra_async.types import Format
 
-_FOR_PEOPLE = (
+_COLUMNS = (
     *("metric", "a", "b", "format", "verdict", "difference", "difference_interval", "n", "a_value"),
     *("b_value", "p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect", "why"),
 )
@@ -69,10 +69,11 @@ def compare_runs(a: Path | Side, b: Path | Side) -> Findings:
     judged = judged_pairs(pairs)
     by_metric = [{each.comparison.metric: each for of, each in judged if of is pair} for pair in pairs]
     problems = _problems(pairs)
-    overall = seen_from_b(paired_table("compare", "B against A, paired over problems", judged))
+    wide = paired_table("compare", "B against A, paired over problems", judged)
     return Findings(
         conclusions=(*map(paired_sentence, pairs, by_metric), *problems.notes),
-        tables=(overall.only(*_FOR_PEOPLE), problems, _changed(pairs)),
+        tables=(*map(seen_from_b, for_people(wide)), problems, _changed(pairs)),
+        data=(seen_from_b(wide).only(*_COLUMNS),),
         warnings=tuple(f"{run.directory}: {warning}" for run in runs.values() for warning in run.warnings),
     )
 
@@ -156,7 +157,10 @@ def _problems(pairs: Sequence[Pair]) -> Table:
 
 
 def _problem_rows(pair: Pair) -> Iterator[tuple[str, str, str, float, float, float]]:
-    """(name, format, problem, A's mean, B's mean, p) of each problem that both have, with samples."""
+    """(name, format, problem, A's mean, B's mean, p) of each problem of which both have samples.
+
+    p is 1 while a planned sample is missing: nobody knows what it would have been.
+    """
     before, after = pair.b, pair.a
     ones, others, changed = _passed(before), _passed(after), changed_problems(before, after)
     there = {problem: place for place, problem in enumerate(after.problem_ids)}
@@ -166,6 +170,7 @@ def _problem_rows(pair: Pair) -> Iterator[tuple[str, str, str, float, float, flo
             continue
         p = permutation_p(ones[problem], others[problem])
         if p is not None:
+            p = p if before.done[place] and after.done[other] else 1.0
             means = float(before.means[place]), float(after.means[other])
             yield pair.a_name, pair.format, problem, *means, p
 

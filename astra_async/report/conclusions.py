@@ -7,11 +7,12 @@ keeps it from being one is named.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from astra_async.report.costs import cost_is_estimated, mean_cost_usd
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, changed_problems
-from astra_async.report.table import shown
+from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from astra_async.report.pairwise import Found, Judged, Metric, Pair, Standing
 
 _MOST_NAMED = 4
+_EQUAL = 1e-12  # apart by no more than rounding
 _ALIKE = 0.05  # costs this close are called the same
 _SO_FAR = "So far, with samples missing: "
 _STANDINGS: dict[Standing, str] = {  # of the best against the rest
@@ -36,7 +38,8 @@ _STANDINGS: dict[Standing, str] = {  # of the best against the rest
 
 def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> tuple[str, ...]:
     """The report in a few sentences for each answer format; `pairs` and `formats` are all comparisons."""
-    return tuple(_conclusions([entry for entry in entries if entry.summary.valid], pairs, formats))
+    begun = [entry for entry in entries if entry.summary.valid]
+    return tuple(map(visible, _conclusions(begun, pairs, formats)))
 
 
 def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
@@ -47,7 +50,7 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
     parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
     said = _where(pair) + "; ".join(filter(None, parts)) + "."
-    return said if pair.complete else _SO_FAR + said
+    return visible(said if pair.complete else _SO_FAR + said)
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -70,7 +73,8 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
 
 
 def _alone(entry: Entry) -> str:
-    score, found = entry.summary.mean_score, total_interval(entry.means[entry.valid > 0])
+    begun = entry.valid > 0
+    score, found = entry.summary.mean_score, total_interval(entry.means[begun], entry.families_of(begun))
     sure = f" {shown(bounds(found), 'percent')} on problems like these, at 95 %" if found else ""
     cost = mean_cost_usd(entry)
     price = f"; {_price(entry, cost)} a sample" if cost else ""
@@ -113,8 +117,8 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
         return f"{winner} and {other} cannot be compared: {score.why or 'too few common problems'}"
     low, high = (-c.difference_interval[1], -c.difference_interval[0]) if turned else c.difference_interval
     # the difference of what the tables show, so that nobody finds another one there
-    points = abs(float(shown(c.a_value, "percent")) - float(shown(c.b_value, "percent")))
-    by = f"{points:.1f} points of mean score {shown((low, high), 'points')}"
+    points = abs(Decimal(shown(c.a_value, "percent")) - Decimal(shown(c.b_value, "percent")))
+    by = f"{points} points of mean score {shown((low, high), 'points')}"
     if score.verdict == "equivalent":
         margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
         return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
@@ -122,8 +126,9 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
         return f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
     why = f": {score.why}" if score.why else " on other problems like these"
     if points == 0:
-        return f"{winner} and {other} have the same mean score, which does not show that they are alike{why}"
-    above = f"{winner}'s mean score is {points:.1f} points above {other}'s {shown((low, high), 'points')}"
+        near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"
+        return f"{winner} and {other} have {near}, which does not show that they are alike{why}"
+    above = f"{winner}'s mean score is {points} points above {other}'s {shown((low, high), 'points')}"
     return f"{above}, which does not show that it is better{why}"
 
 

@@ -39,6 +39,7 @@ class Entry:
         totals: T of each problem.
         perfect: samples that passed all tests.
         means, passes, sds: m_i, pass@1 and SD_i (ddof = 0, of at least two samples) of each problem.
+        families: the family of each problem; one without a family is its own. None where all are.
     """
 
     label: str
@@ -54,6 +55,7 @@ class Entry:
     means: Floats
     passes: Floats
     sds: Floats
+    families: NDArray[np.str_] | None
 
     @property
     def name(self) -> str:
@@ -85,12 +87,8 @@ class Entry:
     @property
     def score_variances(self) -> Floats:
         """s_i^2 of the scores, ddof = 1; NaN for a problem with fewer than two samples."""
-        return self._of_samples(self.sds**2)
-
-    @property
-    def pass_variances(self) -> Floats:
-        """s_i^2 of the all-passed indicator, ddof = 1; NaN for a problem with fewer than two samples."""
-        return self._of_samples(self.passes * (1 - self.passes))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.valid > 1, self.sds**2 * self.valid / (self.valid - 1), np.nan)
 
     @property
     def split(self) -> VarianceSplit | None:
@@ -101,6 +99,25 @@ class Entry:
     def begun(self, values: NDArray[Any]) -> NDArray[Any]:
         """The values of the problems with a valid sample."""
         return values[self.valid > 0]
+
+    def families_of(self, chosen: Any) -> NDArray[np.str_] | None:
+        """The families of chosen problems (a mask or places); None where no problem shares one."""
+        return None if self.families is None else self.families[chosen]
+
+    def extremes(self, values: Floats) -> tuple[Floats, Floats]:
+        """Means or pass@1 of all planned samples, if every missing one failed all tests, or passed all."""
+        share = self.valid / self.planned
+        low = np.where(self.valid > 0, values, 0.0) * share
+        return low, low + (1 - share)
+
+    def sampled(self) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
+        """Of every valid sample: score, whether all tests passed, and the place among the begun problems."""
+        places = np.cumsum(self.valid > 0) - 1
+        first = np.cumsum([0, *(len(run.problems) for run, _ in self.parts)])
+        parts = zip(first[:-1].tolist(), self.rows_by_run(), strict=True)
+        found = [places[start + rows["problem"]] for start, (_, rows) in parts]
+        rows = self.rows()
+        return rows["passed"] / rows["total"], rows["passed"] == rows["total"], np.concatenate(found)
 
     def rows(self) -> NDArray[np.void]:
         """The result rows of all parts (numbers of problems and texts are those of each run)."""
@@ -122,10 +139,6 @@ class Entry:
     def failed(self, failure: Failure) -> Floats:
         """How many samples of each problem failed in this way."""
         return self.per_problem(lambda rows: rows["failure"] == FAILURES.index(failure))
-
-    def _of_samples(self, variances: Floats) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.valid > 1, variances * self.valid / (self.valid - 1), np.nan)
 
 
 def entries_of(runs: Sequence[Run]) -> tuple[Entry, ...]:
@@ -168,7 +181,14 @@ def _entry(label: str, pair: tuple[str, Format], parts: list[tuple[Run, int]]) -
         means=_floats(row.mean_score for row in rows),
         passes=_floats(row.pass_at_1 for row in rows),
         sds=_floats(row.sd for row in rows),
+        families=_families(parts, [row.problem_id for row in rows]),
     )
+
+
+def _families(parts: list[tuple[Run, int]], problems: Sequence[str]) -> NDArray[np.str_] | None:
+    recorded = {name: info.family for run, _ in parts for name, info in run.settings.problems.items()}
+    named = [f"family {recorded[name]}" if recorded.get(name) else f"problem {name}" for name in problems]
+    return np.array(named) if len(set(named)) < len(named) else None
 
 
 def _merged(pair: tuple[str, Format], parts: list[tuple[Run, int]]) -> Metrics:

@@ -99,5 +99,6 @@ def _rate_row(entry: Entry) -> tuple[Cell, ...]:
     for name, _ in _RATES:
         hits = entry.begun(entry.failed(name))
         shares = hits / entry.begun(entry.valid)
-        cells += [int(hits.sum()), math.fsum(shares) / len(shares), bounds(total_interval(shares))]
+        interval = bounds(total_interval(shares, entry.families_of(entry.valid > 0)))
+        cells += [int(hits.sum()), math.fsum(shares) / len(shares), interval]
     return tuple(cells)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from astra_async.report.table import WHO, Column, Table, cells, unfinished
 from astra_async.report.trial_table import tried
 from astra_async.stats.intervals import (
     bounds,
-    clustered_interval,
     median_interval,
     run_only_interval,
     share_interval,
@@ -34,9 +32,8 @@ _M = (2, 4, 8)  # the m of pass@m and pass^m
 _MG = 8  # the m of mG-Pass@m
 
 _INTERVALS = {
-    "total": ("new problems", "over the problems: a new set of problems like these"),
+    "total": ("new problems", "over problems, recorded families drawn together: a new set like these"),
     "run_only": ("new samples", "for these very problems with new samples"),
-    "clustered": ("by family", "with families of problems as clusters"),
 }
 
 
@@ -71,7 +68,7 @@ _COLUMNS = (
     Column("pass_at_1", "Pass@1 %", "percent", help="equation 2 of the paper"),
     Column("median_sd", "Median SD", "score", help="equation 5 of the paper, ddof = 0"),
     *(_interval("mean_score", "Mean score", kind) for kind in _INTERVALS),
-    *(_interval("pass_at_1", "Pass@1", kind) for kind in ("total", "run_only")),
+    *(_interval("pass_at_1", "Pass@1", kind) for kind in _INTERVALS),
     Column(
         "median_sd_interval",
         "Median SD, new problems",
@@ -85,7 +82,7 @@ _COLUMNS = (
     *_PASSES,
     Column("against_best", "Against the best", help="of the same format, by mean score: see pairwise.csv"),
     Column("hack_rate", "Hack rate %", "percent", help="tried samples that were proven to bend tests"),
-    Column("hack_rate_interval", "Hack rate, 95 %", "percent", interval=True, help="Wilson's"),
+    Column("hack_rate_interval", "Hack rate, 95 %", "percent", interval=True, help="of as many tries"),
     Column("unproven", "Unproven", "count", help="valid samples whose trials were silent"),
     Column("cost_per_sample", "$ each", "usd", help="US dollars for a sample, all attempts"),
     Column("problems_begun", "Problems begun", "count", help="with a valid sample"),
@@ -151,10 +148,10 @@ def headline(wide: Table) -> Table:
 
 def uncertainty(wide: Table) -> Table:
     """What the headline numbers would do with new problems, and with new samples."""
-    names = ["model", "format", "mean_score", "mean_score_total", "mean_score_run_only"]
-    if any(cell is not None for cell in wide.column("mean_score_clustered")):
-        names.append("mean_score_clustered")
-    table = wide.only(*names, "pass_at_1", "pass_at_1_total", "pass_at_1_run_only")
+    table = wide.only(
+        *("model", "format", "mean_score", "mean_score_total", "mean_score_run_only"),
+        *("pass_at_1", "pass_at_1_total", "pass_at_1_run_only"),
+    )
     notes = (
         (
             "New problems: for statements about problems like these. New samples: these very problems, only"
@@ -248,20 +245,19 @@ def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str
 
 
 def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
-    summary, valid, split = entry.summary, entry.begun(entry.valid), entry.split
+    summary, split, several = entry.summary, entry.split, entry.valid > 1
     means, passes, looked_at = entry.begun(entry.means), entry.begun(entry.passes), tried(entry)
-    score_variances, pass_variances = entry.begun(entry.score_variances), entry.begun(entry.pass_variances)
+    families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()
     return cells(
         _COLUMNS,
         asdict(summary)
         | {
             "n": summary.problems,
-            "mean_score_total": bounds(total_interval(means)),
-            "mean_score_run_only": bounds(run_only_interval(means, score_variances, valid)),
-            "mean_score_clustered": _clustered(entry),
-            "pass_at_1_total": bounds(total_interval(passes)),
-            "pass_at_1_run_only": bounds(run_only_interval(passes, pass_variances, valid)),
-            "median_sd_interval": median_interval(entry.sds[entry.valid > 1]),
+            "mean_score_total": bounds(total_interval(means, families)),
+            "mean_score_run_only": bounds(run_only_interval(means, scores, places)),
+            "pass_at_1_total": bounds(total_interval(passes, families)),
+            "pass_at_1_run_only": bounds(run_only_interval(passes, passed, places)),
+            "median_sd_interval": median_interval(entry.sds[several], entry.families_of(several)),
             "rms_within_sd": rms_within_sd(entry.score_variances),
             "between_sd": math.sqrt(split.between) if split else None,
             "icc": split.icc if split else None,
@@ -275,18 +271,6 @@ def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
             "cost_per_sample": mean_cost_usd(entry),
         },
     )
-
-
-def _clustered(entry: Entry) -> tuple[float, float] | None:
-    """None unless some family holds several problems; a problem without a family is its own."""
-    families = [
-        run.settings.problems[problem].family or f"problem {problem}"
-        for run, _ in entry.parts
-        for problem in run.problems
-    ]
-    if len(set(families)) == len(families):
-        return None
-    return bounds(clustered_interval(entry.begun(entry.means), list(compress(families, entry.valid > 0))))
 
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:

@@ -85,11 +85,11 @@ def _of_entry(entry: Entry) -> Lengths:
 
 def _mean_of(each: Sequence[Lengths]) -> Iterator[Lengths]:
     """The mean over entries, for the problems that all of them have begun."""
-    common = [p for p in each[0].problem_ids if all(p in set(one.problem_ids) for one in each[1:])]
+    where = [{problem: place for place, problem in enumerate(one.problem_ids)} for one in each]
+    common = [problem for problem in each[0].problem_ids if all(problem in one for one in where)]
     if not common:
         return
-    places = [[one.problem_ids.index(problem) for problem in common] for one in each]
-
+    places = [[one[problem] for problem in common] for one in where]
     means = {
         name: np.mean([getattr(one, name)[place] for one, place in zip(each, places, strict=True)], axis=0)
         for name in ("output", "input", "score")

@@ -19,10 +19,13 @@ from astra_async.report.packing import FAILURES
 from astra_async.report.page_samples import BUDGET_BYTES, embed
 from astra_async.report.plots import inline
 from astra_async.report.problem_tables import problem_infos
+from astra_async.report.table import visible
 from astra_async.report.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from markupsafe import Markup
 
     from astra_async.report.entries import Entry
     from astra_async.report.page_samples import Embedded
@@ -53,6 +56,7 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["isolated"] = _isolating(report)
     script = _script()
     embedded = embed(report.entries, budget_bytes)
     return environment.get_template("report.html").render(
@@ -70,6 +74,20 @@ def page_html(report: Report, plots: Sequence[Plot], budget_bytes: int = BUDGET_
         standing=_standing(report.leaderboard),
         data_files=report.files(),
     )
+
+
+def _isolating(report: Report) -> Callable[[str], Markup]:
+    """A filter for sentences: each name in them is an isolated `<bdi>`, so that it reorders nothing else."""
+    from markupsafe import Markup, escape
+
+    names = {visible(name) for entry in report.entries for name in (entry.label, entry.name)}
+    any_name = re.compile("|".join(re.escape(str(escape(name))) for name in sorted(names, key=len)[::-1]))
+
+    def isolated(text: str) -> Markup:
+        safe = str(escape(visible(text)))
+        return Markup(any_name.sub(r"<bdi>\g<0></bdi>", safe) if names else safe)  # noqa: S704 - escaped above
+
+    return isolated
 
 
 def _script() -> str:
@@ -111,7 +129,7 @@ def _standing(wide: Table) -> list[dict[str, Any]]:
         low, high = interval if isinstance(interval, tuple) else (None, None)
         rows.append(
             {
-                "name": f"{raw['model']} ({raw['format']})" if several else raw["model"],
+                "name": visible(f"{raw['model']} ({raw['format']})" if several else str(raw["model"])),
                 "complete": raw["complete"],
                 "texts": dict(zip(raw, wide.shown(place), strict=True)),
                 "raw": {name: _sort_value(cell) for name, cell in raw.items()},
@@ -150,8 +168,8 @@ def _entry_data(entry: Entry) -> dict[str, Any]:
             passed[place][sample] = tests
             failure[place][sample] = kind
     return {
-        "name": entry.name,
-        "label": entry.label,
+        "name": visible(entry.name),
+        "label": visible(entry.label),
         "model": entry.model,
         "format": entry.format,
         "directory": str(entry.parts[0][0].directory),

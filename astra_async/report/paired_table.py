@@ -19,10 +19,10 @@ FOR_PEOPLE = (
     *("p_t", "p_t_holm", "p_wilcoxon", "p_permutation", "smallest_effect"),
 )
 _NOTE = (
-    "Paired over problems; Holm's adjustment covers all rows of one metric and format. Better: t-test "
-    "and sign flips agree after adjustment, and the interval is without 0. Equivalent: a difference "
-    f"of {100 * EQUIVALENCE_MARGIN:g} points or more (for SD: {EQUIVALENCE_MARGIN:g}) can be excluded. Else"
-    " inconclusive."
+    "Paired over problems, families as one; Holm's adjustment covers all rows of one metric and format."
+    " Better: t-test and sign flips agree after adjustment, and the interval is without 0. Equivalent:"
+    f" a difference of {100 * EQUIVALENCE_MARGIN:g} points or more (for SD: {EQUIVALENCE_MARGIN:g}) can be"
+    " excluded, which takes some 140 problems. Else inconclusive, also where missing samples could turn it."
 )
 
 
@@ -85,7 +85,8 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
         Column("a", "A"),
         Column("b", "B"),
         Column("n", "n", "count", help="problems complete under both; with ~, those begun"),
-        Column("differing", "Differing", "count", help="problems that are not equal"),
+        Column("families", "Families", "count", help="n, or fewer where families are recorded"),
+        Column("differing", "Differing", "count", help="families (else problems) that are not equal"),
         Column("a_value", "A's value", kind),
         Column("b_value", "B's value", kind),
         Column(
@@ -99,19 +100,24 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
             help="of the difference on new problems like these",
         ),
         Column("sd_difference", "SD of differences", "score", help="ddof = 1"),
-        Column("t", "t", "number", help="n - 1 degrees of freedom"),
+        Column("t", "t", "number", help="families - 1 degrees of freedom"),
         Column("p_t", "p, t-test", "p", help="paired, two-sided"),
         Column("p_t_holm", "Holm", "p", help="adjusted for all rows of this metric"),
         Column("p_wilcoxon", "Wilcoxon", "p", help="signed ranks, zeros as Pratt"),
         Column("p_wilcoxon_holm", "Wilcoxon, Holm", "p"),
         Column("p_permutation", "Sign flips", "p", help="permutation test"),
         Column("p_permutation_holm", "Sign flips, Holm", "p"),
-        Column("p_equivalence_holm", "Equivalence, Holm", "p", help="two one-sided tests"),
+        Column(
+            "p_equivalence_holm",
+            "Equivalence, Holm",
+            "p",
+            help="1 less the level at which the interval lies within the margin",
+        ),
         Column(
             "smallest_effect",
             "Detectable effect",
             kind,
-            help="smallest difference found with 80 % power at alpha 5 %, unadjusted",
+            help="smallest difference that the t-test finds with 80 % power at 5 %, unadjusted",
         ),
         Column("verdict", "Verdict", help="after Holm, by both tests and the interval"),
         Column("why", "Why", help="what an inconclusive comparison lacks"),

@@ -2,24 +2,26 @@
 
 Pairs of models, two runs, and two answer formats are all compared here (and shown by `paired_table`). The
 paper's t-test is printed first; the Wilcoxon and sign-flip tests beside it need no normality, which the
-paper itself doubts for SDs. Only problems with all their samples under both count; while samples are
-missing, those begun, and everything that is said of them is provisional. A problem whose statement, project
-or tests have changed from one run to the other is another problem, whatever its id.
+paper itself doubts for SDs. Recorded families are the unit of all tests and intervals. Only problems with
+all their samples under both count; while samples are missing, those begun, and what is said of them is
+provisional: a verdict takes that it stays the same whether the missing samples failed for the one and passed
+for the other, or the other way round. A problem whose statement, project or tests have changed from one run
+to the other is another problem, whatever its id.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from astra_async.stats.differences import (
     ALPHA,
     FEWEST,
-    equivalence,
+    by_family,
     holm,
     least_p,
     paired_t,
@@ -27,16 +29,17 @@ from astra_async.stats.differences import (
     verdict,
     wilcoxon,
 )
-from astra_async.stats.intervals import difference_interval
+from astra_async.stats.intervals import difference_interval, equivalence
 from astra_async.stats.power import minimum_detectable_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from astra_async.report.entries import Entry, Floats
     from astra_async.stats.differences import PairedVerdict
 
-    Values = tuple["Metric", Floats, Floats]  # of one metric, over the same problems
     Found = Sequence[tuple["Pair", "Judged"]]
 
 Metric = Literal["mean_score", "pass_at_1", "sd"]
@@ -45,6 +48,16 @@ EQUIVALENCE_MARGIN = 0.02  # two points of score or pass@1, and 0.02 of SD
 METRICS: dict[Metric, str] = {"mean_score": "Mean score", "pass_at_1": "Pass@1", "sd": "SD"}
 _MOST_NAMED = 10  # problems that are not compared
 _P_VALUES = ("p_t", "p_wilcoxon", "p_permutation", "p_equivalence")
+MISSING = "samples are missing that could turn it"
+
+
+class Values(NamedTuple):
+    """Both entries' values of one metric over the same problems; `families` is None where none is shared."""
+
+    metric: Metric
+    a: Floats
+    b: Floats
+    families: NDArray[np.str_] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +66,20 @@ class Comparison:
 
     Fields have the names of the table's columns.
 
-    `difference` is A - B, `differing` how many problems differ at all, `smallest_effect` the difference
-    that this comparison would have found with 80 % power at alpha = 5 % (1: none that is possible), all on
-    the metric's own scale from 0 to 1. `least_p` is the smallest p that the sign-flip test could give.
+    `families` is how many there are to draw (n where none is recorded), `differing` how many of them differ
+    at all; `difference` is A - B, `smallest_effect` the difference that the t-test would have found here with
+    80 % power at alpha = 5 % (1: none that is possible), all on the metric's own scale from 0 to 1. `least_p`
+    is the smallest p that the sign-flip test could give.
     """
 
     metric: Metric
     n: int
+    families: int
     differing: int
     a_value: float | None
     b_value: float | None
     difference: float | None
     difference_interval: tuple[float, float] | None
-    within_margin: bool
     sd_difference: float | None
     t: float | None
     p_t: float | None
@@ -120,17 +134,27 @@ def common_values(a: Entry, b: Entry) -> Iterator[Values]:
 
     SDs only of problems with the same k above 1: they depend on it.
     """
-    places = _common(a, b)
-    here, there = [one for one, _ in places], [other for _, other in places]
-    yield "mean_score", a.means[here], b.means[there]
-    yield "pass_at_1", a.passes[here], b.passes[there]
-    same = [
-        (one, other)
-        for one, other in places
-        if a.planned[one] == b.planned[other] and a.valid[one] > 1 and b.valid[other] > 1
-    ]
-    here, there = [one for one, _ in same], [other for _, other in same]
-    yield "sd", a.sds[here], b.sds[there]
+    here, there = _common(a, b)
+    families = a.families_of(here)
+    yield Values("mean_score", a.means[here], b.means[there], families)
+    yield Values("pass_at_1", a.passes[here], b.passes[there], families)
+    same = (a.planned[here] == b.planned[there]) & (a.valid[here] > 1) & (b.valid[there] > 1)
+    here, there = here[same], there[same]
+    yield Values("sd", a.sds[here], b.sds[there], a.families_of(here))
+
+
+def worst_values(a: Entry, b: Entry) -> Iterator[Values]:
+    """The values of all samples planned if those that are missing failed for A, and passed for B.
+
+    Nothing is known of an SD then.
+    """
+    here, there = _common(a, b, planned=True)
+    families = a.families_of(here)
+    low, high = a.extremes(a.means)[0], b.extremes(b.means)[1]
+    yield Values("mean_score", low[here], high[there], families)
+    low, high = a.extremes(a.passes)[0], b.extremes(b.passes)[1]
+    yield Values("pass_at_1", low[here], high[there], families)
+    yield Values("sd", a.sds[:0], b.sds[:0])
 
 
 def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
@@ -172,7 +196,7 @@ def judge(family: Sequence[Comparison]) -> list[Judged]:
     for place, each in enumerate(family):
         holm_p = {name: values[place] for name, values in zip(_P_VALUES, p_values, strict=True)}
         why, found = _obstacle(each, tests), _verdict(each, holm_p)
-        if found == "equivalent" and each.n >= FEWEST:
+        if found == "equivalent" and each.families >= FEWEST:
             why = ""
         elif why:
             found = "inconclusive"
@@ -192,18 +216,42 @@ def said(judged: Judged, names: tuple[str, str]) -> str:
 def judged_pairs(pairs: Sequence[Pair]) -> Found:
     """Every pair on every metric, one Holm family for each metric and format."""
     found: list[tuple[Pair, Judged]] = []
-    values = [(pair, each) for pair in pairs for each in common_values(pair.a, pair.b)]
-    compared = compare_values([each for _, each in values])
     for metric in METRICS:
         for shared in dict.fromkeys(pair.format for pair in pairs):
-            family = [
-                (pair, comparison)
-                for (pair, _), comparison in zip(values, compared, strict=True)
-                if pair.format == shared and comparison.metric == metric
-            ]
-            judged = judge([comparison for _, comparison in family])
-            found += zip([pair for pair, _ in family], judged, strict=True)
+            family = [pair for pair in pairs if pair.format == shared]
+            found += zip(family, _judged(family, metric), strict=True)
     return found
+
+
+def withheld(judged: Judged) -> Judged:
+    """The same without a verdict: samples are missing that could turn it."""
+    if judged.verdict == "inconclusive":
+        return judged
+    return replace(judged, verdict="inconclusive", why=MISSING)
+
+
+def _judged(family: Sequence[Pair], metric: Metric) -> list[Judged]:
+    """One Holm family; a verdict takes that it holds whichever way the missing samples turn out."""
+    found = judge([_compared(_of(metric, common_values(pair.a, pair.b))) for pair in family])
+    if all(pair.complete for pair in family):
+        return found
+    worst, best = [], []
+    for pair, judged in zip(family, found, strict=True):
+        if pair.complete:
+            worst.append(judged.comparison)
+            best.append(judged.comparison)
+            continue
+        other = _of(metric, worst_values(pair.b, pair.a))
+        worst.append(_compared(_of(metric, worst_values(pair.a, pair.b))))
+        best.append(_compared(other._replace(a=other.b, b=other.a)))
+    return [
+        judged if {low.verdict, high.verdict} == {judged.verdict} else withheld(judged)
+        for judged, low, high in zip(found, judge(worst), judge(best), strict=True)
+    ]
+
+
+def _of(metric: Metric, values: Iterable[Values]) -> Values:
+    return next(each for each in values if each.metric == metric)
 
 
 def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
@@ -217,39 +265,29 @@ def pairs_of(entries: Sequence[Entry]) -> Iterator[Pair]:
 
 
 def _compared(values: Values) -> Comparison:
-    metric, a, b = values
-    test, n = paired_t(a, b), len(a)
-    effect = minimum_detectable_effect(n)
-    interval, inner = _intervals(metric, a, b)
+    metric, a, b, families = values
+    n, most = len(a), 0.5 if metric == "sd" else 1.0  # no SD of values between 0 and 1 is above 0.5
+    ours, theirs = (a, b) if families is None else (by_family(a, families), by_family(b, families))
+    test, effect = paired_t(ours, theirs), minimum_detectable_effect(len(ours))
     mean_a, mean_b = (math.fsum(values) / n if n else None for values in (a, b))
     return Comparison(
         metric=metric,
         n=n,
-        differing=int(np.count_nonzero(np.round(a - b, 12))),
+        families=len(ours),
+        differing=int(np.count_nonzero(np.round(ours - theirs, 12))),
         a_value=mean_a,
         b_value=mean_b,
-        difference=test.difference if test else None,
-        difference_interval=interval,
-        within_margin=inner is not None and max(-inner[0], inner[1]) < EQUIVALENCE_MARGIN,
+        difference=mean_a - mean_b if test and mean_a is not None and mean_b is not None else None,
+        difference_interval=difference_interval(a, b, families, 1 - ALPHA, most),
         sd_difference=test.sd if test else None,
         t=test.t if test else None,
         p_t=test.p if test else None,
-        p_wilcoxon=wilcoxon(a, b) if test else None,
-        p_permutation=sign_flips(a, b) if test else None,
-        p_equivalence=equivalence(a, b, EQUIVALENCE_MARGIN),
-        least_p=least_p(a, b),
+        p_wilcoxon=wilcoxon(ours, theirs) if test else None,
+        p_permutation=sign_flips(ours, theirs) if test else None,
+        p_equivalence=equivalence(a, b, EQUIVALENCE_MARGIN, families, most),
+        least_p=least_p(ours, theirs),
         smallest_effect=min(1.0, effect * test.sd) if test and effect is not None and test.sd else None,
     )
-
-
-def _intervals(
-    metric: Metric, a: Floats, b: Floats
-) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-    """The 95 % interval, and the 90 % one that two one-sided tests at 5 % take; an SD is at most 0.5."""
-    scale = 2 if metric == "sd" else 1
-    found = [difference_interval(a * scale, b * scale, level) for level in (1 - ALPHA, 1 - 2 * ALPHA)]
-    wide, inner = (each and (each[0] / scale, each[1] / scale) for each in found)
-    return wide, inner
 
 
 def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
@@ -264,38 +302,44 @@ def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> PairedVerdict:
         c.difference_interval,
         p_values=(holm_p["p_t"], holm_p["p_permutation"]),
         p_equivalence=holm_p["p_equivalence"],
-        within_margin=c.within_margin,
     )
 
 
 def _obstacle(c: Comparison, tests: int) -> str:
     """Why no difference could be shown here, whatever it is; empty where one could."""
-    cannot = f"cannot show a difference at {100 * ALPHA:g} %"
+    cannot, many = f"cannot show a difference at {100 * ALPHA:g} %", c.families
+    one, several = ("problem", "problems") if many == c.n else ("family of problems", "families of problems")
     reasons = (
         (c.n == 0 and c.metric == "sd", "an SD takes problems with the same k, of at least 2"),
         (c.n == 0, "no problem that is the same under both has results"),
-        (c.n < FEWEST, f"{c.n} {'problem' if c.n == 1 else 'problems'} {cannot}"),
-        (c.differing == 0, f"all {c.n} problems came out alike, from which nothing can be concluded"),
-        (c.differing < FEWEST, f"only {c.differing} of {c.n} problems differ, which {cannot}"),
-        (c.p_t is None, f"all {c.n} problems differ by the same amount: nothing can be tested"),
-        (c.least_p * tests >= ALPHA, f"{c.differing} differing problems {cannot} among {tests} comparisons"),
+        (many < FEWEST, f"{many} {one if many == 1 else several} {cannot}"),
+        (c.differing == 0, f"all {many} {several} came out alike, from which nothing can be concluded"),
+        (c.differing < FEWEST, f"only {c.differing} of {many} {several} differ, which {cannot}"),
+        (c.p_t is None, f"all {many} {several} differ by the same amount: nothing can be tested"),
+        (c.difference_interval is None, "one family has most of the problems: nothing can be tested"),
+        (c.least_p * tests >= ALPHA, f"{c.differing} differing {several} {cannot} among {tests} comparisons"),
     )
     return next((reason for holds, reason in reasons if holds), "")
 
 
-def _common(a: Entry, b: Entry) -> list[tuple[int, int]]:
+def _common(a: Entry, b: Entry, *, planned: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places of the problems that are complete under both, in A's order; while one is incomplete, begun.
 
-    Those that are not the same under both are left out.
+    Or of all that are `planned`. Those that are not the same under both are left out.
     """
     sure, changed = a.complete and b.complete, changed_problems(a, b)
-    ours, theirs = (entry.done if sure else entry.valid > 0 for entry in (a, b))
+    ours, theirs = (
+        np.ones(len(entry.problem_ids), bool) if planned else entry.done if sure else entry.valid > 0
+        for entry in (a, b)
+    )
     there = {problem: place for place, problem in enumerate(b.problem_ids) if theirs[place]}
-    return [
+    found = [
         (place, there[problem])
         for place, problem in enumerate(a.problem_ids)
         if ours[place] and problem in there and problem not in changed
     ]
+    here, other = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return here, other
 
 
 def _contents(entry: Entry) -> dict[str, tuple[float, Mapping[str, str]]]:

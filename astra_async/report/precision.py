@@ -6,32 +6,36 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from astra_async.errors import UsageError
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.table import WHO, Column, Findings, Table
-from astra_async.stats.intervals import with_unseen
+from astra_async.report.table import WHO, Column, Findings, Table, unfinished
 from astra_async.stats.power import minimum_detectable_effect, problems_needed, samples_needed
+from astra_async.stats.spread import drawn_spreads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from astra_async.report.entries import Entry
+    from astra_async.report.entries import Entry, Floats
     from astra_async.report.table import Cell
 
 _POINT = 0.01
 _KS = (1, 2, 4, 8, 16, 32, 64)
+_RANGE = (0.025, 0.975)
+_SO_FAR = "So far, with samples missing: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pilot:
-    """What one model's pilot says of the spread; variances of scores."""
+    """What one model's pilot says of the spread; variances of scores: the best guess, then draws of it."""
 
     entry: Entry
-    between: float  # of problems, half an unseen one among them
-    within: float
+    between: Floats
+    within: Floats
     k0: float  # samples of a problem, or their effective number
     problems: int
     cost: float | None  # US dollars for one sample, all attempts
@@ -41,10 +45,10 @@ def plan_run(directory: Path, target_se_points: float) -> Findings:
     """What the pilot says, and the sizes that bring its mean score's standard error to `target_se_points`.
 
     SE^2 = (sigma_b^2 + sigma_w^2 / k) / n for new problems, sigma_w^2 / (k n) for these very problems;
-    the variances come from a one-way ANOVA of the pilot, and sigma_b^2 has what was not seen added as every
-    interval has (`with_unseen`): a few problems that came out alike do not prove that all do. Of a model
-    that passed all tests or none no spread can be told, and that is all that is said of it. Raises
-    UsageError when the target is not above 0, or no model has two problems with two samples each.
+    the variances and their ranges are `drawn_spreads`: every size has a 95 % range, for a pilot knows the
+    spread no better than its problems do. Of a model that passed all tests or none no spread can be told, and
+    that is all that is said of it. Raises UsageError when the target is not above 0, or no model has two
+    problems with two samples each.
     """
     if not target_se_points > 0:
         raise UsageError(f"--target-se {target_se_points:g}: give points above 0, such as 1.0")
@@ -65,16 +69,15 @@ def plan_run(directory: Path, target_se_points: float) -> Findings:
 
 
 def _pilot(entry: Entry) -> _Pilot | None:
-    split = entry.split
+    split, several = entry.split, entry.valid > 1
     if split is None:
         return None
-    means = entry.means[entry.valid > 1]
-    mean, seen = math.fsum(means) / len(means), split.between + split.within / split.k0
-    unseen = max(0.0, with_unseen(mean, seen, len(means)) - seen)
+    means, families = entry.means[several], entry.families_of(several)
+    between, within = drawn_spreads(means, entry.score_variances[several], split.k0, families)
     return _Pilot(
         entry=entry,
-        between=split.between + unseen,
-        within=split.within,
+        between=between,
+        within=within,
         k0=split.k0,
         problems=len(means),
         cost=mean_cost_usd(entry),
@@ -82,7 +85,8 @@ def _pilot(entry: Entry) -> _Pilot | None:
 
 
 def _has_spread(pilot: _Pilot) -> bool:
-    return pilot.between + pilot.within > 0
+    means = pilot.entry.begun(pilot.entry.means)
+    return 0 < math.fsum(means) < len(means)
 
 
 def _nothing_to_plan(pilot: _Pilot) -> str:
@@ -95,20 +99,35 @@ def _nothing_to_plan(pilot: _Pilot) -> str:
 def _sentence(pilot: _Pilot, target: float) -> str:
     """Problems at the pilot's own k, and what more samples of its own problems would do instead."""
     k = max(1, round(pilot.k0))
-    n = problems_needed(pilot.between, pilot.within, k, target)
-    calls = n * k
-    cost = f", about ${pilot.cost * calls:,.2f}" if pilot.cost else ""
-    samples = samples_needed(pilot.between, pilot.within, pilot.problems, target)
-    instead = (
-        "no number of samples would do"
-        if math.isinf(samples)
-        else f"{samples:,.0f} {'sample' if samples == 1 else 'samples'} of each would do"
-    )
+    needed = problems_needed(pilot.between, pilot.within, k, target)
+    n, (low, high) = int(needed[0]), _range(needed)
+    cost = f", about ${pilot.cost * n * k:,.2f}" if pilot.cost else ""
+    samples = _samples(samples_needed(pilot.between, pilot.within, pilot.problems, target))
     return (
-        f"{pilot.entry.name}: {n:,} {'problem' if n == 1 else 'problems'} like these with {k} samples each"
-        f" would do for a standard error of {_points(target)} ({calls:,} calls{cost}); with the"
-        f" pilot's {pilot.problems}, {instead}."
+        f"{'' if pilot.entry.complete else _SO_FAR}{pilot.entry.name}: about {n:,}"
+        f" {'problem' if n == 1 else 'problems'} like these with {k} samples each would do for a standard"
+        f" error of {_points(target)}, at 95 % between {low:,.0f} and {high:,.0f} ({n * k:,} calls{cost});"
+        f" with the pilot's {pilot.problems}, {samples}."
     )
+
+
+def _samples(needed: Floats) -> str:
+    """How many samples of each problem would do, with the range."""
+    about, (low, high) = float(needed[0]), _range(needed)
+    most = "any number" if math.isinf(high) else f"{high:,.0f}"
+    if math.isinf(low):
+        return "no number of samples would do"
+    if math.isinf(about):
+        return f"no number of samples may do (at 95 % {low:,.0f} at least)"
+    return (
+        f"about {about:,.0f} {'sample' if about == 1 else 'samples'} of each would do ({low:,.0f} to {most})"
+    )
+
+
+def _range(draws: Floats) -> tuple[float, float]:
+    """The 95 % range of what follows from the draws; an infinity stays one."""
+    low, high = np.quantile(draws[1:], _RANGE, method="inverted_cdf").tolist()
+    return low, high
 
 
 def _points(target: float) -> str:
@@ -123,15 +142,20 @@ def _now(pilots: Sequence[_Pilot], target: float) -> Table:
             *WHO,
             Column("n", "n", "count", help="problems with at least two samples"),
             Column("k", "k", "number", help="samples of a problem, effective number"),
-            Column("between_sd", "SD between problems", "score", help="half an unseen problem added"),
+            Column("between_sd", "SD between problems", "score", help="an unseen problem added"),
+            Column(
+                "between_sd_range", "95 % range", "score", interval=True, help="of the SD between problems"
+            ),
             Column("within_sd", "SD within problems", "score"),
             Column("se_total", "SE, new problems", "percent", help="points"),
             Column("se_run_only", "SE, new samples", "percent", help="points"),
             Column("k_total", "k for the target, new problems", "number"),
+            Column("k_total_range", "95 % range", "number", interval=True, help="of that k"),
             Column("k_run_only", "k for the target, new samples", "number"),
             Column("detectable", "Detectable difference", "percent", help="points"),
         ),
         rows=tuple(_now_row(pilot, target) for pilot in pilots),
+        provisional=unfinished(pilot.entry.complete for pilot in pilots),
         notes=(
             (
                 f'Target: a standard error of {_points(target)}. "never": no k reaches it, only more'
@@ -146,7 +170,8 @@ def _now(pilots: Sequence[_Pilot], target: float) -> Table:
 
 
 def _now_row(pilot: _Pilot, target: float) -> tuple[Cell, ...]:
-    between, within, n = pilot.between, pilot.within, pilot.problems
+    between, within, n = float(pilot.between[0]), float(pilot.within[0]), pilot.problems
+    k_total = samples_needed(pilot.between, pilot.within, n, target)
     total = math.sqrt((between + within / pilot.k0) / n)
     effect = minimum_detectable_effect(n)
     return (
@@ -154,11 +179,13 @@ def _now_row(pilot: _Pilot, target: float) -> tuple[Cell, ...]:
         n,
         pilot.k0,
         math.sqrt(between),
+        _range(np.sqrt(pilot.between)),
         math.sqrt(within),
         total,
         math.sqrt(within / pilot.k0 / n),
-        samples_needed(between, within, n, target),
-        samples_needed(0.0, within, n, target),
+        float(k_total[0]),
+        _range(k_total),
+        float(samples_needed(0 * pilot.within, pilot.within, n, target)[0]),
         min(1.0, effect * math.sqrt(2 * n) * total) if effect is not None else None,
     )
 
@@ -173,10 +200,12 @@ def _options(pilots: Sequence[_Pilot], target: float) -> Table:
             Column("se_same_n", "SE with this n", "percent", help="points, new problems"),
             Column("se_run_only", "SE, new samples", "percent", help="these problems"),
             Column("n_needed", "Problems needed", "count", help="for the target"),
+            Column("n_range", "95 % range", "count", interval=True, help="of the problems needed"),
             Column("calls", "Calls", "count", help="problems needed x k"),
             Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost"),
         ),
         rows=tuple(row for pilot in pilots for row in _option_rows(pilot, target)),
+        provisional=unfinished(pilot.entry.complete for pilot in pilots for _ in _KS),
         notes=(
             (
                 "For the same number of calls, more problems beat more samples. Raise k for all problems"
@@ -187,15 +216,17 @@ def _options(pilots: Sequence[_Pilot], target: float) -> Table:
 
 
 def _option_rows(pilot: _Pilot, target: float) -> Iterator[tuple[Cell, ...]]:
+    between, within = float(pilot.between[0]), float(pilot.within[0])
     for k in _KS:
-        n = problems_needed(pilot.between, pilot.within, k, target)
-        calls = n * k
+        needed = problems_needed(pilot.between, pilot.within, k, target)
+        calls = int(needed[0]) * k
         yield (
             *pilot.entry.who,
             k,
-            math.sqrt((pilot.between + pilot.within / k) / pilot.problems),
-            math.sqrt(pilot.within / k / pilot.problems),
-            n,
+            math.sqrt((between + within / k) / pilot.problems),
+            math.sqrt(within / k / pilot.problems),
+            int(needed[0]),
+            _range(needed),
             calls,
             pilot.cost * calls if pilot.cost is not None else None,
         )

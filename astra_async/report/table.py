@@ -8,7 +8,9 @@ change is shown with a tilde (`~71.2`).
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import KW_ONLY, dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ Kind = Literal[
     "seconds",
 ]
 MAIN_TABLES = ("leaderboard", "problems", "pairwise", "skills", "formats")  # their files stand at the top
+# Control characters, and what turns the direction of text round: a name that holds them is shown with them.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_MOST_DIGITS = 6
 NOTHING = "–"  # noqa: RUF001 - an en dash is the sign for "no value"
 
 
@@ -122,15 +127,19 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found out, in sentences and in tables; `warnings` say what the loaders ignored."""
+    """What was found out, in sentences and in tables; `warnings` say what the loaders ignored.
+
+    `data` are wide tables for programs, of which some of the `tables` are parts.
+    """
 
     conclusions: tuple[str, ...]
     tables: tuple[Table, ...]
     warnings: tuple[str, ...]
+    data: tuple[Table, ...] = ()
 
     def table(self, name: str) -> Table:
         """The table of that name."""
-        return next(table for table in self.tables if table.name == name)
+        return next(table for table in (*self.data, *self.tables) if table.name == name)
 
     def record(self) -> dict[str, object]:
         """Conclusions, warnings, and each table by its name with title, notes and rows, fit for JSON."""
@@ -139,12 +148,18 @@ class Findings:
             "warnings": self.warnings,
             "tables": {
                 table.name: {"title": table.title, "notes": table.notes, "rows": records(table)}
-                for table in self.tables
+                for table in (*self.data, *self.tables)
+                if not table.within
             },
         }
 
 
 WHO = (Column("model", "Model"), Column("format", "Format"))
+
+
+def visible(text: str) -> str:
+    """Text with every character that nobody would see, or that reorders others, as `<U+202E>`."""
+    return _UNSEEN.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
 
 
 def unfinished(complete: Iterable[bool]) -> frozenset[int]:
@@ -167,7 +182,7 @@ def shown(cell: Cell, kind: Kind) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, str):
-        return cell
+        return visible(cell)
     if cell is None or math.isnan(cell):
         return NOTHING
     return _FORMATS[kind](cell)
@@ -227,10 +242,7 @@ def described(table: Table) -> dict[str, object]:
 def _difference(texts: dict[str, str], column: Column) -> str:
     """The difference of two numbers as they are shown: 75.0 - 70.1 is 4.9, whatever the digits behind."""
     first, second = (texts[name] for name in column.minus or ())
-    if NOTHING in (first, second):
-        return NOTHING
-    scale = 100 if column.kind == "points" else 1
-    return shown((float(first) - float(second)) / scale, column.kind)
+    return NOTHING if NOTHING in (first, second) else f"{Decimal(first) - Decimal(second):+}"
 
 
 def _is_nothing(value: str | float | None) -> bool:
@@ -251,11 +263,21 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"  # noqa: PLR2004
 
 
+def _in_percent(value: float, sign: str = "") -> str:
+    """A fraction with one digit, or as many as it takes not to be called 0 or 100 if it is neither."""
+    percent = 100 * value
+    for digits in range(1, _MOST_DIGITS):
+        text = f"{percent:{sign}.{digits}f}"
+        if float(text) not in (-100, 0, 100) or abs(percent - float(text)) < 10.0**-_MOST_DIGITS:
+            break
+    return text
+
+
 _FORMATS: dict[Kind, Callable[[float], str]] = {
     "text": str,
     "count": lambda value: f"{value:,.0f}",
-    "percent": lambda value: f"{100 * value:.1f}",
-    "points": lambda value: f"{100 * value:+.1f}",
+    "percent": _in_percent,
+    "points": lambda value: _in_percent(value, "+"),
     "score": lambda value: f"{value:.3f}",
     "signed": lambda value: f"{value:+.3f}",
     "p": _p_value,

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
-from astra_async.report.pairwise import compare_values, judge, said
+from astra_async.report.pairwise import Values, compare_values, judge, said, withheld
 from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.report.turn_states import End
 from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from astra_async.report.entries import Floats
     from astra_async.report.pairwise import Judged
@@ -216,15 +218,15 @@ def _turn_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
         *courses.entry.who,
         turn,
         int(begun.sum()),
-        *_with_interval(scores[begun]),
-        *_with_interval(solved[begun]),
+        *_with_interval(scores[begun], courses.entry.families_of(begun)),
+        *_with_interval(solved[begun], courses.entry.families_of(begun)),
         known,
         int(courses.entry.planned.sum()) - known,
     )
 
 
-def _with_interval(values: Floats) -> tuple[Cell, Cell]:
-    return math.fsum(values) / len(values) if len(values) else None, bounds(total_interval(values))
+def _with_interval(values: Floats, families: NDArray[np.str_] | None) -> tuple[Cell, Cell]:
+    return math.fsum(values) / len(values) if len(values) else None, bounds(total_interval(values, families))
 
 
 def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, int, Judged]]:
@@ -232,9 +234,10 @@ def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, in
     for courses, turn in places:
         solved, blind = courses.solved(turn), courses.blind(turn)
         both = ~np.isnan(solved) & ~np.isnan(blind)
-        values.append(("pass_at_1", solved[both], blind[both]))
-    found = judge(compare_values(values))  # type: ignore[arg-type]  # a metric of shares
-    yield from ((*place, judged) for place, judged in zip(places, found, strict=True))
+        values.append(Values("pass_at_1", solved[both], blind[both], courses.entry.families_of(both)))
+    found = judge(compare_values(values))
+    for (courses, turn), judged in zip(places, found, strict=True):
+        yield courses, turn, judged if courses.complete(turn) else withheld(judged)
 
 
 def _gain_row(courses: Courses, turn: int, judged: Judged) -> tuple[Cell, ...]:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 
 def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
@@ -36,14 +44,13 @@ def minimum_detectable_effect(n: int, alpha: float = 0.05, power: float = 0.8) -
     return float(brentq(lambda effect: power_paired(effect, n, alpha) - power, low, high))
 
 
-def problems_needed(between: float, within: float, samples: int, target_se: float) -> float:
+def problems_needed(between: Floats, within: Floats, samples: int, target_se: float) -> Floats:
     """Problems for a standard error of the mean score on new ones: (sigma_b^2 + sigma_w^2 / k) / SE^2."""
-    return max(1, math.ceil((between + within / samples) / target_se**2))
+    return np.maximum(1.0, np.ceil((between + within / samples) / target_se**2))
 
 
-def samples_needed(between: float, within: float, problems: int, target_se: float) -> float:
+def samples_needed(between: Floats, within: Floats, problems: int, target_se: float) -> Floats:
     """Samples of each problem for the same: sigma_w^2 / (n SE^2 - sigma_b^2); infinite if none suffice."""
-    room = problems * target_se**2 - between
-    if room <= 0:
-        return math.inf
-    return max(1, math.ceil(within / room))
+    spare = problems * target_se**2 - between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(spare > 0, np.maximum(1.0, np.ceil(within / spare)), math.inf)

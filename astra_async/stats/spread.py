@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from astra_async.stats.intervals import UNSEEN, family_means
+
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+_DRAWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,34 @@ def variance_split(means: ArrayLike, variances: ArrayLike, samples: ArrayLike) -
         within=msw,
         icc=(msb - msw) / spread if spread > 0 else math.nan,
     )
+
+
+def drawn_spreads(
+    means: ArrayLike,
+    variances: ArrayLike,
+    samples: float,
+    families: Sequence[str] | NDArray[np.str_] | None = None,
+) -> tuple[Floats, Floats]:
+    """What the variances between and within problems may be: the best guess first, then 2,000 draws.
+
+    Each draw weighs the families of problems by random exponentials, and one more at the far end, as the
+    intervals do (`intervals`): few problems that came out alike do not prove that all do. The first has the
+    weights' means. `variances` have ddof = 1, `samples` is k or the effective number; between is what the
+    mean of so many independent problems would vary by, times their number, less within / k.
+    """
+    m, s2 = np.asarray(means, dtype=float), np.asarray(variances, dtype=float)
+    (x, sizes), (within, _) = family_means(m, families), family_means(s2, families)
+    unseen = float((sizes**2).sum() / sizes.sum())
+    x, sizes = np.append(x, 0.0 if m.mean() > 0.5 else 1.0), np.append(sizes, unseen)  # noqa: PLR2004 - the middle
+    rng = np.random.default_rng(0)  # the same pilot, the same plan
+    weights = np.ones((_DRAWS + 1, len(x)))
+    weights[1:, :-1] = rng.standard_exponential((_DRAWS, len(x) - 1))
+    weights[0, -1], weights[1:, -1] = UNSEEN, rng.standard_gamma(UNSEEN, _DRAWS)
+    problems = weights @ sizes
+    mean = weights @ (sizes * x) / problems
+    whole = (weights * (sizes * (x - mean[:, None])) ** 2).sum(axis=1) / problems
+    of_samples = weights[:, :-1] @ (sizes[:-1] * within) / (weights[:, :-1] @ sizes[:-1])
+    return np.maximum(0.0, whole - of_samples / samples), of_samples
 
 
 def rms_within_sd(variances: ArrayLike) -> float | None:

@@ -82,7 +82,7 @@ def headline(board: Board) -> list[Record]:
 
 def _standing(entry: Entry) -> Record:
     summary = entry.summary
-    estimate = total_interval(entry.means[entry.valid > 0])
+    estimate = total_interval(entry.begun(entry.means), entry.families_of(entry.valid > 0))
     return {
         "n": summary.problems,
         "k": summary.k,

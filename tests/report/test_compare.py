@@ -13,14 +13,14 @@ from made_runs import Made, agreeing, made_problems, made_results, run_json, wri
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROBLEMS = made_problems(8)
+PROBLEMS = made_problems(24)
 
 
 def test_a_run_compared_with_itself_shows_nothing(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", Made(problems=PROBLEMS))
     found = compare_runs(one, one)
     assert set(found.table("compare").column("verdict")) == {"inconclusive"}
-    assert "all 8 problems came out alike" in str(found.table("compare").column("why")[0])
+    assert "all 24 problems came out alike" in str(found.table("compare").column("why")[0])
     assert "have the same mean score, which does not show that they are alike" in found.conclusions[0]
     assert set(found.table("compare_problems").column("verdict")) == {"not shown to differ"}
     assert found.table("changed_verdicts").rows == ()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -176,11 +177,23 @@ def test_more_samples_than_there_are_give_no_pass_at_m(tmp_path: Path) -> None:
     assert "pass_at_8" not in [column.name for column in report.table("reliability").columns]
 
 
-def test_without_families_there_is_no_clustered_interval(tmp_path: Path) -> None:
-    plain = build_report([write_run(tmp_path / "plain", Made(problems=made_problems(6)))])
-    assert "mean_score_clustered" not in [column.name for column in plain.table("uncertainty").columns]
-    twins = build_report([write_run(tmp_path / "twins", Made(problems=made_problems(6, families=True)))])
-    assert "mean_score_clustered" in [column.name for column in twins.table("uncertainty").columns]
+def test_recorded_families_drive_the_headlines_interval(tmp_path: Path) -> None:
+    made = Made(problems=made_problems(12))
+    one_family = [replace(problem, family=f"f{i // 4}") for i, problem in enumerate(made.problems)]
+    for name, problems in (("plain", made.problems), ("families", one_family)):
+        directory = write_run(tmp_path / name, replace(made, problems=problems))
+        path = directory / "results.jsonl"
+        lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        alike = [agreeing(line, line["total"] if int(line["problem_id"][1:]) < 8 else 0) for line in lines]
+        path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in alike))
+    plain, families = (
+        build_report([tmp_path / name]).leaderboard.by_name()[0] for name in ("plain", "families")
+    )
+    assert plain["mean_score"] == families["mean_score"] == 2 / 3
+    narrow, wide = plain["mean_score_total"], families["mean_score_total"]
+    assert isinstance(narrow, tuple)
+    assert isinstance(wide, tuple)
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 def test_a_run_of_one_model_and_one_problem_still_reports(tmp_path: Path) -> None:

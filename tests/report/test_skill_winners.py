@@ -20,7 +20,14 @@ REPETITIONS = 150
 def skill_of(means: NDArray[np.float64]) -> Skill:
     """Entries as far as a table of winners looks at them, from one run."""
     entries: list[Any] = [
-        SimpleNamespace(label=f"m{i}", format="xml", parts=(), means=row, problem_ids=PROBLEMS)
+        SimpleNamespace(
+            label=f"m{i}",
+            format="xml",
+            parts=(),
+            means=row,
+            problem_ids=PROBLEMS,
+            families_of=lambda _: None,
+        )
         for i, row in enumerate(means)
     ]
     scores = [

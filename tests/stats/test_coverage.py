@@ -1,7 +1,9 @@
 """Every interval that a report prints holds its target as often as it says, on scores as they really are.
 
 Nominal is 95 %. Asserted: at least 92 %, less two standard errors of the simulation itself. Above 95 % is
-no fault where scores are discrete and at an end. COVERAGE_REPETITIONS (scripts/long) asks for more.
+no fault where scores are discrete and at an end, or where a rare loss is reckoned with that these scores have
+not. The harsh scores are not the formula's own: problems that always fail, single rare failures, families.
+COVERAGE_REPETITIONS (scripts/long) asks for more.
 """
 
 from __future__ import annotations
@@ -13,17 +15,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from made_scores import KINDS, Kind, Problems, made, other_model
 from scipy.stats import rankdata
 
 from astra_async.stats.correlation import correlation
 from astra_async.stats.intervals import (
-    clustered_interval,
     difference_interval,
+    equivalence,
     median_interval,
     run_only_interval,
     total_interval,
 )
+from made_scores import KINDS, Kind, Problems, made, other_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +38,8 @@ REPETITIONS = int(os.environ.get("COVERAGE_REPETITIONS", "300"))
 LEAST = 0.92 - 2 * (0.95 * 0.05 / REPETITIONS) ** 0.5
 SIZES = list(product((10, 20, 65), (4, 8, 32)))
 MANY = 200_000
+
+HARSH = list(product((10, 20, 65), (0.01, 0.02, 0.03, 0.05, 0.1)))
 
 sizes = pytest.mark.parametrize(("n", "k"), SIZES)
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -87,15 +91,70 @@ def test_the_mean_of_a_skill_with_few_problems(kind: Kind, n: int) -> None:
     assert share((ends(total_interval(s.mean(axis=1))), score) for _, s in drawn(kind, n, 8)) >= LEAST
 
 
-@kinds
-@sizes
-def test_the_mean_on_these_problems(kind: Kind, n: int, k: int) -> None:
-    def interval(values: np.ndarray) -> Interval:
-        return ends(run_only_interval(values.mean(axis=1), values.var(axis=1, ddof=1), [k] * n))
+def new_samples(scores: np.ndarray) -> Interval:
+    n, k = scores.shape
+    return ends(run_only_interval(scores.mean(axis=1), scores.ravel(), np.repeat(np.arange(n), k)))
 
-    runs = list(drawn(kind, n, k))
-    assert share((interval(s), float(p.scores.mean())) for p, s in runs) >= LEAST
-    assert share((interval((s == 1) * 1.0), float(p.passes.mean())) for p, s in runs) >= LEAST
+
+@kinds
+@pytest.mark.parametrize(("n", "k"), [(10, 4), (20, 32), (65, 8)])
+def test_the_mean_on_these_problems(kind: Kind, n: int, k: int) -> None:
+    runs = list(drawn(kind, n, k))[: max(100, REPETITIONS // 3)]
+    assert share((new_samples(s), float(p.scores.mean())) for p, s in runs) >= LEAST
+    assert share((new_samples((s == 1) * 1.0), float(p.passes.mean())) for p, s in runs) >= LEAST
+
+
+def harsh(bad: float, n: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """A share of the problems always fails; of the others' samples one in 300 does. Mean scores."""
+    fails = rng.binomial(k, 1 / 300, (REPETITIONS, n))
+    return np.where(rng.random((REPETITIONS, n)) < bad, 0.0, 1 - fails / k)
+
+
+@pytest.mark.parametrize(("n", "bad"), HARSH)
+def test_the_mean_near_an_end(n: int, bad: float) -> None:
+    """It was 0.44 at n = 20 with 2 % bad, 0.46 at n = 65 with 1 %, 0.66 at n = 10 with 5 %."""
+    means, target = harsh(bad, n, 32, np.random.default_rng([n, 11])), (1 - bad) * (1 - 1 / 300)
+    assert share((ends(total_interval(row)), target) for row in means) >= LEAST
+    assert share((ends(total_interval(1 - row)), 1 - target) for row in means) >= LEAST
+
+
+@pytest.mark.parametrize(("n", "bad"), HARSH)
+def test_a_difference_of_rare_losses(n: int, bad: float) -> None:
+    """One of two models always fails on a few problems; "equivalent within 2 points" was said in 0.26 of
+    cases with a difference of 5 points. Neither may be said more often than the level and three points."""
+    rng = np.random.default_rng([n, 12])
+    pairs = list(zip(harsh(0, n, 32, rng), harsh(bad, n, 32, rng), strict=True))
+    target = bad * (1 - 1 / 300)
+    assert share((difference_interval(a, b), target) for a, b in pairs) >= LEAST
+    for margin in (0.02, 0.045, 0.09):
+        if target >= margin:
+            said = np.mean([(equivalence(a, b, margin) or 0) < 0.05 for a, b in pairs])
+            assert said <= 0.08 + 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
+
+
+@pytest.mark.parametrize("rate", [1 / 3000, 1 / 300, 1 / 30, 0.1])
+@pytest.mark.parametrize("always_fails", [0.0, 0.5])
+@pytest.mark.parametrize("n", [10, 20, 65])
+def test_the_mean_on_these_problems_with_rare_failures(n: int, rate: float, always_fails: float) -> None:
+    """It was 0.85 at n = 20 where half the problems always fail."""
+    rng, bad = np.random.default_rng([n, 13]), round(n * always_fails)
+    scores = (rng.random((REPETITIONS, n, 32)) >= rate) * 1.0
+    scores[:, :bad] = 0.0
+    target = (n - bad) * (1 - rate) / n
+    assert share((new_samples(row), target) for row in scores) >= LEAST
+
+
+@pytest.mark.parametrize("size", [2, 4, 13])
+def test_everything_by_families_of_equal_problems(size: int) -> None:
+    """Equal models; a family's problems rise and fall together. The plain interval covered 0.41 to 0.81."""
+    rng = np.random.default_rng([size, 14])
+    families = [f"f{i // size}" for i in range(65)]
+    count = len(set(families))
+    both = rng.beta(2.0, 1.0, (2, REPETITIONS, count))[:, :, [i // size for i in range(65)]]
+    assert share((ends(total_interval(row, families)), 2 / 3) for row in both[0]) >= LEAST
+    pairs = list(zip(*both, strict=True))
+    assert share((difference_interval(a, b, families), 0.0) for a, b in pairs) >= LEAST
+    assert share((median_interval(row, families), 0.5**0.5) for row in both[0]) >= LEAST
 
 
 @kinds
@@ -108,7 +167,7 @@ def test_the_median_sd_on_new_problems(kind: Kind, n: int, k: int) -> None:
 
 @pytest.mark.parametrize("how", ["weaker", "now_and_then", "alike"])
 @kinds
-@sizes
+@pytest.mark.parametrize(("n", "k"), [(10, 8), (20, 32), (65, 4)])
 def test_a_difference_of_two_models(kind: Kind, how: str, n: int, k: int) -> None:
     everything = population(kind)
     worse = other_model(everything, how, seed=4)  # type: ignore[arg-type]
@@ -132,8 +191,8 @@ def test_the_mean_with_families_of_two(kind: Kind, n: int, k: int) -> None:
     half = made(kind, (REPETITIONS, n - n // 2), rng)
     twins = [np.concatenate([values, values], axis=1)[:, :n] for values in (half.full, half.each, half.tests)]
     scores = Problems(full=twins[0], each=twins[1], tests=twins[2]).sampled(k, rng).mean(axis=2)
-    families = [i % (n - n // 2) for i in range(n)]
-    assert share((ends(clustered_interval(row, families)), score) for row in scores) >= LEAST
+    families = [str(i % (n - n // 2)) for i in range(n)]
+    assert share((ends(total_interval(row, list(map(str, families)))), score) for row in scores) >= LEAST
 
 
 @pytest.mark.parametrize(("a", "b"), [(2.0, 1.0), (0.7, 0.3)])
@@ -145,7 +204,7 @@ def test_the_mean_with_families_of_unlike_sizes(sizes: list[int], a: float, b: f
     rng = np.random.default_rng([*sizes, 9])
     families = [family for family, size in enumerate(sizes) for _ in range(size)]
     means = rng.beta(a, b, (REPETITIONS, len(sizes)))[:, families]
-    assert share((ends(clustered_interval(row, families)), a / (a + b)) for row in means) >= LEAST
+    assert share((ends(total_interval(row, list(map(str, families)))), a / (a + b)) for row in means) >= LEAST
 
 
 @pytest.mark.parametrize(("often", "rate"), [(0.1, 0.15), (1.0, 0.05), (0.3, 0.9)])

@@ -14,6 +14,7 @@ from markupsafe import escape
 from astra_async.errors import UsageError
 from astra_async.report.plots import groups, scatter, standing
 from astra_async.report.plots.style import COLOURS, Plot
+from astra_async.report.table import visible
 
 if TYPE_CHECKING:
     from astra_async.report.tables import Report
@@ -25,7 +26,7 @@ _HEAD = re.compile(r'<svg [^>]*?viewBox="([0-9. ]+)"([^>]*)>')
 def draw_all(report: Report) -> list[Plot]:
     """Every figure that the report's data allows, in the order of its sections."""
     return [
-        Plot(name=chart.name, title=chart.title, alt=chart.alt, svg=chart.svg())
+        Plot(name=chart.name, title=visible(chart.title), alt=visible(chart.alt), svg=chart.svg())
         for part in (standing, groups, scatter)
         for chart in part.charts(report)
     ]

@@ -12,6 +12,8 @@ from unicodedata import combining, east_asian_width
 
 from markupsafe import escape
 
+from astra_async.report.table import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -366,7 +368,7 @@ def _text(  # noqa: PLR0913 - how a text can stand
     style = (f' text-anchor="{anchor}"' if anchor else "") + (
         f' font-size="{size:g}"' if size != _FONT else ""
     )
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}"{style}{more}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}"{style}{more}>{escape(visible(text))}</text>'
 
 
 def _finite(xs: Sequence[float], ys: Sequence[float]) -> Iterator[tuple[float, float]]:

@@ -93,7 +93,7 @@ function drawMatrix() {
     const header = element("th");
     header.scope = "col";
     header.title = name;
-    header.append(element("span", several ? name : label));
+    header.append(element("bdi", several ? name : label));
     return header;
   }));
   const body = document.createElement("tbody");
