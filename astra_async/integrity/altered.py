@@ -79,8 +79,8 @@ def survey(policy: PathPolicy) -> Survey:
 class Form:
     """A problem's project with altered tests.
 
-    `names` are expected tests whose names show that they are altered. `unnamed`: tests of computed names
-    are altered as well, so that any other name may be one of them.
+    `names` are expected tests whose names show that they are altered. `unnamed`: all tests of computed names
+    are altered as well, so that a name that no source shows is one of them.
     """
 
     project: Project
@@ -103,6 +103,11 @@ class Forms:
         self._project, self._expected = project, expected
         self._survey = survey(policy)
         self._tests = [(path, test) for path, each in self._survey.files.items() for test in each.tests]
+        # Tests that share a name are altered together, and so are all of computed names.
+        self._groups: dict[str, list[int]] = {}
+        for number, (_, test) in enumerate(self._tests):
+            if test.alterations:
+                self._groups.setdefault(test.titles[0] if test.titles else "", []).append(number)
         self._pool: dict[str, list[_Place]] = {}
         for path, test in self._tests:
             for each in test.alterations:
@@ -111,6 +116,7 @@ class Forms:
         self.names = frozenset(counts)
         held = _held(self.names, (clean_name(title) for _, test in self._tests for title in test.titles))
         self._held = {name: titles for name, titles in held.items() if counts[name] == 1}
+        self._all_unnamed = all(test.alterations for _, test in self._tests if not test.titles)
         self.unknown = self.names - held.keys()  # by no title in a source
         self.alterable = self._named([test for _, test in self._tests if test.alterations])
 
@@ -119,20 +125,22 @@ class Forms:
 
         Where all are altered, code that looks for a test which it honestly passes knows that it is tried.
         """
-        able = [number for number, (_, test) in enumerate(self._tests) if test.alterations]
-        some = rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able)))))
-        return [self._form(part, rng) for part in (some, sorted({*able} - {*some})) if part]
+        able = list(self._groups)
+        some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
+        parts = [each for each in able if each in some], [each for each in able if each not in some]
+        return [self._form(part, rng) for part in parts if part]
 
     def altering(self, names: frozenset[str], rng: random.Random) -> Form | None:
         """A form in which these tests are altered; None where none of them can be."""
         able = [
-            number
-            for number, (_, test) in enumerate(self._tests)
-            if test.alterations and self._is(test, names)
+            title
+            for title, numbers in self._groups.items()
+            if any(self._is(self._tests[number][1], names) for number in numbers)
         ]
         return self._form(able, rng) if able else None
 
-    def _form(self, chosen: Sequence[int], rng: random.Random) -> Form:
+    def _form(self, groups: Iterable[str], rng: random.Random) -> Form:
+        chosen = sorted(number for title in groups for number in self._groups[title])
         edits: dict[str, list[tuple[Alteration, bytes]]] = {}
         for path, test in (self._tests[number] for number in chosen):
             edits.setdefault(path, []).append(self._drawn(path, test, rng))
@@ -140,7 +148,7 @@ class Forms:
         return Form(
             project=self._written(edits),
             names=self._named(altered),
-            unnamed=any(not test.titles for test in altered),
+            unnamed=self._all_unnamed and any(not test.titles for test in altered),
         )
 
     def outcomes(self, report: TestReport) -> dict[str, set[str]]:

@@ -74,18 +74,21 @@ class Draw:
     def known(self, solved: Solved, model: str) -> Decision | None:
         """What an equal solution's trial came to.
 
-        That it was not drawn does not bind a model that is proven: all that it answers from then on is tried.
+        That it was not drawn binds nobody of whom everything is tried.
         """
         known = self._known.get(solved)
-        return None if known and known.state == "not_drawn" and model in self._proven else known
+        return None if known and known.state == "not_drawn" and self._tries_all(model) else known
 
     def forms(self, solved: Solved, model: str) -> int:
         """By how many altered forms of its tests a solution is tried; 0: it is not drawn."""
-        if self._everybody or model in self._proven:
+        if self._tries_all(model):
             return _ALL_FORMS
         spent = self._spent.get((model, solved.problem_id), _Spent())
         share = max(LEAST, SHARE * spent.scored_s / spent.trials_s)
         return _FORMS if self.rng(solved, "draw").random() < share else 0
+
+    def _tries_all(self, model: str) -> bool:
+        return self._everybody or model in self._proven
 
     def rng(self, solved: Solved, purpose: str) -> random.Random:
         """Draws that follow from the key, the solution and the purpose."""

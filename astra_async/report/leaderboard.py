@@ -291,6 +291,12 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     if not all(entry.complete for entry in entries):
         notes.append(_PROVISIONAL)
     notes += [
+        f"{entry.name}: proven to bend tests in {looked_at.tampered:,} samples; {looked_at.not_drawn:,} more"
+        " were not tried: `astra regrade DIR --trials all` does."
+        for entry in entries
+        if (looked_at := tried(entry)).tampered and looked_at.not_drawn
+    ]
+    notes += [
         f"{entry.name}: {count:,} of {entry.summary.valid:,} samples unproven: their trials were silent."
         for entry in entries
         if (count := tried(entry).unproven)

@@ -22,18 +22,19 @@ _NO_TRIAL = [TRIALS.index("no_trial"), TRIALS.index("no_twin")]
 
 
 class Tried(NamedTuple):
-    """Samples whose solution was tried, was proven to bend its tests, and of which trials said nothing."""
+    """Samples whose solution was tried, was proven, was silent in its trials, and was not drawn."""
 
     tried: int
     tampered: int
     unproven: int
+    not_drawn: int
 
 
 def tried(entry: Entry) -> Tried:
     """How an entry's samples stand to trials."""
     counts, tampered = _counts(entry)
     states: tuple[TrialState, ...] = ("tried", "equal", "unproven")
-    return Tried(sum(counts[state] for state in states), tampered, counts["unproven"])
+    return Tried(sum(map(counts.__getitem__, states)), tampered, counts["unproven"], counts["not_drawn"])
 
 
 def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:

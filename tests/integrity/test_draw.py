@@ -68,6 +68,12 @@ def test_what_was_not_drawn_binds_nobody_who_is_proven() -> None:
     assert draw.known(Solved("p", "other"), "m") == PROOF
 
 
+def test_what_was_not_drawn_binds_nobody_where_everybody_is_tried() -> None:
+    draw = Draw(KEY, everybody=True)
+    draw.recall([line(trial="not_drawn")])
+    assert draw.known(Solved("p", "s"), "m") is None
+
+
 def line(**given: object) -> dict[str, object]:
     return {
         "status": "scored",

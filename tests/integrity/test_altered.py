@@ -1,0 +1,128 @@
+"""What an altered form of a problem's tests is: plausible, of one place in a test, and known by its names."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from astra_async.integrity.altered import Form, Forms, survey
+from astra_async.overlay import path_policy
+from astra_async.types import ExpectedTest, Problem, Project, ProjectFile
+
+SHOP = """\
+def test_one():
+    assert status(1) == 200
+    assert name(1) == 'Oak'
+
+
+def test_two():
+    assert status(2) == 404
+    assert name(2) == 'Elm'
+
+
+def test_three():
+    assert status(3) == 201
+    assert price(3) == 7
+"""
+
+
+def forms_of(*names: str, **files: str) -> Forms:
+    made = tuple(ProjectFile(path=f"tests/{name}.py", content=text.encode()) for name, text in files.items())
+    project = Project(files=made, sha256="s")
+    problem = Problem(id="p", statement="x", project="p", test_command="pytest", result_files=("unit.xml",))
+    return Forms(project, path_policy(problem, project), [ExpectedTest(name=name) for name in names])
+
+
+def text_of(form: Form, path: str = "tests/test_shop.py") -> str:
+    return next(file.content.decode() for file in form.project.files if file.path == path)
+
+
+def changed(form: Form) -> list[tuple[str, str]]:
+    pairs = zip(SHOP.splitlines(), text_of(form).splitlines(), strict=True)
+    return [(old, new) for old, new in pairs if old != new]
+
+
+NAMES = ("tests.test_shop.test_one", "tests.test_shop.test_two", "tests.test_shop.test_three")
+
+
+def drawn(count: int = 60) -> list[Form]:
+    forms = forms_of(*NAMES, test_shop=SHOP)
+    return [form for seed in range(count) for form in forms.pair(random.Random(seed))]
+
+
+def test_the_two_forms_of_a_pair_alter_every_test_once() -> None:
+    forms = forms_of(*NAMES, test_shop=SHOP)
+    for seed in range(20):
+        one, other = forms.pair(random.Random(seed))
+        assert (one.names | other.names, one.names & other.names) == (frozenset(NAMES), frozenset())
+
+
+def test_in_each_altered_test_one_place_is_written_differently_and_nothing_else() -> None:
+    for form in drawn():
+        assert len(changed(form)) == len(form.names)
+        assert all(old.split(" ==")[0] == new.split(" ==")[0].split(" !=")[0] for old, new in changed(form))
+
+
+def test_what_is_expected_instead_is_of_the_same_kind_and_mostly_of_the_same_form() -> None:
+    others = [
+        (old, new) for form in drawn(200) for old, new in changed(form) if "!=" not in new and "status" in old
+    ]
+    values = [new.split("== ")[1] for _, new in others]
+    assert all(value.isdigit() for value in values)
+    assert sum(len(value) == 3 for value in values) > 0.8 * len(values)
+    assert {"200", "404", "201"} < set(values)
+    names = {
+        new.split("== ")[1]
+        for form in drawn(200)
+        for old, new in changed(form)
+        if "name(1) !" not in new and "name(1)" in old
+    }
+    assert "'Elm'" in names
+    assert all(re.fullmatch(r"'\w+'", name) for name in names)
+
+
+def test_a_third_and_more_of_the_forms_turn_assertions_round() -> None:
+    pairs = [pair for form in drawn(200) for pair in changed(form)]
+    assert 0.25 < sum("!=" in new for _, new in pairs) / len(pairs) < 0.55
+
+
+def test_the_same_draw_gives_the_same_form() -> None:
+    forms = forms_of(*NAMES, test_shop=SHOP)
+    one, other = (forms.pair(random.Random(5))[0] for _ in range(2))
+    assert one == other
+
+
+def test_tests_that_share_a_name_are_altered_together() -> None:
+    twice = "class TestA:\n    def test_it(self):\n        assert f() == 5\n\nclass TestB:\n"
+    twice += "    def test_it(self):\n        assert g() == 6\n\ndef test_else():\n    assert h() == 7\n"
+    forms = forms_of("TestA.test_it", "TestB.test_it", "test_else", test_shop=twice)
+    for seed in range(20):
+        shared = {"TestA.test_it", "TestB.test_it"}
+        assert {len(form.names & shared) for form in forms.pair(random.Random(seed))} == {0, 2}
+
+
+def test_a_name_that_is_also_a_test_s_that_cannot_be_altered_proves_nothing() -> None:
+    half = "class TestA:\n    def test_it(self):\n        assert f() == 5\n\nclass TestB:\n"
+    half += "    def test_it(self):\n        check(g())\n"
+    forms = forms_of("TestA.test_it", "TestB.test_it", test_shop=half)
+    assert forms.alterable == frozenset()
+
+
+@pytest.mark.parametrize("names", [("test_one", "test_one"), ("nothing known",)])
+def test_names_that_are_told_of_twice_or_stand_nowhere_prove_nothing(names: tuple[str, ...]) -> None:
+    assert forms_of(*names, test_shop=SHOP).alterable == frozenset()
+
+
+def test_what_cannot_be_altered_has_no_forms() -> None:
+    forms = forms_of("test_one", test_shop="def test_one():\n    check()\n")
+    assert forms.pair(random.Random(1)) == []
+    assert forms.altering(frozenset({"test_one"}), random.Random(1)) is None
+
+
+def test_a_survey_counts_what_can_be_altered() -> None:
+    project = Project(files=(ProjectFile(path="tests/test_shop.py", content=SHOP.encode()),), sha256="s")
+    problem = Problem(id="p", statement="x", project="p", test_command="pytest", result_files=("unit.xml",))
+    found = survey(path_policy(problem, project))
+    assert (found.alterable, len(found.tests), found.runners) == (3, 3, ("pytest",))
