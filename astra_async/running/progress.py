@@ -5,16 +5,15 @@ A View is plain values, so that whoever shows it (see `cli/display.py`) can neve
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import bisect_right
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
-import numpy as np
-
-from astra_async.report.load import load_run
 from astra_async.running.log import scan
 from astra_async.running.recorded import Spent, believed, named, readable, spent
 from astra_async.running.typed_commands import missing_cells
@@ -24,8 +23,6 @@ from astra_async.types.records import Flaw, read_key, read_run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from astra_async.asking.throttle import PoolState
     from astra_async.metrics import Summary
@@ -168,14 +165,16 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
 
     Nothing is locked or changed.
     """
+    from astra_async.report.load import load_run  # numpy, which no run needs
+
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
-    times = np.sort(run.rows["finished"][~np.isnan(run.rows["finished"])])
+    times = sorted(time for time in run.rows["finished"].tolist() if not math.isnan(time))
     events = [event for _, event in readable(path / "events.jsonl")]
     summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))
     last = _seconds(str(events[-1].get("at", ""))) if events else None
-    seconds = _since(run.settings.created_at, [*times[-1:].tolist(), *([last] if last else [])])
+    seconds = _since(run.settings.created_at, [*times[-1:], *([last] if last else [])])
     per_minute = _recent_per_minute(times)
     view = View(
         models=tuple(_row(summary, earlier.get(summary.model)) for summary in summaries),
@@ -215,10 +214,10 @@ def _since(began: str, ends: list[float]) -> float:
     return max(0.0, max(ends) - start) if ends and start is not None else 0.0
 
 
-def _recent_per_minute(times: NDArray[np.float64]) -> float | None:
+def _recent_per_minute(times: Sequence[float]) -> float | None:
     """Verdicts a minute in the last minutes of a run's life; `times` are sorted."""
-    recent = times[times > times[-1] - _RECENT_S] if len(times) else times
-    span = float(recent[-1] - recent[0]) if len(recent) else 0.0
+    recent = times[bisect_right(times, times[-1] - _RECENT_S) :] if times else []
+    span = recent[-1] - recent[0] if recent else 0.0
     return 60 * (len(recent) - 1) / span if span > 0 else None
 
 

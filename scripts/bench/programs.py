@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,10 +39,16 @@ class ToyServer:
     seen: dict[str, float] = field(default_factory=dict)
 
 
-def run(command: Sequence[str]) -> Spent:
-    """Run to the end; a failure ends the measurement with what the program said."""
+def run(command: Sequence[str], *, tree: Path | None = None) -> Spent:
+    """Run to the end, with the program of another checkout if told; a failure ends the measurement."""
     began_at, began = time.time(), time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | ({"PYTHONPATH": str(tree)} if tree else {}),
+    )
     assert process.stderr is not None
     said = process.stderr.read()
     _, status, used = os.wait4(process.pid, 0)
@@ -69,6 +76,22 @@ def astra_run(problems: Path, out: Path, base_url: str, *words: object) -> list[
         *(sys.executable, "-m", "astra_async", "run", "--problems", str(problems), "--out", str(out)),
         *("--model", "openai-compatible/toy", "--base-url", base_url, *map(str, words)),
     ]
+
+
+@contextmanager
+def checked_out(commit: str | None) -> Iterator[dict[str, Path]]:
+    """This checkout and, if one is named, another commit's beside it, by what a table calls them."""
+    here = HERE.parents[1]
+    if commit is None:
+        yield {"here": here}
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        git = ("git", "-C", str(here), "worktree")
+        subprocess.run([*git, "add", "--detach", f"{folder}/tree", commit], check=True, capture_output=True)
+        try:
+            yield {"here": here, commit: Path(folder) / "tree"}
+        finally:
+            subprocess.run([*git, "remove", "--force", f"{folder}/tree"], check=False)
 
 
 @contextmanager
