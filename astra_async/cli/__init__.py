@@ -48,6 +48,7 @@ _COMMANDS = {
     "fetch": ("problems", "The paper's questions, or any published set, with hashes."),
     "problems": ("problems", "What was loaded: Table 1 of the paper."),
     "images": ("images", "Build the images that tests run in."),
+    "clean": ("clean", "What astra keeps on this machine; removes what is named."),
     "simulate": ("simulate", "The simulated provider server alone."),
     "worker": ("joining", "Run tests on this machine for a cluster."),
     "doctor": ("doctor", "What this machine has and what is missing."),

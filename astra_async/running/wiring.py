@@ -23,6 +23,7 @@ from astra_async.problems.prepare import prepare_all, problem_description, probl
 from astra_async.problems.sources import NAMED
 from astra_async.redaction import public_settings, public_url
 from astra_async.running.fingerprint import Parts
+from astra_async.running.kept import hold
 from astra_async.running.ownership import make_private
 from astra_async.running.typed_commands import recorded_command
 from astra_async.testing.verdict import limits_for
@@ -101,6 +102,7 @@ async def open_store(config: RunConfig) -> AsyncIterator[Store]:
 
     with contextlib.suppress(OSError):  # a cache that cannot be made is told by whoever needs it
         make_private(cache_root())
+    hold(cache_root())
     store = Store(cache_root() / "projects", s3=S3Settings(**config.s3), hub=hub_of(os.environ))
     try:
         yield store

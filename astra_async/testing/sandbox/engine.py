@@ -278,6 +278,12 @@ class Engine:
                     return None
                 raise
 
+    async def images(self) -> list[Mapping[str, Any]]:
+        """Summaries (`Id`, `RepoTags`, `Created`, `Size`) of all images that have a name."""
+        async with engine_call("list images", timeout_s=_CALL_S):
+            found: list[Mapping[str, Any]] = await self.docker.images.list()
+        return found
+
     async def tag(self, image: str, name: str) -> None:
         """Give an image a further name, `repository:tag`."""
         repository, _, tag = name.rpartition(":")
