@@ -43,11 +43,12 @@ def language_of(path: str) -> Language | None:
 
 
 def lacks(language: Language) -> tuple[str, ...]:
-    """What is not known of a language, each as the end of a sentence: "of Dart ..."."""
+    """What is not known of a language, in words for a user who has a problem in it."""
     found = {
-        "no image can be made": language.images is None,
-        "test files are known by their names alone": not language.tests.content,
-        "no file that its tools read is known": not language.tools.reads,
-        "what a new file is loaded in place of is unknown": language.lookup is None,
+        "no image can be made for it": language.images is None,
+        "its test files are known by their names alone": not language.tests.content,
+        "no file that its tools read by name is known": not language.tools.reads,
+        "what its new files are loaded in place of is not known": language.lookup is None,
+        "its tests cannot be altered for trials": language.trial is None,
     }
     return tuple(line for line, is_missing in found.items() if is_missing)

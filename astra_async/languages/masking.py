@@ -1,4 +1,4 @@
-"""Sources in which only code is left: strings and comments as blanks of the same length, braces matched.
+"""Sources in which only code is left: comments are blanks, strings `_`, of the same length.
 
 For languages that are read without a grammar. Everything here is linear, whatever the text holds.
 """
@@ -6,20 +6,27 @@ For languages that are read without a grammar. Everything here is linear, whatev
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST_CHARACTERS = 400_000
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
+_ADDED = {"unwrap", "expect", "len", "string", "int", "as_ref", "to_string", "is_err", "is_none"}
 
 
 def masked(text: str, skipped: re.Pattern[str], *, nested: bool = False) -> str:
-    """The text with all that `skipped` matches as blanks; line ends stay.
+    """The text with the comments that `skipped` matches as blanks, and its strings as `_`; line ends stay.
 
     With `nested`, what begins with `/*` goes to the `*/` that closes it, and comments may hold comments.
     """
     pieces, at = [], 0
     while found := skipped.search(text, at):
         end = _comment_end(text, found.start()) if nested and found[0].startswith("/*") else found.end()
-        pieces += [text[at : found.start()], re.sub(r"[^\n]", " ", text[found.start() : end])]
+        filler = " " if found[0][0] in "/#" else "_"
+        pieces += [text[at : found.start()], re.sub(r"[^\n]", filler, text[found.start() : end])]
         at = end
     return "".join([*pieces, text[at:]])
 
@@ -42,3 +49,38 @@ def _comment_end(text: str, at: int) -> int:
         if not depth:
             return found.end()
     return len(text)
+
+
+def at_top(code: str, begin: int, end: int, wanted: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """What is found between two places outside of all brackets; a match may end with an opening one."""
+    at = begin
+    token = re.compile(rf"(?P<wanted__>{wanted.pattern})|[({{\[]", wanted.flags)
+    while (found := token.search(code, at)) and found.start() < end:
+        if found["wanted__"]:
+            yield found
+            at = closing(code, found.end() - 1) + 1 if found[0][-1] in _PAIRS else found.end()
+        else:
+            at = closing(code, found.start()) + 1
+
+
+def parts_of(code: str, at: int) -> list[tuple[int, int]]:
+    """Where the parts between commas stand in the brackets that open at `at`, without blanks around them."""
+    end = closing(code, at)
+    cuts = [at, *(found.start() for found in at_top(code, at + 1, end, re.compile(","))), end]
+    parts = [(begin + 1, stop) for begin, stop in pairwise(cuts)]
+    return [trimmed(code, begin, stop) for begin, stop in parts if code[begin:stop].strip()]
+
+
+def trimmed(code: str, begin: int, end: int) -> tuple[int, int]:
+    """The same place without blanks around it."""
+    text = code[begin:end]
+    return begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
+
+
+def word_of(code: str) -> str:
+    """What an expression gives, in its last word outside of brackets: `area` of `shop.area(3).unwrap()`."""
+    outside = code
+    while (inner := re.sub(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", outside)) != outside:
+        outside = inner
+    words = [word for word in re.findall(r"\w+", outside) if word not in _ADDED]
+    return words[-1] if words else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, RULE_BINARY, RULE_TOO_LARGE, build_prompt
 from astra_async.errors import ProjectError
+from astra_async.languages import lacks, language_of
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
@@ -114,6 +115,7 @@ async def prepare(
             *_unseen_files(project, prompts.values()),
             *(["the reference's files that are no text were left out"] if _is_partial(reference) else []),
             *replaceable_tests(policy, whole.tests),
+            *_lacking(policy),
         ),
     )
 
@@ -130,6 +132,16 @@ def _refuse_unreadable(problem: Problem, manifest: str) -> None:
         raise ProjectError(
             f"no test command: {found}; mend it, or add a column test_command", problem_id=problem.id
         )
+
+
+def _lacking(policy: PathPolicy) -> list[str]:
+    """What is not known of the languages in which the tests are written."""
+    languages = {found.name: found for path in sorted(policy.tests) if (found := language_of(path))}
+    return [
+        f"tests in {name}: {'; '.join(lacks(language))}"
+        for name, language in languages.items()
+        if lacks(language)
+    ]
 
 
 def _ignored_patterns(policy: PathPolicy) -> list[str]:

@@ -66,3 +66,14 @@ def test_a_hidden_folder_of_a_router_is_shown_to_no_model() -> None:
 
 def test_a_reference_of_which_something_was_left_out_is_told() -> None:
     assert "the reference's files that are no text were left out" in prepared(reference="r").warnings
+
+
+def test_what_is_not_known_of_the_language_of_the_tests_is_told() -> None:
+    files = {"lib/cart.dart": "x\n", "test/cart_test.dart": "x\n", "shop_test.go": "package shop\n"}
+    project = Project(
+        files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in files.items()), sha256="0"
+    )
+    problem = Problem(id="p", statement="s", project="p", test_command="dart test")
+    [told] = asyncio.run(prepare(problem, MemorySource({"p": project}, {}), ["xml"])).warnings
+    assert told.startswith("tests in dart: no image can be made for it; its test files are known by")
+    assert told.endswith("its tests cannot be altered for trials")

@@ -11,6 +11,7 @@ import re
 
 from astra_async.languages.go.image import find_go
 from astra_async.languages.go.lookup import UniverseLookup
+from astra_async.languages.go.trial import read_tests
 from astra_async.languages.language import BUILD, Images, Language, Reads, TestFiles, Tool, Tools
 
 # Only `go test` reads such a file, whatever else it holds.
@@ -40,4 +41,5 @@ GO = Language(
     lookup=UniverseLookup,
     loaded="never",
     compiled=r"\.(?:syso|a|o)$",  # go links what lies beside the sources
+    trial=read_tests,
 )

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED
+from astra_async.languages.masking import MOST_CHARACTERS, masked
 from astra_async.languages.project_files import split
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ _DECLARED = re.compile(
     rf"|^(?:type|var|const)[ \t]*\((?:[^()]|\([^()]*\))*?^[ \t]*(?:\w+[ \t]*,[ \t]*)*{_NAME}\b",
     re.MULTILINE,
 )
-_SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|`[^`]*`|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
-_MOST_CHARACTERS = 400_000
+SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|`[^`]*`|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 
 
 class UniverseLookup:
@@ -50,4 +50,4 @@ class UniverseLookup:
 
 
 def _declares(text: str) -> bool:
-    return _DECLARED.search(_SKIPPED.sub(" ", text[:_MOST_CHARACTERS])) is not None
+    return _DECLARED.search(masked(text[:MOST_CHARACTERS], SKIPPED)) is not None

@@ -7,6 +7,7 @@ import re
 from astra_async.languages.language import BUILD, RUNNER, Images, Language, Reads, TestFiles, Tool, Tools
 from astra_async.languages.php.image import find_php
 from astra_async.languages.php.lookup import ClassLookup
+from astra_async.languages.php.trial import read_tests
 
 PHP = Language(
     name="php",
@@ -46,4 +47,5 @@ PHP = Language(
     lookup=ClassLookup,
     loaded="word",
     compiled=r"\.phar$",
+    trial=read_tests,
 )  # fmt: skip

@@ -13,6 +13,7 @@ from astra_async.languages.language import BUILD, RUNNER, Images, Language, Read
 from astra_async.languages.rust.image import find_rust
 from astra_async.languages.rust.items import TESTS_INSIDE
 from astra_async.languages.rust.lookup import MacroLookup
+from astra_async.languages.rust.trial import read_tests
 
 RUST = Language(
     name="rust",
@@ -44,4 +45,5 @@ RUST = Language(
     merge=TESTS_INSIDE,
     loaded="word",
     compiled=r"\.(?:rlib|rmeta|a|o)$|(?:^|/)target/(?:debug|release)/",
+    trial=read_tests,
 )

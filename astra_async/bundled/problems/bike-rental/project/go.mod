@@ -1,0 +1,3 @@
+module rental
+
+go 1.19

@@ -1,0 +1,67 @@
+"""PHP's tests for trials: methods of PHPUnit's test cases. See `languages.altering`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import (
+    Alteration,
+    DeclaredTest,
+    TestFile,
+    both_ways,
+    constant,
+    renamed,
+)
+from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
+from astra_async.languages.php.lookup import SKIPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TEST = re.compile(r"\bfunction\s+(test\w*)\s*\(([^()]*)\)[^{;]*\{")
+_ASSERTION = re.compile(r"(?:\$this\s*->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
+_LEAVES = re.compile(r"\breturn\b|\bmarkTest\w+")
+_CLASS = re.compile(r"\\?(?:\w+\\)*(\w+)::class")
+_OPPOSITES = both_ways({
+    "assertSame": "assertNotSame", "assertEquals": "assertNotEquals", "assertTrue": "assertFalse",
+    "assertNull": "assertNotNull", "assertCount": "assertNotCount", "assertContains": "assertNotContains",
+    "assertEmpty": "assertNotEmpty", "assertInstanceOf": "assertNotInstanceOf",
+    "assertArrayHasKey": "assertArrayNotHasKey",
+    "assertStringContainsString": "assertStringNotContainsString",
+})  # fmt: skip
+_EXACT = frozenset({"assertSame", "assertEquals", "assertCount"})
+# Exceptions of PHP's own of which none is another's kind.
+_RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
+_TWO = 2
+
+
+def read_tests(_: str, source: bytes) -> TestFile:
+    """The tests of a file."""
+    code = masked(source.decode("latin-1"), SKIPPED)  # so that characters are bytes
+    tests = []
+    for found in _TEST.finditer(code):
+        at = found.end() - 1
+        asked = tuple(_asked_by(source, code, at + 1, closing(code, at)))
+        # Of a test with arguments each set of data is a test, of a name of its own.
+        tests.append(DeclaredTest((), asked) if found[2].strip() else DeclaredTest((found[1],), asked))
+    return TestFile(tuple(tests), "PHPUnit")
+
+
+def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
+    if leaving := next(at_top(code, begin, end, _LEAVES), None):
+        end = leaving.start()
+    for each in at_top(code, begin, end, _ASSERTION):
+        parts = parts_of(code, each.end() - 1)
+        if each["name"] == "expectException" and parts:
+            yield from _raised(source, *parts[0])
+        elif each["name"] in _EXACT and len(parts) >= _TWO:
+            yield from constant(source, *parts[0], word_of(code[slice(*parts[1])]))
+        yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
+
+
+def _raised(source: bytes, begin: int, end: int) -> Iterator[Alteration]:
+    named = _CLASS.fullmatch(source.decode("latin-1"), begin, end)
+    if named and named[1] in _RAISED:
+        others = tuple(f"\\{each}::class".encode() for each in _RAISED if each != named[1])
+        yield Alteration(begin, end, kind="raised", others=others)

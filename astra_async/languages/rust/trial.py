@@ -1,0 +1,64 @@
+"""Rust's tests for trials: functions marked as tests, with `assert_eq!`, `assert_ne!` and `assert!`.
+
+See `languages.altering`. Only files of tests are read: tests inside of sources are put back as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, constant
+from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
+from astra_async.languages.rust.items import SKIPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TEST = re.compile(
+    r"#\s*\[\s*(?:\w+\s*::\s*)*test\s*\]((?:\s*#\s*\[[^\]]*\])*)\s*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)\s*\(\s*\)[^{;]*\{"
+)
+_ASSERTION = re.compile(r"\b(?:assert_eq|assert_ne|assert)!\s*\(")
+_LEAVES = re.compile(r"\breturn\b")
+_WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
+_VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*)")
+_TWO = 2
+
+
+def read_tests(_: str, source: bytes) -> TestFile:
+    """The tests of a file."""
+    text = source.decode("latin-1")  # so that characters are bytes
+    code = masked(text, SKIPPED, nested=True)
+    tests = []
+    for found in _TEST.finditer(code):
+        at = found.end() - 1
+        end = closing(code, at)
+        is_turned = "should_panic" in found[1] or "ignore" in found[1] or _LEAVES.search(code, at, end)
+        asked = () if is_turned else tuple(_asked_by(source, code, at + 1, end))
+        tests.append(DeclaredTest((found[2],), asked))
+    return TestFile(tuple(tests), "cargo test")
+
+
+def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
+    for each in at_top(code, begin, end, _ASSERTION):
+        parts = parts_of(code, each.end() - 1)
+        name = each.start() + each[0].index("!")
+        if each[0].startswith("assert!") and parts:
+            start, stop = parts[0]
+            yield Alteration(start, stop, others=(b"!(" + source[start:stop] + b")",))
+        elif len(parts) >= _TWO:
+            left, right = parts[:_TWO]
+            is_equal = each[0].startswith("assert_eq")
+            if is_equal:
+                yield from _constants(source, *left, word_of(code[slice(*right)]))
+                yield from _constants(source, *right, word_of(code[slice(*left)]))
+            yield Alteration(each.start(), name, others=(b"assert_ne" if is_equal else b"assert_eq",))
+
+
+def _constants(source: bytes, begin: int, end: int, asked: str) -> Iterator[Alteration]:
+    text = source.decode("latin-1")
+    if found := _WRAPPED.fullmatch(text, begin, end):
+        begin, end = found.span(1)
+    yield from constant(source, begin, end, asked)
+    if variant := _VARIANT.fullmatch(text, begin, end):
+        yield Alteration(variant.start(2), end, kind=f"name {variant[1]}", asked=asked)

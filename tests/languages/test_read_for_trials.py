@@ -1,0 +1,151 @@
+"""What Go's, Rust's and PHP's test files are read as for trials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from astra_async.bundled import bundled_problems_csv
+from astra_async.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    from astra_async.languages.altering import TestReader
+
+READERS: dict[str, TestReader] = {
+    each.name: each.trial for each in LANGUAGES if each.trial and each.name in ("go", "rust", "php")
+}
+SOURCES = {
+    "go": b"""package shop
+
+import "testing"
+
+func TestPrice(t *testing.T) {
+	// if got := Price(1); got != 7 { t.Error("a comment") }
+	if got := Price(3); got != 12 {
+		t.Errorf("got %d {", got)
+	}
+	if !Open("a {") || Name() != "shop" {
+		t.Fatal("closed")
+	}
+	for i := range []int{1} {
+		if i != 0 {
+			t.Error(i)
+		}
+	}
+	if Debug != 3 {
+		println("no assertion")
+	}
+}
+
+func TestGroup(t *testing.T) {
+	t.Run("one is", func(t *testing.T) {
+		if got := One(); got != 1 {
+			t.Error(got)
+		}
+	})
+}
+
+func TestLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("later")
+	}
+	if One() != 1 {
+		t.Error()
+	}
+}
+""",
+    "rust": b"""use shop::*;
+
+#[test]
+fn price() {
+    // assert_eq!(price(1), 7);
+    assert_eq!(price("a, b"), 12, "of {}", 3);
+    assert_eq!(Err(Why::Closed), open('{'));
+    assert!(is_open());
+    for i in 0..1 { assert_eq!(i, 0); }
+}
+
+#[test]
+#[should_panic]
+fn panics() { assert_eq!(1, 2); }
+
+#[cfg(test)]
+fn helper() { assert_eq!(1, 1); }
+""",
+    "php": b"""<?php
+final class ShopTest extends TestCase {
+    public function testPrice(): void {
+        // $this->assertSame(7, price(1));
+        $this->assertSame(12, price('a, b {'), 'a message');
+        self::assertTrue(open("}"));
+        if ($x) { $this->assertSame(1, 1); }
+    }
+    /** @dataProvider all */
+    public function testAll(int $a): void { $this->assertSame('x', name($a)); }
+    public function testRaises(): void { $this->expectException(InvalidArgumentException::class); open(); }
+}
+""",
+}
+FOUND = {
+    "go": {
+        ("TestPrice",): ["12", "!=", "shop"],
+        ("TestGroup/one_is",): ["1", "!="],
+        ("TestLeft",): ["1", "!="],
+    },
+    "rust": {("price",): ["12", "assert_eq", "Closed", "assert_eq", "is_open()"], ("panics",): []},
+    "php": {
+        ("testPrice",): ["12", "assertSame", "assertTrue"],
+        (): ["x", "assertSame"],
+        ("testRaises",): ["InvalidArgumentException::class"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_every_run_of_a_test_asks_is_found_and_nothing_else(name: str) -> None:
+    source = SOURCES[name]
+    read = READERS[name]("x", source)
+    found = {
+        each.titles: [source[place.begin : place.end].decode() for place in each.alterations]
+        for each in read.tests
+    }
+    assert found == FOUND[name]
+
+
+@pytest.mark.parametrize(
+    "path", ["bike-rental/project", "parcel-lockers/project/tests", "recipe-scaler/project/tests"]
+)
+def test_every_test_of_a_bundled_problem_can_be_altered(path: str) -> None:
+    folder = bundled_problems_csv().parent / "problems" / path
+    files = [each for each in Path(folder).rglob("*") if each.name.endswith(("_test.go", ".rs", "Test.php"))]
+    for file in files:
+        read = READERS[{"go": "go", "rs": "rust", "php": "php"}[file.suffix[1:]]](
+            file.name, file.read_bytes()
+        )
+        assert read.tests
+        assert all(test.alterations and test.titles for test in read.tests)
+
+
+HEADS = {"go": "func TestA(t *testing.T) {", "rust": "#[test] fn a() {", "php": "function testA() {"}
+ASKED = {
+    "go": "if a != 1 { t.Error() }\n",
+    "rust": "assert_eq!(a, 1);\n",
+    "php": "$this->assertSame(1, $a);\n",
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@given(st.text(alphabet="{}()[]\"'`/*\\\n!=,; $#<testifasrn_q", max_size=300))
+def test_any_text_is_read(name: str, text: str) -> None:
+    READERS[name]("x", (HEADS[name] + text).encode())
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_that_nobody_writes_is_read_in_time(name: str) -> None:
+    head, asked = HEADS[name], ASKED[name]
+    for text in (head * 300, head + "(" * 9_000, head + asked * 500 + "}", head + "if " * 2_000):
+        READERS[name]("x", text.encode())
