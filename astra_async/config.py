@@ -105,6 +105,9 @@ class Options:
     turns: Annotated[
         int, Ge(0), Setting("Further turns of a sample, after feedback on its failed tests.", "R")
     ] = 0
+    batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
+        False
+    )
     feedback: Annotated[
         FeedbackMode | None,
         Setting("What a turn is told of tests; `count` where files are hidden, else `full`, if not set."),
@@ -410,6 +413,7 @@ def _models(typed: Options, described: Any, where: str) -> tuple[ModelSettings, 
     _refuse_twins(chosen)
     overrides = {"base_url": typed.base_url, "max_in_flight": typed.max_in_flight}
     changes: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
+    changes |= {"batch": True} if typed.batch else {}
     return tuple(replace(model, **changes) for model in chosen)
 
 

@@ -36,6 +36,7 @@ _COMMANDS = {
     "demo": ("demo", "Bundled problems with simulated models: no key, no account."),
     "run": ("run", "A full run; the same command again resumes it."),
     "status": ("status", "How far a run is, from its files alone."),
+    "batches": ("batches", "What a run has in batches at its providers; ends them."),
     "view": ("viewer", "Look into runs in a browser, while they happen."),
     "report": ("report", "Tables, plots and one HTML page from run directories."),
     "compare": ("report", "Two runs of the same problems, paired."),

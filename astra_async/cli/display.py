@@ -264,11 +264,17 @@ def _cells(row: ModelView) -> dict[str, str]:
         "samples": f"{row.final}/{row.planned}",
         "score": _percent(row.mean_score),
         "pass@1": _percent(row.pass_at_1),
-        "calls": f"{row.in_flight}/{row.concurrency}" + (f" +{row.waiting}" if row.waiting else ""),
+        "calls": _calls(row),
         "tokens in/out": f"{_thousands(row.tokens_in)}/{_thousands(row.tokens_out)}",
         "429": str(row.rate_limited),
         "cost": "" if row.cost_usd is None else f"${row.cost_usd:.2f}",
     }
+
+
+def _calls(row: ModelView) -> str:
+    if not row.concurrency:  # nothing is called: batches tell of themselves
+        return "-"
+    return f"{row.in_flight}/{row.concurrency}" + (f" +{row.waiting}" if row.waiting else "")
 
 
 def _percent(share: float | None) -> str:

@@ -25,7 +25,7 @@ from astra_async.running.progress import view_of
 from astra_async.running.typed_commands import missing_cells, that_go_on, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.cli.display import Style
@@ -200,11 +200,26 @@ def _drain(call: Call, opened: OpenRun) -> None:
     opened.stop()
     calls = sum(pool.state.in_flight for pool in opened.pools.values())
     running = opened.sandbox.running if opened.sandbox else 0
+    for told in _left_behind(call, opened):
+        call.say(told)
     call.say(
         f"stopping: {calls} calls and {running} containers come to their end first"
         f" (tests take at most {call.config.limits.timeout_s:.0f} s); {tally.final} of {tally.planned}"
         " samples are final; once more stops at once"
     )
+
+
+def _left_behind(call: Call, opened: OpenRun) -> Iterator[str]:
+    """What goes on at the providers, and how to come back to it."""
+    batches = [each for pool in opened.pools.values() for each in pool.state.batches]
+    if batches:
+        requests = sum(each.requests for each in batches)
+        named = ", ".join(each.id or "one whose id is not known yet" for each in batches)
+        count = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+        yield (
+            f"left with the provider: {count} of {requests:,} requests ({named}); the same command collects;"
+            f" `astra batches {call.config.out}` lists, and with --cancel ends"
+        )
 
 
 def _say_what_is_missing(call: Call, runner: Runner) -> None:

@@ -280,7 +280,9 @@ def _events(events: list[Record]) -> Iterator[tuple[str, str]]:
 def _answer(record: Record | None) -> Iterator[tuple[str, str]]:
     if record:
         usage = ", ".join(f"{name} {count}" for name, count in record["usage"].items() if count is not None)
-        yield f"answer ({record['finish_reason']}, {record['latency_s']:.1f} s, {usage})", record["text"]
+        seconds = record.get("latency_s")
+        how = "in a batch" if seconds is None else f"{seconds:.1f} s"
+        yield f"answer ({record['finish_reason']}, {how}, {usage})", record["text"]
 
 
 def _feedback(record: Record | None) -> Iterator[tuple[str, str]]:

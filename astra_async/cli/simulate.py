@@ -16,7 +16,11 @@ from astra_async.types import Text, checked_value, declared
 from astra_async.types.declarations import shown
 from astra_async.types.simulation import Denial, SimulationSettings
 
-_FLAGS = {"fault_kinds": "--fault", "denied": "--deny"}  # what may be repeated is named in the singular
+_FLAGS = {
+    "fault_kinds": "--fault",
+    "denied": "--deny",
+    "batch_faults": "--batch-fault",
+}  # what may be repeated is named in the singular
 _NO_FLAG = {"faults"}  # --fault-rate 0
 
 

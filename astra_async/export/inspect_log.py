@@ -137,8 +137,8 @@ def _sample(record: Mapping[str, Any], answer: str | None, run: Run) -> dict[str
         "model_usage": usage,
         "started_at": record.get("started_at"),
         "completed_at": record.get("finished_at"),
-        "total_time": record.get("latency_s", 0.0) + record.get("test_s", 0.0),
-        "working_time": record.get("latency_s", 0.0) + record.get("test_s", 0.0),
+        "total_time": (record.get("latency_s") or 0.0) + record.get("test_s", 0.0),
+        "working_time": (record.get("latency_s") or 0.0) + record.get("test_s", 0.0),
         "uuid": _id(run.settings.run_id, *(str(record[name]) for name in _KEY)),
         "attachments": {},
     }
@@ -164,7 +164,7 @@ def _output(record: Mapping[str, Any], text: str) -> dict[str, Any]:
         "model": record.get("returned_model") or record["model"],
         "choices": [{"message": message, "stop_reason": stop}],
         "usage": _usage(record),
-        "time": record.get("latency_s", 0.0),
+        "time": record.get("latency_s") or 0.0,
     }
 
 
@@ -194,7 +194,7 @@ def _event(record: Mapping[str, Any], prompt: str, output: Mapping[str, Any]) ->
         "config": {},
         "output": output,
         "completed": record.get("finished_at") or started,
-        "working_time": record.get("latency_s", 0.0),
+        "working_time": record.get("latency_s") or 0.0,
     }
 
 

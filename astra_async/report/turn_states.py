@@ -229,7 +229,7 @@ def _answer(line: Mapping[str, Any]) -> TurnState:
         solution=line.get("solution_sha256", ""),
         tokens=(usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0),
         cost_usd=_usd(number_in(line.get("cost_usd"))),
-        seconds=line.get("latency_s", 0.0) + line.get("test_s", 0.0),
+        seconds=(line.get("latency_s") or 0.0) + line.get("test_s", 0.0),
     )
 
 
@@ -244,7 +244,7 @@ def _answer_of(row: np.void) -> TurnState:
         solution="",
         tokens=float(tokens.sum()),
         cost_usd=_usd(float(row["cost_usd"])),
-        seconds=float(row["latency_s"] + row["test_s"]),
+        seconds=float(np.nan_to_num(row["latency_s"]) + row["test_s"]),
     )
 
 

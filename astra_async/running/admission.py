@@ -34,7 +34,7 @@ class Admission:
         unexpected: calls in a row that ended with what no provider should raise.
     """
 
-    def __init__(self, tally: Tally, places: int, room: int) -> None:
+    def __init__(self, tally: Tally, places: float, room: float) -> None:
         self.asking = 0
         self.waiting = 0
         self.unexpected = 0

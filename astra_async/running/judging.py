@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from astra_async.asking.throttle import Pool, PoolEvent
+    from astra_async.asking.throttle import PoolEvent
     from astra_async.config import RunConfig
+    from astra_async.running.model_pools import AnyPool
     from astra_async.types import AnswerKey, Completion, ModelSettings
 
 Say = Callable[[str], None]
@@ -123,7 +124,7 @@ class Judging:
         labelled = sum(label is not None for label in done.values())
         self.tally = JudgingTally(planned=len(self.samples), judged=len(done), labelled=labelled)
 
-    async def run(self, pool: Pool, say: Say) -> None:
+    async def run(self, pool: AnyPool, say: Say) -> None:
         """Judge until all is judged, the pool ends or is stopped. Raises StorageError."""
         self._stop = pool.stop
         async with asyncio.TaskGroup() as background:
@@ -135,7 +136,7 @@ class Judging:
         if self.refused:
             raise self.refused
 
-    async def _work(self, pool: Pool, say: Say) -> None:
+    async def _work(self, pool: AnyPool, say: Say) -> None:
         for sample in self._waiting:
             evidence = await asyncio.to_thread(_evidence, self._directory, sample)
             request = self._request(sample.key, judge_prompt(evidence))
@@ -197,7 +198,7 @@ class Judging:
 
 
 @asynccontextmanager
-async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judging, Pool]]:
+async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judging, AnyPool]]:
     """The judge of `config.models` before the run directory `config.out`; labels.csv is written on closing.
 
     Raises UsageError (no run directory, settings, keys, another call at work there) or StorageError.
@@ -233,7 +234,7 @@ def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
     return log, held
 
 
-def _settle(judging: Judging, pool: Pool) -> None:
+def _settle(judging: Judging, pool: AnyPool) -> None:
     """Cancelled calls may have cost something: what the pool has paid and no line holds is noted."""
     judging.tally.cost_usd = pool.state.cost_usd
     if more_usd := unrecorded_usd(pool, judging.recorded_usd):

@@ -14,6 +14,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import StorageError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from astra_async.asking.throttle import Pool
+    from astra_async.running.model_pools import AnyPool
     from astra_async.running.opening import OpenRun
     from astra_async.running.plan import Counts
     from astra_async.running.runner import Runner
@@ -106,12 +107,12 @@ def _counts(counts: Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in ("answered", "final", "asking", "grading")}
 
 
-def _model(runner: Runner, model: str, pool: Pool | None) -> dict[str, Any]:
+def _model(runner: Runner, model: str, pool: AnyPool | None) -> dict[str, Any]:
     earlier = runner.directory.earlier.get(model)
     spent_usd = earlier.cost_usd if earlier else 0.0
     if pool is None:
         idle = {"in_flight": 0, "waiting": 0, "per_minute": None, "paused_s": 0.0, "paused_why": ""}
-        return idle | {"waits_for": None, "spent_usd": spent_usd or None, "failed": None}
+        return idle | {"batches": [], "waits_for": None, "spent_usd": spent_usd or None, "failed": None}
     state, dead = pool.state, runner.dead.get(model)
     return {
         "in_flight": state.in_flight,
@@ -120,6 +121,7 @@ def _model(runner: Runner, model: str, pool: Pool | None) -> dict[str, Any]:
         "paused_s": round(state.paused_for_s, 1),
         "paused_why": mask(state.pause_reason) if state.pause_reason else "",
         "waits_for": state.held_by,
+        "batches": [asdict(each) | {"age_s": round(each.age_s)} for each in state.batches],
         "spent_usd": (spent_usd + (state.cost_usd or 0.0)) or None,
         "failed": None if dead is None else str(dead),
     }

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from astra_async.errors import ConflictError
 from astra_async.running.trouble import told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AsyncExitStack
 
+    from astra_async.asking.batches.batch_log import BatchLog
+    from astra_async.asking.batches.batch_pool import BatchPool
     from astra_async.asking.throttle import Pool, PoolEvent
     from astra_async.config import RunConfig
+    from astra_async.running.directory import RunDirectory
 
+    AnyPool = Pool | BatchPool
     Say = Callable[[str], None]
 
 _ROUNDING_USD = 1e-9
@@ -27,10 +33,12 @@ async def open_pools(
     *,
     spent_usd: float,
     on_event: Callable[[PoolEvent], None],
-) -> dict[str, Pool]:
+    directory: RunDirectory | None = None,
+) -> dict[str, AnyPool]:
     """One pool for each model; a model whose key is missing stops the program before any call.
 
-    `spent_usd` is what earlier calls have taken of the budget.
+    `spent_usd` is what earlier calls have taken of the budget. With a run directory, models that are to be
+    asked by batches are; without one (labels) every call is answered at once.
     """
     from astra_async.asking.providers import open_provider
     from astra_async.asking.providers.connection import open_session
@@ -39,8 +47,25 @@ async def open_pools(
 
     session = await stack.enter_async_context(open_session(os.environ))
     budget = Budget(config.budget_usd, spent_usd=spent_usd) if config.budget_usd is not None else None
-    pools = {}
+    pools: dict[str, AnyPool] = {}
+    log = None if directory is None else _batch_log(config, directory, stack)
     for settings in config.models:
+        if log is not None and directory is not None and settings.batch:
+            from astra_async.asking.batches.batch_pool import BatchPool
+            from astra_async.asking.batches.interfaces import open_interface
+
+            pools[settings.name] = BatchPool(
+                settings,
+                open_interface(settings, session),
+                log,
+                answered=directory.answered,
+                price=partial(cost_usd, settings),
+                budget=budget,
+                on_event=on_event,
+            )
+            close_later(stack, say, settings.name, pools[settings.name].close)
+            continue
+        settings = replace(settings, batch=False)  # noqa: PLW2901 - what is answered at once has its full price
         provider = open_provider(settings, session=session)
         close_later(stack, say, settings.name, provider.close)
         pools[settings.name] = Pool(
@@ -50,7 +75,23 @@ async def open_pools(
     return pools
 
 
-def unrecorded_usd(pool: Pool, recorded_usd: float) -> float:
+def _batch_log(config: RunConfig, directory: RunDirectory, stack: AsyncExitStack) -> BatchLog:
+    """The log of batches; a model that has open ones is asked in no other way, or it would be paid twice."""
+    from astra_async.asking.batches.batch_log import BatchLog
+
+    log = BatchLog(directory.path, directory.run_id)
+    stack.callback(log.close)
+    for settings in config.models:
+        count = sum(len(intent.requests) for intent in log.open_of(settings.name))
+        if count and not settings.batch:
+            raise ConflictError(
+                f"{directory.path}: {count} requests of {settings.name} are in batches: add --batch to"
+                f" collect them; `astra batches {directory.path} --cancel` ends them before"
+            )
+    return log
+
+
+def unrecorded_usd(pool: AnyPool, recorded_usd: float) -> float:
     """What a pool has paid and no record holds; 0 where it has no price."""
     more_usd = (pool.state.cost_usd or 0.0) - recorded_usd
     return more_usd if more_usd > _ROUNDING_USD else 0.0

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from astra_async.answers.lenient import LenientParser
+from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
 from astra_async.images.resolve import ProblemImages
@@ -38,9 +39,10 @@ from astra_async.testing.timeouts import Exclusive, Timeouts
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from astra_async.asking.throttle import Pool, PoolEvent
+    from astra_async.asking.throttle import PoolEvent
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
+    from astra_async.running.model_pools import AnyPool
     from astra_async.running.plan import Plan
     from astra_async.types import Problem, Result, RunSandbox
 
@@ -59,7 +61,7 @@ class OpenRun:
     config: RunConfig
     directory: RunDirectory
     runner: Runner
-    pools: Mapping[str, Pool]
+    pools: Mapping[str, AnyPool]
     sandbox: RunSandbox | None
 
     def stop(self) -> None:
@@ -222,6 +224,9 @@ async def _open_rooms(
             ),
         )
         runner = _runner(plan, rooms, recorded, sandbox)
+        for name, pool in pools.items():
+            if config.turns and isinstance(pool, BatchPool):
+                pool.expect(partial(runner.is_grading, name))
         yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
 
 
@@ -325,11 +330,13 @@ async def _open_tests(
 
 async def _pools(
     config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
-) -> dict[str, Pool]:
+) -> dict[str, AnyPool]:
     if config.answers_only_from_record:
         return {}
     spent_usd = sum(each.cost_usd for each in directory.earlier.values())
-    return await open_pools(config, stack, say, spent_usd=spent_usd, on_event=_event_recorder(directory))
+    return await open_pools(
+        config, stack, say, spent_usd=spent_usd, on_event=_event_recorder(directory), directory=directory
+    )
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:

@@ -32,7 +32,8 @@ class Plan:
 
     `unprepared` holds problems that cannot run, with the reason: their samples are missing.
     `blocks` is the number of consecutive samples of a problem asked together, by model; `caching` names
-    models whose requests should be marked for the prompt cache: a reuse is expected soon.
+    models whose requests should be marked for the prompt cache: a reuse is expected soon. A model without
+    `max_in_flight` is asked for everything at once: it is for batches to say how much goes when.
     """
 
     models: tuple[str, ...]
@@ -128,7 +129,10 @@ def plan_of(
 ) -> Plan:
     """The plan of a configuration, over the problems that could be made ready and those that could not."""
     blocks = {model.name: _block(model, config, len(problems)) for model in config.models}
-    cached = (model.name for model in config.models if PROVIDERS[model.provider].caches_prompts)
+    # Within a batch nobody knows what is processed when: a marked prompt might be written and never read.
+    cached = (
+        model.name for model in config.models if PROVIDERS[model.provider].caches_prompts and not model.batch
+    )
     return Plan(
         models=tuple(model.name for model in config.models),
         formats=config.formats,
@@ -137,7 +141,7 @@ def plan_of(
         prepared=prepared,
         unprepared=unprepared,
         blocks=blocks,
-        max_in_flight={model.name: model.max_in_flight for model in config.models},
+        max_in_flight={model.name: model.max_in_flight for model in config.models if not model.batch},
         caching=frozenset(name for name in cached if config.turns or blocks[name] > 1),
     )
 
@@ -148,6 +152,8 @@ def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
     One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
     lifetime at the rate we may expect, two at least: a write without a read costs more than none.
     """
+    if model.batch:
+        return config.samples  # neighbours in the file, for whatever cache the provider has
     if not PROVIDERS[model.provider].caches_prompts or config.samples == 1:
         return 1
     per_second = (model.requests_per_minute or math.inf) / 60

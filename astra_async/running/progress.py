@@ -277,10 +277,29 @@ def _open_row(opened: OpenRun, summary: Summary) -> ModelView:
     return replace(row, state="stopping") if opened.runner.stopping.is_set() else row
 
 
+def _batches(state: PoolState) -> str:
+    """What is with the provider, and what waits here for which reason."""
+    requests = sum(each.requests for each in state.batches)
+    oldest_s = max((each.age_s for each in state.batches), default=0.0)
+    named = Counter(each.state for each in state.batches)
+    states = ", ".join(f"{count} {name}" for name, count in named.items())
+    told = [f"batches: {states}; {requests:,} requests, oldest {_age(oldest_s)}"] if state.batches else []
+    if state.waiting:
+        told.append(f"{state.waiting:,} wait for {state.held_by or 'the next batch'}")
+    return "; ".join(told)
+
+
+def _age(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"  # noqa: PLR2004
+
+
 def _why(state: PoolState) -> str:
     """What the model's calls wait for, as a person would say it."""
     if state.dead:
         return state.dead
+    if state.batches or (state.limit == 0 and state.waiting):
+        return _batches(state)
     if state.paused_for_s > 0:
         return f"paused {state.paused_for_s:.0f} s: {state.pause_reason}"
     if not (state.in_flight or state.waiting):

@@ -51,11 +51,12 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         usage=Usage(**{item.name: usage.get(item.name) for item in fields(Usage)}),
         returned_model=known("returned_model", (str,), ""),
         ttft_s=known("ttft_s", (int, float), None),
-        latency_s=known("latency_s", (int, float), 0.0),
+        latency_s=known("latency_s", (int, float, type(None)), 0.0),
         attempts=known("attempts", (int,), 1),
         cost_usd=known("cost_usd", (int, float), None),
         cost_estimated=record.get("cost_estimated") is True,
         repairs=tuple(known("repairs", (list,), [])),
+        via="batch" if record.get("via") == "batch" else None,
     )
 
 

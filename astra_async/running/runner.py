@@ -14,6 +14,7 @@ one that is missing leaves its sample as it is.
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,7 @@ class Runner:
         self.on_result: Callable[[Result], None] = lambda _: None
         self.permits = FairPermits(rooms.workshop.at_once if rooms.workshop else 1)
         self._missing: set[AnswerKey] = set()
+        self._admissions: dict[str, Admission] = {}
         self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
         self._listener_error: Exception | None = None
 
@@ -137,6 +139,11 @@ class Runner:
         obtainable = tally.planned - tally.missing.total()
         return self.speed.left_s(tally.final if graded else tally.answered, obtainable, graded=graded)
 
+    def is_grading(self, model: str) -> bool:
+        """Whether answers of a model wait for their tests or are tested: turns may follow from them."""
+        admission = self._admissions.get(model)
+        return admission is not None and admission.waiting > 0
+
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand, from a thread. Raises StorageError."""
         path = self.directory.path / "problems.csv"
@@ -184,7 +191,9 @@ class Runner:
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
-        admission = Admission(self.tally, self.plan.max_in_flight.get(model, 1), room)
+        places = self.plan.max_in_flight.get(model)
+        admission = Admission(self.tally, *((math.inf, math.inf) if places is None else (places, room)))
+        self._admissions[model] = admission
         async for sample in self._in_order(model):
             key: AnswerKey | None = sample
             if sample in self.directory.graded:

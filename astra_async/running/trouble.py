@@ -41,6 +41,7 @@ EVENTS: Mapping[RecordedKind, str] = {
     "budget": "a model's money is spent; nothing more is asked of it",
     "stopped": "a model: no more calls begin, the run is ended; a key: what a stop ended, and its cost",
     "spent": "what a model's calls cost that ended without any other record",
+    "batch": "a batch was submitted, has ended, was refused, or waits for room at the provider",
     "sandbox_retry": "the container or the engine failed; the tests are tried again after `seconds`",
     "publish_failed": "problems.csv could not be written; it is tried again",
     "output_lost": "outputs.jsonl could not be written: the first time of each call",

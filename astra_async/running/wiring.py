@@ -270,6 +270,7 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
 
     So are models without a price, where there is a budget to keep.
     """
+    from astra_async.asking.batches.interfaces import check_batch
     from astra_async.asking.providers import check_settings
     from astra_async.asking.providers.models import cost_usd
 
@@ -277,6 +278,8 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
         _refuse_unknown_simulation(model)
         will_be_simulated = _is_simulated(model, config) and not model.base_url
         check_settings(replace(model, base_url=_SIMULATED_SOON) if will_be_simulated else model, environ)
+        if model.batch:
+            check_batch(model)
         thousand = Usage(input_tokens=1000, output_tokens=1000)
         if config.budget_usd is not None and cost_usd(model, thousand) is None:
             raise ConfigError(

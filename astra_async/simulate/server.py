@@ -10,6 +10,10 @@ from aiohttp import web
 
 from astra_async.bundled import load_answers
 from astra_async.errors import ConfigError
+from astra_async.simulate.batches.anthropic_batches import AnthropicBatchRoutes
+from astra_async.simulate.batches.batch_store import BatchStore
+from astra_async.simulate.batches.gemini_batches import GeminiBatchRoutes
+from astra_async.simulate.batches.openai_batches import OpenAIBatchRoutes
 from astra_async.simulate.limits import Clocks
 from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from astra_async.simulate.wires.wire import Wire
 
 HOST = "127.0.0.1"
-_LARGEST_REQUEST_BYTES = 64 * 1024**2
+_LARGEST_REQUEST_BYTES = 256 * 1024**2
 _BACKLOG = 1024
 
 
@@ -37,11 +41,13 @@ class SimulatedServer:
 
     Attributes:
         counters: what it has seen so far.
+        batches: what was uploaded and created.
         port: the port it listens on.
     """
 
-    def __init__(self, runner: web.AppRunner, service: Service, port: int) -> None:
+    def __init__(self, runner: web.AppRunner, service: Service, batches: BatchStore, port: int) -> None:
         self._runner = runner
+        self.batches = batches
         self.counters: Counters = service.counters
         self.port = port
 
@@ -75,8 +81,9 @@ class SimulatedServer:
             clocks=clocks or Clocks(),
         )
         # Handlers end with their client; when the server stops, streams are cut off, not waited for.
+        batches = BatchStore(service.settings, service.clocks)
         runner = web.AppRunner(
-            _application(service), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+            _application(service, batches), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
         )
         await runner.setup()
         try:
@@ -85,7 +92,7 @@ class SimulatedServer:
             await runner.cleanup()
             message = f"simulated server: cannot listen on {HOST}:{port} ({error}); choose another port"
             raise ConfigError(message) from error
-        return cls(runner, service, runner.addresses[0][1])
+        return cls(runner, service, batches, runner.addresses[0][1])
 
     async def stop(self) -> None:
         """Close the port and every connection."""
@@ -102,13 +109,17 @@ class SimulatedServer:
         return f"http://{HOST}:{self.port}"
 
 
-def _application(service: Service) -> web.Application:
+def _application(service: Service, batches: BatchStore) -> web.Application:
     application = web.Application(client_max_size=_LARGEST_REQUEST_BYTES)
     # Every path works below /v1 and without it, so that one base URL serves all providers of a run.
     for prefix in ("", "/v1"):
         application.router.add_get(f"{prefix}/models", _models)
         for path, wire in _ROUTES:
             application.router.add_post(prefix + path, functools.partial(service.handle, wire))
+        for routes in (AnthropicBatchRoutes(batches, service), GeminiBatchRoutes(batches, service)):
+            routes.add_to(application.router, prefix)
+        OpenAIBatchRoutes(batches, service, "openai").add_to(application.router, prefix)
+        OpenAIBatchRoutes(batches, service, "azure").add_to(application.router, f"{prefix}/openai/v1")
     return application
 
 

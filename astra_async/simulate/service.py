@@ -8,7 +8,7 @@ import socket
 import struct
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from aiohttp import web
@@ -81,12 +81,29 @@ class Service:
         clocks: Clocks,
     ) -> None:
         self.counters = Counters()
-        self._settings = settings
-        self._clocks = clocks
+        self.settings = settings
+        self.clocks = clocks
         self._answers = answers
         self._limiter = RateLimiter(settings, clocks)
         self._cache = PromptCache(settings.cache_ttl_s, clocks.monotonic)
         self._samples = Samples(settings.seed, find_problem)
+
+    def processed(
+        self, wire: Wire, body: Mapping[str, Any], header: str | None = None, model: str | None = None
+    ) -> tuple[int, bytes]:
+        """The status and the body that a request in a batch gets: no limit and no fault meets it."""
+        try:
+            ask = wire.read(body, {"model": model} if model else {})
+            name = _sample_name(header, ask) if header is not None else None
+        except BadAsk as error:
+            return 400, orjson.dumps(wire.error("bad_request", Detail(message=str(error))))
+        refused = self._unfit(wire, ask)
+        if refused:
+            return refused.status, refused.body if isinstance(refused.body, bytes) else b"{}"
+        taken = self._samples.take(ask, name)
+        call = self._call(wire, ask, taken)
+        self._samples.leave(taken, ask.model, answered=True)
+        return 200, wire.whole(call.reply)
 
     async def handle(self, wire: Wire, request: web.Request) -> web.StreamResponse:
         """One request, from its body to the last byte of its answer."""
@@ -118,8 +135,16 @@ class Service:
     # --- before the answer ------------------------------------------------------------------------
 
     def _refusal(self, wire: Wire, ask: Ask) -> web.Response | None:
-        """Why the call gets no answer: key, quota, model, context length, limits; None admits it."""
-        denial = self._settings.denied.get(ask.model)
+        """Why the call gets no answer now; None admits it."""
+        unfit = self._unfit(wire, ask)
+        if unfit:
+            return unfit
+        rejected = self._limiter.admit(ask.model, self._charged(wire, ask, tokens_in(ask.prompt)))
+        return self._rejection(wire, ask, rejected) if rejected else None
+
+    def _unfit(self, wire: Wire, ask: Ask) -> web.Response | None:
+        """Why the call gets no answer at any time: key, quota, model, context length."""
+        denial = self.settings.denied.get(ask.model)
         if denial:
             return wire.failure(denial, Detail(model=ask.model))
         profile = PROFILES.get(ask.model)
@@ -129,8 +154,7 @@ class Service:
         if tokens > profile.context_tokens:
             detail = Detail(model=ask.model, tokens=tokens, most_tokens=profile.context_tokens)
             return wire.failure("context", detail)
-        rejected = self._limiter.admit(ask.model, self._charged(wire, ask, tokens))
-        return self._rejection(wire, ask, rejected) if rejected else None
+        return None
 
     def _charged(self, wire: Wire, ask: Ask, tokens: int) -> int:
         if wire.cached_is_exempt and ask.cacheable:
@@ -151,17 +175,17 @@ class Service:
         else:
             answer = draw_answer(profile, taken.name, solutions, ask.answers)
         answer = limited(answer, ask.max_tokens)
-        size = self._settings.chunk_characters
+        size = self.settings.chunk_characters
         reply = Reply(
             id=digest(f"{taken.key}/{taken.attempt}"),
             model=ask.model,
-            created=int(self._clocks.unix()),
+            created=int(self.clocks.unix()),
             pieces=[answer.text[start : start + size] for start in range(0, len(answer.text), size)],
             finish=answer.finish,
             tokens=self._tokens(wire, ask, answer),
             with_usage=ask.with_usage,
         )
-        fault = fault_of(self._settings, taken.key, taken.attempt)
+        fault = fault_of(self.settings, taken.key, taken.attempt)
         return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
 
     def _cached(self, ask: Ask) -> int:
@@ -190,7 +214,7 @@ class Service:
             self.counters.faults[call.fault] += 1
         match call.fault:
             case "rate_limit" | "server_error" | "unavailable" | "overloaded" as trouble:
-                wait_s = max(_LEAST_WAIT_S, _INJECTED_WAIT_S * self._settings.speed)
+                wait_s = max(_LEAST_WAIT_S, _INJECTED_WAIT_S * self.settings.speed)
                 failure = call.wire.failure(trouble, Detail(model=call.ask.model, wait_s=wait_s))
                 return self._announced(failure, call.wire, call.ask.model), False
         if not call.ask.stream:
@@ -202,9 +226,9 @@ class Service:
         return response, True
 
     async def _respond_whole(self, call: _Call, request: web.Request) -> tuple[web.StreamResponse, bool]:
-        await _sleep(_times(call)[-1] * self._settings.speed)
+        await _sleep(_times(call)[-1] * self.settings.speed)
         if call.fault:
-            _reset(request)
+            reset(request)
             return web.Response(), False
         self._warm(call)
         self._settle(call)
@@ -215,7 +239,7 @@ class Service:
     async def _stream(self, call: _Call, request: web.Request) -> web.StreamResponse:
         events = _events(call)
         if call.fault == "reset" and not events:
-            _reset(request)
+            reset(request)
             return web.Response()
         response = web.StreamResponse(headers={"cache-control": "no-cache"})
         response.headers["content-type"] = call.wire.stream_type
@@ -227,7 +251,7 @@ class Service:
     async def _write(self, call: _Call, events: list[bytes], response: web.StreamResponse) -> None:
         loop = asyncio.get_running_loop()
         start = loop.time()
-        writes = grouped(events, _times(call)[: len(events)], self._settings.speed)
+        writes = grouped(events, _times(call)[: len(events)], self.settings.speed)
         for number, (due_s, data) in enumerate(writes):
             await _sleep(start + due_s - loop.time())
             if number == 0:
@@ -239,10 +263,10 @@ class Service:
             case "stream_error":
                 await response.write(call.wire.stream_error(Detail(model=call.ask.model)))
             case "stall":
-                await _sleep(self._settings.stall_s)
-                _reset(request)
+                await _sleep(self.settings.stall_s)
+                reset(request)
             case "reset":
-                _reset(request)
+                reset(request)
             case _:
                 pass  # `cut` simply ends; without a fault the terminal marker has been written
 
@@ -298,7 +322,7 @@ def _sample_name(header: str, ask: Ask) -> SampleName:
     return name
 
 
-def _reset(request: web.Request) -> None:
+def reset(request: web.Request) -> None:
     """Close the connection with RST, as a crashed server or a middlebox does."""
     if request.transport is None:
         return

@@ -95,6 +95,15 @@ class ModelSettings:
     output_tokens_per_minute: Annotated[float | None, Gt(0), Setting("Limit that answers keep to.")] = None
     max_in_flight: Annotated[int, Ge(1), Setting("Most calls at once.")] = 256
     timeout_s: Annotated[float, Gt(0), Setting("Longest silence of one call, in seconds.")] = 600.0
+    batch: Annotated[bool, Setting("Send its calls as batches: half the price, within a day.")] = False
+    batch_enqueued_tokens: Annotated[
+        int | None,
+        Ge(1),
+        Setting("Most input tokens in batches at once; learned from refusals if not set."),
+    ] = None
+    batch_settled_s: Annotated[
+        float, Gt(0), Setting("Seconds after which a batch that cannot be found was never created.")
+    ] = 60.0
     price_input: Annotated[float | None, Ge(0), Setting("USD per million tokens.")] = None
     price_cached_input: Annotated[
         float | None, Ge(0), Setting("USD per million tokens read from the provider's cache.")
@@ -154,9 +163,10 @@ class ModelRequest:
 class Completion:
     """One finished answer, whatever it says. `latency_s` and `ttft_s` are the final attempt's.
 
-    `attempts` and `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and
-    `cost_estimated` says that the provider left out tokens of an attempt, which were then estimated.
-    `repairs` names what was mended before recording (`surrogate`).
+    `via` is "batch" for one that came out of a batch: it has neither of these times. `attempts` and
+    `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and `cost_estimated` says that
+    the provider left out tokens of an attempt, which were then estimated. `repairs` names what was
+    mended before recording (`surrogate`).
     """
 
     text: str
@@ -164,11 +174,12 @@ class Completion:
     usage: Usage
     returned_model: str
     ttft_s: float | None
-    latency_s: float
+    latency_s: float | None
     attempts: int = 1
     cost_usd: float | None = None
     cost_estimated: bool = False
     repairs: tuple[str, ...] = ()
+    via: Literal["batch"] | None = None
 
 
 # A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.

@@ -86,7 +86,7 @@ class ResultFields(msgspec.Struct, gc=False, kw_only=True):
     cost_estimated: bool = False
     attempts: Count = 1
     ttft_s: float | None = None
-    latency_s: float = 0.0
+    latency_s: float | None = 0.0
     test_s: float = 0.0
     input_characters: Count = 0
     output_characters: Count = 0

@@ -172,7 +172,7 @@ class Result:
     cost_estimated: bool = False
     attempts: int = 1
     ttft_s: float | None = None
-    latency_s: float = 0.0
+    latency_s: float | None = 0.0
     test_s: float = 0.0
     input_characters: int = 0
     output_characters: int = 0

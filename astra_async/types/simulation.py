@@ -20,6 +20,18 @@ FaultKind = Literal[
     "stream_error",  # an error event after HTTP 200, in the middle of the answer
     "stall",  # silence in the middle of the answer, then the connection is reset
 ]
+BatchFault = Literal[
+    "none",
+    "lost_before",  # the connection is reset, and no batch was created
+    "lost_create",  # it was created, and the connection is reset instead of an answer
+    "silent",  # it was created, and no answer comes
+    "invalid",  # it fails in validation, after its creation
+    "errors",  # a third of its requests fail at the server
+    "expire",  # half of it is finished when it expires
+    "missing",  # a fifth of its results are in no file
+    "duplicates",  # every result is there twice
+    "vanish",  # its results cannot be had
+]
 Denial = Literal["key", "quota"]  # the key is refused; the account is out of quota
 
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
@@ -58,6 +70,14 @@ class SimulationSettings:
     cache_ttl_s: Annotated[
         float, Ge(0), Setting("Seconds that an unused prompt stays in the prompt cache.", "S")
     ] = 300.0
+    batch_delay_s: Annotated[float, Ge(0), Setting("Seconds until a batch has ended.", "S")] = 2.0
+    batch_enqueued_tokens: Annotated[
+        int | None, Gt(0), Setting("Most tokens in batches that have not ended.", "N")
+    ] = None
+    batch_faults: Annotated[
+        tuple[BatchFault, ...],
+        Setting("What happens to the first batches that are created, one after the other.", "KIND"),
+    ] = ()
     denied: Annotated[
         Mapping[str, Denial],
         Setting("Models whose key is refused (`key`) or whose quota is used up (`quota`).", "MODEL=WHY"),

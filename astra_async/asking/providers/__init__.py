@@ -24,6 +24,7 @@ class Known(NamedTuple):
     `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
     `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
     cost less. `credentials` are variables, any one of which has what a provider without a key's wants.
+    `batches` is module.Class in asking.batches, where it has some; `halves_batches`: they cost half for sure.
     """
 
     made_by: str
@@ -31,15 +32,44 @@ class Known(NamedTuple):
     prices: str | None = None
     caches_prompts: bool = False
     credentials: tuple[str, ...] = ()
+    batches: str = ""
+    halves_batches: bool = False
 
 
+_FILES = "batch_openai.OpenAIBatches"
 PROVIDERS: Mapping[str, Known] = {
-    "openai": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", "openai", caches_prompts=True),
-    "openai-responses": Known(
-        "openai_responses.OpenAIResponses", "OPENAI_API_KEY", "openai", caches_prompts=True
+    "openai": Known(
+        "openai_chat.OpenAIChat",
+        "OPENAI_API_KEY",
+        "openai",
+        caches_prompts=True,
+        batches=_FILES,
+        halves_batches=True,
     ),
-    "anthropic": Known("anthropic.Anthropic", "ANTHROPIC_API_KEY", "anthropic", caches_prompts=True),
-    "gemini": Known("gemini.Gemini", "GEMINI_API_KEY", "google", caches_prompts=True),
+    "openai-responses": Known(
+        "openai_responses.OpenAIResponses",
+        "OPENAI_API_KEY",
+        "openai",
+        caches_prompts=True,
+        batches=_FILES,
+        halves_batches=True,
+    ),
+    "anthropic": Known(
+        "anthropic.Anthropic",
+        "ANTHROPIC_API_KEY",
+        "anthropic",
+        caches_prompts=True,
+        batches="batch_anthropic.AnthropicBatches",
+        halves_batches=True,
+    ),
+    "gemini": Known(
+        "gemini.Gemini",
+        "GEMINI_API_KEY",
+        "google",
+        caches_prompts=True,
+        batches="batch_gemini.GeminiBatches",
+        halves_batches=True,
+    ),
     # Its credentials are AWS's (`aws`).
     "bedrock": Known(
         "bedrock.Bedrock",
@@ -47,9 +77,16 @@ PROVIDERS: Mapping[str, Known] = {
         caches_prompts=True,
         credentials=("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
     ),
-    "azure": Known("openai_chat.Azure", "AZURE_OPENAI_API_KEY", "azure", caches_prompts=True),
-    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY"),
-    "simulated": Known("openai_chat.OpenAIChat"),
+    "azure": Known(
+        "openai_chat.Azure",
+        "AZURE_OPENAI_API_KEY",
+        "azure",
+        caches_prompts=True,
+        batches="batch_openai.AzureBatches",
+        halves_batches=True,
+    ),
+    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", batches=_FILES),
+    "simulated": Known("openai_chat.OpenAIChat", batches=_FILES),
 }
 
 
@@ -102,6 +139,17 @@ def open_provider(
         environ=environ,
         owns_session=session is None,
     )
+
+
+def wire_format(settings: ModelSettings, environ: Mapping[str, str]) -> WireFormat:
+    """What one model's requests and answers look like, for whoever sends them otherwise than one by one.
+
+    Raises:
+        ConfigError: as `check_settings`.
+    """
+    from astra_async.asking.providers.models import resolve
+
+    return _made(resolve(settings), environ)
 
 
 def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.environ) -> None:

@@ -49,7 +49,9 @@ class Signer:
         self._finding = asyncio.Lock()
         self._found: Any = None
 
-    async def headers(self, url: URL, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+    async def headers(
+        self, url: URL, headers: Mapping[str, str], body: bytes, *, method: str = "POST"
+    ) -> dict[str, str]:
         """The headers that prove who asks, computed over all the others.
 
         Raises:
@@ -63,7 +65,7 @@ class Signer:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        request = AWSRequest("POST", str(url), headers=dict(headers), data=body)
+        request = AWSRequest(method, str(url), headers=dict(headers), data=body)
         SigV4Auth(await self._credentials(), *self._scope).add_auth(request)
         return {name: value for name, value in request.headers.items() if name not in headers}
 

@@ -98,9 +98,11 @@ class Bedrock(WireFormat):
             "serviceTier": {"type": settings.service_tier} if settings.service_tier else None,
         }
 
-    async def signed(self, url: URL, headers: CIMultiDict[str], body: bytes) -> CIMultiDict[str]:
+    async def signed(
+        self, url: URL, headers: CIMultiDict[str], body: bytes, *, method: str = "POST"
+    ) -> CIMultiDict[str]:
         """The headers with a signature over them, the address and the body."""
-        return CIMultiDict({**headers, **await self._signer.headers(url, headers, body)})
+        return CIMultiDict({**headers, **await self._signer.headers(url, headers, body, method=method)})
 
     def asks_otherwise(self, failure: Failure) -> bool:
         """A model that refuses to stream; from now on all are asked for whole answers."""

@@ -91,8 +91,19 @@ def resolve(settings: ModelSettings) -> ModelSettings:
     return replace(settings, context_length=context, max_tokens=most)
 
 
+def batch_share(settings: ModelSettings) -> float:
+    """What a call of this model costs as a share of its price: less in a batch, where that is confirmed."""
+    return 0.5 if settings.batch and PROVIDERS[settings.provider].halves_batches else 1.0
+
+
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
-    """US dollars for one call, or None when a price or a count is unknown.
+    """US dollars for one call, in a batch where it is sent so; None when a price or a count is unknown."""
+    usd = _online_usd(settings, usage)
+    return None if usd is None else usd * batch_share(settings)
+
+
+def _online_usd(settings: ModelSettings, usage: Usage) -> float | None:
+    """US dollars for one call that is answered at once.
 
     Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
     then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.

@@ -101,12 +101,15 @@ class WireFormat:
         """An error of a response or in mid-stream, its body in the words that `error_body` knows."""
         return failure
 
-    async def signed(self, url: URL, headers: CIMultiDict[str], body: bytes) -> CIMultiDict[str]:  # noqa: ARG002 - most sign nothing
-        """The headers of one request with what has to be computed for each.
+    async def signed(
+        self, url: URL, headers: CIMultiDict[str], body: bytes, *, method: str = "POST"
+    ) -> CIMultiDict[str]:
+        """The headers of one request with what has to be computed for each; most sign nothing.
 
         Raises:
             ProviderError: there is nothing to sign it with.
         """
+        del url, body, method
         return headers
 
     def asks_otherwise(self, failure: Failure) -> bool:  # noqa: ARG002 - most know one form

@@ -23,6 +23,7 @@ EventKind = Literal[
     "leader_failed",
     "pool_failed",
     "stopped",
+    "batch",
 ]
 
 
@@ -38,12 +39,24 @@ class PoolEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchState:
+    """A batch that is with its provider: its id (empty while nobody knows it), `done` of `requests`."""
+
+    id: str
+    state: str
+    requests: int
+    done: int
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
     """One pool at one moment.
 
     `limit` is the concurrency limit L; `send_rate` the requests per second learned from rejections, None
     while nothing was learned; `held_by` what the first call in line waits for; `dead` why no request can
-    succeed. Tokens and cost are sums over all attempts; what a provider left out is estimated.
+    succeed; `batches` what is with the provider where calls are sent as batches. Tokens and cost are sums
+    over all attempts; what a provider left out is estimated.
     """
 
     model: str
@@ -63,3 +76,4 @@ class PoolState:
     tokens_per_minute: float
     cost_usd: float | None
     dead: str | None
+    batches: tuple[BatchState, ...] = ()

@@ -1,0 +1,168 @@
+"""Gemini's batches (`models/{model}:batchGenerateContent`), from and into files.
+
+Inline results can become unretrievable, so files are used for every size. A batch's display name is its
+intent, and it names the file that it was made from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from yarl import URL
+
+from astra_async.asking.batches.batch_interface import (
+    CLOCKS_DIFFER_S,
+    FileBatches,
+    Found,
+    Outcome,
+    Standing,
+    body_of,
+    listed,
+)
+from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.error_meaning import Failure
+from astra_async.errors import RequestRejected, TransientError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from astra_async.asking.batches.batch_interface import Control
+    from astra_async.asking.batches.batch_log import Intent
+    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.request_fields import WireFormat
+    from astra_async.types import ModelRequest
+
+_STATE = "BATCH_STATE_"
+_ENDED = frozenset({"succeeded", "failed", "cancelled", "expired"})
+_PAGE = "100"
+# google.rpc codes of a line's error, as HTTP says them.
+_HTTP_OF_RPC: Mapping[Any, int] = {3: 400, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
+
+
+class GeminiBatches(FileBatches):
+    """Batches of one model."""
+
+    most_requests = 200_000
+    most_bytes = 2_000_000_000
+
+    def __init__(self, wire: WireFormat, control: Control) -> None:
+        self.control = control
+        self._wire = wire
+        self._root = without_version(wire.base)
+        path, _, _ = wire.url.raw_path.rpartition(":")
+        self._create_at = wire.url.with_path(
+            f"{path}:batchGenerateContent", encoded=True
+        ).without_query_params("alt")
+        self._version = path.removeprefix(self._root.path.rstrip("/")).strip("/").partition("/")[0]
+
+    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+        """A line of the file."""
+        return orjson.dumps({"key": custom_id, "request": body_of(self._wire, request)})
+
+    async def upload(self, path: Path, token: str) -> str:
+        """The file's name, such as `files/abc`."""
+        size, kind = str(await asyncio.to_thread(os.path.getsize, path)), "application/jsonl"
+        _, headers = await self.control.ask_with_headers(
+            "POST",
+            below(self._root, f"upload/{self._version}/files"),
+            {"file": {"display_name": token, "mime_type": kind}},
+            headers={
+                "X-Goog-Upload-Protocol": "resumable",
+                "X-Goog-Upload-Command": "start",
+                "X-Goog-Upload-Header-Content-Length": size,
+                "X-Goog-Upload-Header-Content-Type": kind,
+            },
+        )
+        with path.open("rb") as stream:
+            answer = await self.control.ask(
+                "POST",
+                self._own(headers.get("X-Goog-Upload-URL", "")),
+                stream,
+                headers={"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"},
+            )
+        return str(answer["file"]["name"])
+
+    async def create(self, path: Path, intent: Intent) -> str:
+        """The batch's name, such as `batches/abc`."""
+        del path
+        fields = {"batch": {"displayName": intent.token, "inputConfig": {"fileName": intent.file}}}
+        return str((await self.control.ask("POST", self._create_at, fields))["name"])
+
+    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+        """The batch of that name."""
+        del known
+        earliest = datetime.fromisoformat(intent.at).timestamp() - CLOCKS_DIFFER_S
+        url = below(self._root, f"{self._version}/batches", pageSize=_PAGE)
+        async for batch in listed(self.control, url, "operations", _next_page):
+            about = batch.get("metadata") or {}
+            file = (about.get("inputConfig") or {}).get("fileName")
+            if about.get("displayName") == intent.token or file == intent.file:
+                return Found(batch_id=str(batch["name"]))
+            if "createTime" in about and datetime.fromisoformat(about["createTime"]).timestamp() < earliest:
+                break
+        return Found()
+
+    async def look(self, batch_id: str) -> Standing:
+        """How it stands; an expired one has no results at all."""
+        batch = await self.control.ask("GET", below(self._root, f"{self._version}/{batch_id}"))
+        about = batch.get("metadata") or {}
+        state = str(about.get("state") or "unknown").removeprefix(_STATE).lower()
+        stats = about.get("batchStats") or {}
+        done = (stats.get(name) or 0 for name in ("successfulRequestCount", "failedRequestCount"))
+        file = (about.get("output") or batch.get("response") or {}).get("responsesFile")
+        failed = state == "failed" and not file
+        return Standing(
+            state=state,
+            has_ended=state in _ENDED,
+            done=sum(map(int, done)),  # the interface spells whole numbers as text
+            results=(str(file),) if file else (),
+            failure=_why(batch) if failed else None,
+            was_cancelled=state == "cancelled",
+            is_partial=state in {"expired", "cancelled"},
+        )
+
+    async def fetch(self, standing: Standing, path: Path) -> None:
+        """The file of results."""
+        for name in standing.results:
+            url = below(self._root, f"{self._version}/{name}:download", alt="media")
+            await self.control.save(url, path)
+
+    def read(self, line: bytes) -> Outcome:
+        """A response, or an error."""
+        found = orjson.loads(line)
+        custom_id, error = str(found["key"]), found.get("error")
+        if not error:
+            return Outcome(custom_id=custom_id, body=found["response"])
+        status = _HTTP_OF_RPC.get(error.get("code"), 500)
+        return Outcome(custom_id=custom_id, failure=Failure(body={"error": error}, status=status))
+
+    def reader(self) -> Reader:
+        """The wire format's."""
+        return self._wire.reader()
+
+    async def cancel(self, batch_id: str) -> None:
+        """It ends soon."""
+        await self.control.ask("POST", below(self._root, f"{self._version}/{batch_id}:cancel"), {})
+
+    def _own(self, address: str) -> URL:
+        """Where the file goes, at the host that the key is meant for."""
+        url = URL(address)
+        if not url.host:
+            raise TransientError("the provider named no address for the file")
+        if url.origin() != self._root.origin():
+            raise RequestRejected(f"an upload to another address, {url.host}: the key is not sent there")
+        return url
+
+
+def _next_page(page: Json) -> dict[str, str] | None:
+    return {"pageToken": str(page["nextPageToken"])} if page.get("nextPageToken") else None
+
+
+def _why(batch: Json) -> Failure:
+    error = batch.get("error") or {"message": "the batch has failed"}
+    return Failure(body={"error": error}, status=_HTTP_OF_RPC.get(error.get("code"), 400))

@@ -1,0 +1,289 @@
+"""What one provider's batch interface is, and what all of them share: HTTP in small and in files.
+
+A create is the one request that costs money: it is sent once for each intent. Whether it brought about a
+batch is certain after a whole answer: 2xx yes, most of 4xx no. After anything else (a cut, a time-out, 5xx, a
+kill) it is unknown, and `find` tells.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import aiohttp
+import orjson
+from multidict import CIMultiDict
+
+from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
+from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
+from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
+from astra_async.asking.providers.proxies import proxy_for
+from astra_async.asking.providers.request_fields import laid_over
+from astra_async.errors import ProviderError, RequestRejected, TransientError
+from astra_async.files import file_mode
+from astra_async.redaction import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from yarl import URL
+
+    from astra_async.asking.batches.batch_log import Intent
+    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.request_fields import WireFormat
+    from astra_async.types import ModelRequest, ModelSettings
+
+# 4xx after which the request may still have been carried out.
+_UNCERTAIN = frozenset({408, 409, 425, 499})
+_GONE = frozenset({404, 410})
+_PIECE_BYTES, _LONGEST_REFUSAL_BYTES = 2**18, 2**20
+# A batch that began so long before its intent is not ours, however wrong a clock is.
+CLOCKS_DIFFER_S = 86_400.0
+_STREAMING = frozenset({"stream", "stream_options"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a batch stands: `state` in the provider's word, `results` where they are to be had.
+
+    `failure` says why nothing of it was processed; `was_cancelled` that somebody wanted its end; `is_partial`
+    that requests without a result were not processed, and not charged.
+    """
+
+    state: str
+    has_ended: bool = False
+    done: int = 0
+    results: tuple[str, ...] = ()
+    failure: Failure | None = None
+    was_cancelled: bool = False
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One line of results: an answer's body, or a failure; neither where it was not processed."""
+
+    custom_id: str
+    body: Json | None = None
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What looking for a batch brought: its id; or whether one may yet turn out to be it."""
+
+    batch_id: str = ""
+    is_undecided: bool = False
+
+
+class BatchInterface(Protocol):
+    """One provider's batches, bound to one model.
+
+    Attributes:
+        control: how it is managed.
+        most_requests: that one batch may hold; also `most_bytes`.
+        opening: what stands before the first request in its file; also `between` and `closing`.
+    """
+
+    control: Control
+    most_requests: int
+    most_bytes: int
+    opening: bytes
+    between: bytes
+    closing: bytes
+
+    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+        """One request as it stands in the file: the body that is sent online, not streamed."""
+        ...
+
+    async def upload(self, path: Path, token: str) -> str:
+        """Bring the file to where a batch is made from; costs nothing. What it is called there."""
+        ...
+
+    async def create(self, path: Path, intent: Intent) -> str:
+        """Create the batch, once; returns its id. Raises ProviderError, see `is_certainly_none`."""
+        ...
+
+    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+        """The batch that came of an intent; those of `known` are other intents'."""
+        ...
+
+    async def look(self, batch_id: str) -> Standing:
+        """How a batch stands."""
+        ...
+
+    async def fetch(self, standing: Standing, path: Path) -> None:
+        """Bring all results into one file of lines."""
+        ...
+
+    def read(self, line: bytes) -> Outcome:
+        """One line of results. Raises ValueError, LookupError or TypeError for what is none."""
+        ...
+
+    def reader(self) -> Reader:
+        """Reads one whole answer."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask for a batch's end; what is finished stays."""
+        ...
+
+
+class Gone(RequestRejected):
+    """The provider knows no such batch or file (any more)."""
+
+
+def is_certainly_none(error: ProviderError) -> bool:
+    """Whether a create that ended so has brought about no batch."""
+    return error.status is not None and 400 <= error.status < 500 and error.status not in _UNCERTAIN  # noqa: PLR2004 - HTTP
+
+
+def body_of(wire: WireFormat, request: ModelRequest) -> Json:
+    """The body that is sent online, without what asks for a stream."""
+    fields = laid_over(wire.body(request), wire.extra_body)
+    return {name: value for name, value in fields.items() if value is not None and name not in _STREAMING}
+
+
+class Control:
+    """Requests that manage batches, over the session that all models share; nothing is repeated here."""
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        wire: WireFormat,
+        session: aiohttp.ClientSession,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._settings = settings
+        self._wire = wire
+        self._session = session
+        self._proxy = proxy_for(wire.url, environ)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=settings.timeout_s
+        )
+
+    async def ask(
+        self, method: str, url: URL, data: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> Json:
+        """A request and the object that answers it. Raises ProviderError."""
+        body, _ = await self.ask_with_headers(method, url, data, headers=headers)
+        return body
+
+    async def ask_with_headers(
+        self, method: str, url: URL, data: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> tuple[Json, Mapping[str, str]]:
+        """As `ask`, with the headers of the answer."""
+        if isinstance(data, dict):
+            data, headers = orjson.dumps(data), {"Content-Type": "application/json", **(headers or {})}
+        async with self._answered(method, url, data=data, headers=headers) as response:
+            content = b"".join([piece async for piece in _pieces(response)])
+            return self._object(content), response.headers
+
+    async def save(self, url: URL, path: Path) -> None:
+        """Append what a GET brings to a file, a piece in memory at a time. Raises ProviderError, OSError."""
+        async with self._answered("GET", url) as response:
+            with open_private(path) as stream:
+                async for piece in _pieces(response):
+                    stream.write(piece)
+
+    async def first_line(self, url: URL) -> bytes:
+        """The first line of what a GET brings. Raises ProviderError."""
+        found = b""
+        async with self._answered("GET", url) as response:
+            async for piece in _pieces(response):
+                found += piece
+                if b"\n" in found:
+                    break
+        return found.partition(b"\n")[0]
+
+    @asynccontextmanager
+    async def _answered(
+        self, method: str, url: URL, data: Any = None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The response to a request, if it is no refusal. Raises ProviderError.
+
+        The cause of a lost connection may have come before the act or after it.
+        """
+        given = CIMultiDict({**self._wire.headers, **self._wire.extra_headers, **(headers or {})})
+        signed = await self._wire.signed(url, given, data if isinstance(data, bytes) else b"", method=method)
+        try:
+            async with self._session.request(
+                method,
+                url,
+                data=data,
+                headers=signed,
+                proxy=self._proxy,
+                timeout=self._timeout,
+                allow_redirects=False,  # a redirect would carry the key to wherever it points
+            ) as response:
+                if not response.ok or response.status >= 300:  # noqa: PLR2004 - HTTP
+                    content = b"".join([piece async for piece in _pieces(response)])
+                    raise self._refusal(response, content[:_LONGEST_REFUSAL_BYTES])
+                yield response
+        except (aiohttp.ClientError, TimeoutError, ConnectionError, UnicodeError) as error:
+            text = f"the connection failed ({type(error).__name__}: {error})"
+            raise TransientError(f"{self._settings.name}: {one_line(text)}") from error
+        except (UnknownEncoding, DamagedEncoding) as error:
+            raise TransientError(f"{self._settings.name}: {error}") from error
+
+    def _refusal(self, response: aiohttp.ClientResponse, content: bytes) -> ProviderError:
+        body = parse_body(content)
+        error = self.meaning(Failure(status=response.status, headers=response.headers, body=body))
+        if response.status in _GONE:
+            return Gone(str(error), status=error.status, code=error.code)
+        return error
+
+    def meaning(self, failure: Failure) -> ProviderError:
+        """What an error of the interface is to its pool; of none of them can come a result."""
+        meant = classify(self._wire.failure(failure), self._settings)
+        if isinstance(meant, ProviderError):
+            return meant
+        return RequestRejected(
+            f"{self._settings.name}: HTTP {failure.status}: {meant}", status=failure.status
+        )
+
+    def _object(self, content: bytes) -> Json:
+        try:
+            found = orjson.loads(content or b"{}")
+        except orjson.JSONDecodeError as error:
+            raise TransientError(
+                f"{self._settings.name}: not JSON: {one_line(content, length=80)}"
+            ) from error
+        if not isinstance(found, dict):
+            raise TransientError(f"{self._settings.name}: no object: {one_line(content, length=80)}")
+        return found
+
+
+class FileBatches:
+    """What interfaces share whose requests are lines of a file."""
+
+    opening: ClassVar[bytes] = b""
+    between: ClassVar[bytes] = b"\n"
+    closing: ClassVar[bytes] = b"\n"
+
+
+async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    decoder = Decoder(response.headers)
+    async for chunk in response.content.iter_chunked(_PIECE_BYTES):
+        for piece in decoder.pieces(chunk):
+            yield piece
+
+
+def open_private(path: Path, *, anew: bool = False) -> Any:
+    """A file for its run's eyes, to append to or to write anew."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if anew else os.O_APPEND)
+    return os.fdopen(os.open(path, flags, file_mode(path.parent)), "wb")
+
+
+async def listed(control: Control, url: URL, field: str, follow: Any) -> AsyncIterator[Json]:
+    """All items of a list, page after page; `follow` gives the query of the next page, None at the end."""
+    query: Mapping[str, str] | None = {}
+    while query is not None:
+        page = await control.ask("GET", url.update_query(query))
+        for item in page.get(field) or []:
+            if isinstance(item, dict):
+                yield item
+        query = follow(page)

@@ -1,0 +1,175 @@
+"""OpenAI's batches (`POST {base}/files`, `{base}/batches`), chat completions and Responses; and Azure's.
+
+A batch names the file that it was made from, and each intent has a file of its own: that tells which batch
+came of an intent, and the metadata tells it as well. A batch can be created and fail in validation.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import orjson
+
+from astra_async.asking.batches.batch_interface import (
+    CLOCKS_DIFFER_S,
+    FileBatches,
+    Found,
+    Outcome,
+    Standing,
+    body_of,
+    listed,
+)
+from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.error_meaning import Failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.asking.batches.batch_interface import Control
+    from astra_async.asking.batches.batch_log import Intent
+    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.request_fields import WireFormat
+    from astra_async.types import ModelRequest
+
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_MARK = "astra_intent"
+_PAGE = "100"
+# Codes of lines that were not processed; nothing is charged for them.
+_NOT_PROCESSED = frozenset({"batch_expired", "batch_cancelled"})
+
+
+class OpenAIBatches(FileBatches):
+    """Batches of one model; `path` is the interface that each request goes to."""
+
+    most_requests = 50_000
+    most_bytes = 200_000_000
+
+    def __init__(self, wire: WireFormat, control: Control) -> None:
+        self._wire = wire
+        self.control = control
+        self._base = wire.base
+        self._path = "/v1" + wire.url.path.removeprefix(wire.base.path.rstrip("/"))
+
+    def row(self, custom_id: str, request: ModelRequest) -> bytes:
+        """A line of the file; simulated models are told which sample it is."""
+        line: Json = {
+            "custom_id": custom_id,
+            "method": "POST",
+            "url": self._path,
+            "body": self._body(request),
+        }
+        if request.sample_header is not None:
+            line["sample"] = request.sample_header
+        return orjson.dumps(line)
+
+    async def upload(self, path: Path, token: str) -> str:
+        """The file's id."""
+        with path.open("rb") as stream:
+            form = aiohttp.FormData()
+            form.add_field("purpose", "batch")
+            form.add_field("file", stream, filename=f"{token}.jsonl", content_type="application/jsonl")
+            answer = await self.control.ask("POST", below(self._base, "files"), form)
+        return str(answer["id"])
+
+    async def create(self, path: Path, intent: Intent) -> str:
+        """The batch's id."""
+        del path
+        fields = {
+            "input_file_id": intent.file,
+            "endpoint": self._path,
+            "completion_window": "24h",
+            "metadata": {_MARK: intent.token},
+        }
+        return str((await self.control.ask("POST", below(self._base, "batches"), fields))["id"])
+
+    async def find(self, intent: Intent, known: frozenset[str]) -> Found:
+        """The batch that names the intent's file, or the intent: the list is looked through, newest first."""
+        del known
+        earliest = datetime.fromisoformat(intent.at).timestamp() - CLOCKS_DIFFER_S
+        url = below(self._base, "batches", limit=_PAGE)
+        async for batch in listed(self.control, url, "data", _next_page):
+            mark = (batch.get("metadata") or {}).get(_MARK)
+            if batch.get("input_file_id") == intent.file or mark == intent.token:
+                return Found(batch_id=str(batch["id"]))
+            if (batch.get("created_at") or earliest) < earliest:
+                break
+        return Found()
+
+    async def look(self, batch_id: str) -> Standing:
+        """How it stands; where nothing was processed, why."""
+        batch = await self.control.ask("GET", below(self._base, f"batches/{batch_id}"))
+        state = str(batch.get("status"))
+        counts = batch.get("request_counts") or {}
+        files = tuple(filter(None, (batch.get("output_file_id"), batch.get("error_file_id"))))
+        failed = state == "failed" and not files
+        return Standing(
+            state=state,
+            has_ended=state in _ENDED,
+            done=int(counts.get("completed") or 0) + int(counts.get("failed") or 0),
+            results=files,
+            failure=_why(batch) if failed else None,
+            was_cancelled=state in {"cancelling", "cancelled"},
+            is_partial=state in {"expired", "cancelled"},
+        )
+
+    async def fetch(self, standing: Standing, path: Path) -> None:
+        """The files of answers and of errors, one behind the other."""
+        for name in standing.results:
+            await self.control.save(below(self._base, f"files/{name}/content"), path)
+
+    def read(self, line: bytes) -> Outcome:
+        """A response with its status, or an error without one."""
+        found = orjson.loads(line)
+        custom_id, error, response = str(found["custom_id"]), found.get("error"), found.get("response")
+        if error and error.get("code") in _NOT_PROCESSED:
+            return Outcome(custom_id=custom_id)
+        if not response:
+            return Outcome(custom_id=custom_id, failure=Failure(body={"error": error or {}}, status=500))
+        status, body = int(response["status_code"]), response["body"]
+        if status != 200:  # noqa: PLR2004 - HTTP
+            return Outcome(custom_id=custom_id, failure=Failure(body=body, status=status))
+        return Outcome(custom_id=custom_id, body=body)
+
+    def reader(self) -> Reader:
+        """The wire format's."""
+        return self._wire.reader()
+
+    async def cancel(self, batch_id: str) -> None:
+        """It takes up to ten minutes."""
+        await self.control.ask("POST", below(self._base, f"batches/{batch_id}/cancel"))
+
+    def _body(self, request: ModelRequest) -> Json:
+        return body_of(self._wire, request)
+
+
+class AzureBatches(OpenAIBatches):
+    """Azure's, below `{endpoint}/openai/v1`; the deployment, of the kind GlobalBatch, is the body's model."""
+
+    def __init__(self, wire: WireFormat, control: Control) -> None:
+        super().__init__(wire, control)
+        self._base = below(wire.base, "openai/v1")
+        self._path = "/chat/completions"
+
+    def _body(self, request: ModelRequest) -> Json:
+        return {"model": self._wire.settings.model, **super()._body(request)}
+
+
+def _next_page(page: Json) -> dict[str, str] | None:
+    items = page.get("data") or []
+    return {"after": str(items[-1]["id"])} if page.get("has_more") and items else None
+
+
+def _why(batch: Json) -> Failure:
+    """The first error of a validation, as one of a request would be told."""
+    errors: list[Any] = []
+    with suppress(AttributeError, TypeError):
+        errors = batch["errors"].get("data") or []
+    first = errors[0] if errors and isinstance(errors[0], dict) else {"message": "it failed in validation"}
+    told = {
+        "type": "invalid_request_error",
+        **{name: first.get(name) for name in ("code", "message", "param")},
+    }
+    return Failure(body={"error": told}, status=400)

@@ -1,0 +1,166 @@
+"""`astra batches`: what a run directory has with its providers, and how to end it or write it off."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from astra_async.asking.batches.batch_log import LOG_NAME, BatchLog, age_s, read_intents
+from astra_async.cli.console import open_console, say, tell
+from astra_async.cli.display import duration
+from astra_async.errors import ConfigError, ProviderError, UsageError
+from astra_async.types import ModelSettings
+from astra_async.types.records import read_run, require_run
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from astra_async.asking.batches.batch_interface import BatchInterface, Standing
+    from astra_async.asking.batches.batch_log import Intent
+
+_SHARED = ("extra_headers", "extra_body")  # masked in the record
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option(
+    "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), help="TOML file of the run."
+)
+@click.option("--cancel", is_flag=True, help="End them; what is finished can still be collected.")
+@click.option("--forget", metavar="ID", help="Write one off that its provider does not know any more.")
+def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: str | None) -> int:
+    """List a run's batches: state, counts, age, cost, as their providers say it now."""
+    require_run(directory)
+    run = read_run(directory / "run.json")
+    intents = read_intents(directory)
+    if not intents:
+        say(f"{directory} has no batches; `astra run --batch` sends them")
+        return 0
+    if forget:
+        return _forget(directory, str(run["run_id"]), intents, forget)
+    models = _models(run, config_file)
+    trouble = asyncio.run(
+        _ask(directory, models, [each for each in intents.values() if each.is_open], cancel=cancel)
+    )
+    _print(directory, intents.values())
+    for line in trouble:
+        tell(line)
+    if any(each.is_open for each in intents.values()):
+        say("next: the `astra run` command of this directory, once more, collects what has ended")
+    return 1 if trouble else 0
+
+
+def _models(run: Mapping[str, Any], config_file: Path | None) -> dict[str, ModelSettings]:
+    """Their settings, from the file where there is one: what is secret stands in no record."""
+    names = {item.name for item in fields(ModelSettings)} - set(_SHARED)
+    recorded = {model["name"]: _recorded(model, names) for model in run["models"]}
+    if config_file is None:
+        return recorded
+    from astra_async.config import load_config
+
+    config = load_config({"out": "."}, config_file, environ=os.environ)
+    return recorded | {model.name: model for model in config.models}
+
+
+def _recorded(model: Mapping[str, Any], names: Container[str]) -> ModelSettings:
+    values = {name: value for name, value in model.items() if name in names}
+    return ModelSettings(**values | {"stop": tuple(model.get("stop") or ())})
+
+
+async def _ask(
+    directory: Path, models: Mapping[str, ModelSettings], intents: Iterable[Intent], *, cancel: bool
+) -> list[str]:
+    """Bring each up to what its provider says; returns what could not be asked."""
+    from astra_async.asking.batches.interfaces import open_interface
+    from astra_async.asking.providers.connection import open_session
+
+    trouble: list[str] = []
+    interfaces: dict[str, BatchInterface] = {}
+    async with open_session(os.environ) as session:
+        for intent in intents:
+            if not intent.batch_id:
+                trouble.append(f"{intent.token}: its id is not known; the `astra run` command looks for it")
+                continue
+            try:
+                if intent.model not in interfaces:
+                    interfaces[intent.model] = open_interface(models[intent.model], session)
+                _take(intent, await _asked(interfaces[intent.model], intent, cancel=cancel))
+            except (ProviderError, ConfigError, KeyError) as error:
+                hint = (
+                    "" if isinstance(error, ProviderError) else f"; `astra batches {directory} --config FILE`"
+                )
+                trouble.append(f"{intent.batch_id}: as recorded, for it cannot be asked: {error}{hint}")
+    return trouble
+
+
+async def _asked(interface: BatchInterface, intent: Intent, *, cancel: bool) -> Standing:
+    standing = await interface.look(intent.batch_id)
+    if cancel and not standing.has_ended:
+        await interface.cancel(intent.batch_id)
+        say(f"{intent.batch_id}: told to end; what is finished is collected by the `astra run` command")
+        standing = await interface.look(intent.batch_id)
+    return standing
+
+
+def _take(intent: Intent, standing: Standing) -> None:
+    intent.state, intent.done = standing.state, standing.done
+
+
+def _print(directory: Path, intents: Iterable[Intent]) -> None:
+    from rich.table import Table
+
+    costs = _costs(directory)
+    table = Table("model", "batch", "state", "requests", "done", "age", "cost", "at most")
+    for intent in intents:
+        cost_usd = sum(costs.get(key, 0.0) for key in intent.keys) if intent.is_collected else None
+        state = f"{intent.state}, collected" if intent.is_collected else intent.state
+        table.add_row(
+            intent.model,
+            intent.batch_id or intent.token,
+            "nothing of it" if intent.is_closed else state,
+            f"{len(intent.requests):,}",
+            f"{intent.done:,}",
+            duration(max(0.0, age_s(intent))),
+            _usd(cost_usd),
+            _usd(intent.most_usd),
+        )
+    open_console().print(table)
+
+
+def _costs(directory: Path) -> dict[Any, float]:
+    """What each answer out of a batch has cost."""
+    from astra_async.running.recorded import believed
+
+    found: dict[Any, float] = {}
+    for name in ("completions.jsonl", "turns.jsonl"):
+        for key, _, record in believed(directory / name):
+            if record.get("via") == "batch":
+                found[key] = record.get("cost_usd") or 0.0
+    return found
+
+
+def _usd(value: float | None) -> str:
+    return "" if value is None else f"${value:,.2f}"
+
+
+def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: str) -> int:
+    """Write one off, by its id or its intent's."""
+    from astra_async.running.ownership import lock_directory
+
+    wanted = [each for each in intents.values() if name in {each.token, each.batch_id} and each.is_open]
+    if not wanted:
+        raise UsageError(f"{directory}/{LOG_NAME}: no open batch is called {name}")
+    descriptor = lock_directory(directory)
+    try:
+        log = BatchLog(directory, run_id)
+        asyncio.run(log.given_up(log.intents[wanted[0].token]))
+        log.close()
+    finally:
+        os.close(descriptor)
+    say(f"{name}: written off; the `astra run` command asks its {len(wanted[0].requests)} requests again")
+    return 0

@@ -1,0 +1,203 @@
+"""Files and batches of a simulated provider, whatever its interface: they wait, are processed, and end.
+
+A batch is processed at its end, all at once, and that is when its requests are paid for. What goes wrong with
+a batch is the next of the settings' `batch_faults`: the first create meets the first of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping  # noqa: TC003 - fields of dataclasses
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+from aiohttp import web
+
+from astra_async.simulate.draws import digest
+from astra_async.simulate.service import reset
+
+if TYPE_CHECKING:
+    from astra_async.simulate.limits import Clocks
+    from astra_async.types.simulation import BatchFault, SimulationSettings
+
+Phase = Literal["validating", "in_progress", "canceling", "completed", "failed", "expired", "cancelled"]
+Fate = Literal["answered", "errored", "expired", "cancelled"]
+_ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+_BROKEN = b'{"error":{"message":"The server had an error.","type":"server_error","code":null,"param":null}}'
+_FOR_EVER_S = 86_400.0
+_VALIDATED = 0.2  # of the delay
+
+
+@dataclass(slots=True)
+class Line:
+    """One request of a batch; `answer` processes it: the status and the body that a call would have had."""
+
+    custom_id: str
+    tokens: int
+    answer: Callable[[], tuple[int, bytes]]
+    fate: Fate | None = None
+    status: int = 0
+    body: bytes = b"{}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """One batch; `about` is what its interface was told and tells again."""
+
+    id: str
+    family: str
+    lines: list[Line]
+    created_s: float
+    created_unix: float
+    ends_s: float
+    fault: BatchFault
+    about: Mapping[str, Any] = field(default_factory=dict)
+    phase: Phase = "validating"
+    why: str = ""
+    canceled_s: float | None = None
+    results: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it changes any more."""
+        return self.phase in _ENDED
+
+    def having(self, *fates: Fate) -> list[Line]:
+        """The lines that have become so, in an order that nobody sent them in."""
+        lines = [line for line in self.lines if line.fate in fates]
+        random.Random(self.id).shuffle(lines)  # noqa: S311 - an order
+        if self.fault == "missing":
+            lines = lines[: -max(1, len(lines) // 5)]
+        return lines * 2 if self.fault == "duplicates" else lines
+
+
+class BatchStore:
+    """All files and batches.
+
+    Attributes:
+        files: what was uploaded and what came out, by name.
+        batches: in the order of their creation.
+        processed: requests that were paid for.
+    """
+
+    def __init__(self, settings: SimulationSettings, clocks: Clocks) -> None:
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, Batch] = {}
+        self.processed = 0
+        self._settings = settings
+        self._clocks = clocks
+        self._faults = iter(settings.batch_faults)
+        self._numbers = count(1)
+
+    def name(self, prefix: str) -> str:
+        """A name that nothing else has, not even on a server that is started later."""
+        return f"{prefix}{digest(f'{self._clocks.unix()}/{next(self._numbers)}')[:20]}"
+
+    def keep(self, prefix: str, content: bytes) -> str:
+        """Keep a file; its name."""
+        name = self.name(prefix)
+        self.files[name] = content
+        return name
+
+    def next_fault(self) -> BatchFault:
+        """What goes wrong with the next create."""
+        return next(self._faults, "none")
+
+    def create(
+        self, family: str, prefix: str, lines: list[Line], fault: BatchFault, about: Mapping[str, Any]
+    ) -> Batch:
+        """A batch that begins now."""
+        now = self._clocks.monotonic()
+        batch = Batch(
+            id=self.name(prefix),
+            family=family,
+            lines=lines,
+            created_s=now,
+            created_unix=self._clocks.unix(),
+            ends_s=now + self._settings.batch_delay_s,
+            fault=fault,
+            about=about,
+        )
+        self.batches[batch.id] = batch
+        return batch
+
+    def of(self, family: str) -> list[Batch]:
+        """The batches of an interface as they stand, the newest first."""
+        found = [batch for batch in self.batches.values() if batch.family == family]
+        return [self.refreshed(batch) for batch in reversed(found)]
+
+    @property
+    def most_enqueued(self) -> int | None:
+        """The limit of tokens in batches that have not ended."""
+        return self._settings.batch_enqueued_tokens
+
+    def cancel(self, batch: Batch) -> None:
+        """It ends soon, and keeps the half that is finished."""
+        if not self.refreshed(batch).has_ended and batch.canceled_s is None:
+            batch.canceled_s, batch.phase = self._clocks.monotonic(), "canceling"
+
+    def refreshed(self, batch: Batch) -> Batch:
+        """The batch as it stands now."""
+        if batch.has_ended:
+            return batch
+        now, delay_s = self._clocks.monotonic(), self._settings.batch_delay_s
+        if batch.canceled_s is not None:
+            if now >= batch.canceled_s + _VALIDATED * delay_s:
+                self._process(batch, "cancelled", len(batch.lines) // 2)
+            return batch
+        if now < batch.created_s + _VALIDATED * delay_s:
+            return batch
+        if batch.fault == "invalid":
+            batch.phase, batch.why = "failed", "invalid"
+        elif batch.phase == "validating" and self.is_over(batch):
+            batch.phase, batch.why = "failed", "token_limit_exceeded"
+        else:
+            batch.phase = "in_progress"
+        if not batch.has_ended and now >= batch.ends_s:
+            expires = batch.fault == "expire"
+            self._process(
+                batch, "expired" if expires else "completed", len(batch.lines) // (2 if expires else 1)
+            )
+        return batch
+
+    def is_over(self, batch: Batch) -> bool:
+        """Whether the batches before it leave no room for it."""
+        most = self.most_enqueued
+        others = (each for each in self.batches.values() if each is not batch and not each.has_ended)
+        tokens = sum(line.tokens for each in others if each.phase != "validating" for line in each.lines)
+        return most is not None and tokens + sum(line.tokens for line in batch.lines) > most
+
+    def _process(self, batch: Batch, phase: Phase, finished: int) -> None:
+        for number, line in enumerate(batch.lines):
+            if number >= finished:
+                line.fate = "expired" if phase == "expired" else "cancelled"
+            elif batch.fault == "errors" and number % 3 == 0:
+                line.fate, line.status, line.body = "errored", 500, _BROKEN
+            else:
+                line.status, line.body = line.answer()
+                line.fate = "answered" if line.status == 200 else "errored"  # noqa: PLR2004 - HTTP
+                self.processed += line.fate == "answered"
+        batch.phase = phase
+
+
+async def created(
+    store: BatchStore,
+    request: web.Request,
+    family: str,
+    prefix: str,
+    lines: list[Line],
+    about: Mapping[str, Any],
+) -> Batch:
+    """The batch of a create, where the next fault lets its client know of it."""
+    fault = store.next_fault()
+    if fault == "lost_before":
+        reset(request)
+        raise web.HTTPBadRequest
+    batch = store.create(family, prefix, lines, fault, about)
+    if fault == "silent":
+        await asyncio.sleep(_FOR_EVER_S)
+    if fault == "lost_create":
+        reset(request)
+    return batch
