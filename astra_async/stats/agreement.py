@@ -61,7 +61,7 @@ def corrected_share(
     (1 - n/N) s^2 / n of the differences, with one +1 and one -1 added to them: a few that all agree do not
     prove a judge without faults. Student's t with n - 1 degrees of freedom. Simulated coverage: 95 to 100 %.
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     total, n = len(judged), len(checked)
     by_judge = sum(judged) / total if total else math.nan
@@ -74,7 +74,7 @@ def corrected_share(
         mean = sum(differences) / (n + 2)
         squares = sum((each - mean) ** 2 for each in (*differences, 1, -1)) / (n + 1)
         error = math.sqrt(max(0.0, 1 - n / total) * squares / n)
-        reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+        reach = float(stdtrit(n - 1, (1 + level) / 2)) * error
         interval = (_share(estimate - reach), _share(estimate + reach))
     return CorrectedShare(
         total=total, checked=n, judged=by_judge, corrected=_share(estimate), interval=interval

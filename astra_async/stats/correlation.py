@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from astra_async.stats.differences import ranks
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -42,21 +44,19 @@ def correlation(x: ArrayLike, y: ArrayLike, level: float = 0.95, orders: int = _
     n = 7, else of `orders` random ones from a fixed seed, (1 + as far) / (1 + orders), Phipson and Smyth
     (2010).
     """
-    from scipy.stats import rankdata
-
     a, b = (np.asarray(values, dtype=float) for values in (x, y))
     n = len(a)
     if n < 3:  # noqa: PLR2004 - two points always correlate
         return None
-    ranks = rankdata(np.round(a, _DIGITS)), rankdata(np.round(b, _DIGITS))
-    if np.ptp(ranks[0]) == 0 or np.ptp(ranks[1]) == 0:
+    both = ranks(np.round(a, _DIGITS)), ranks(np.round(b, _DIGITS))
+    if np.ptp(both[0]) == 0 or np.ptp(both[1]) == 0:
         return None
-    rho = _coefficient(*ranks)
+    rho = _coefficient(*both)
     return Correlation(
         r=_coefficient(a, b),
         p=_permutation_p(a, b, orders),
         rho=rho,
-        rho_p=_permutation_p(*ranks, orders),
+        rho_p=_permutation_p(*both, orders),
         interval=rank_interval(rho, n, level),
     )
 

@@ -23,7 +23,6 @@ ALPHA = 0.05
 FEWEST = 6  # problems that differ: 2 / 2^6 is the first p of the sign-flip test below 5 %
 
 _EXACT_FLIPS = 16  # up to this many non-zero differences, all 2^n sign patterns are counted
-_EXACT_RANKS = 50  # up to this many untied differences, Wilcoxon's exact distribution is used
 _GRID = 32_768  # steps that the differences of more problems are rounded to: their sum, all of one sign
 _DIGITS = 12  # quotients that are equal must also compare equal: differences are rounded to so many
 _MOST_STATES = 4_000_000  # of the exact count; beyond it the permutations are sampled
@@ -99,21 +98,29 @@ def sign_flips(a: ArrayLike, b: ArrayLike) -> float | None:
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> float | None:
     """Two-sided p of Wilcoxon's (1945) signed-rank test, zeros as Pratt (1959); None for n < 1.
 
-    Exact with ties and zeros up to 16 non-zero differences (all sign patterns of the ranks), exact
-    without them up to 50 problems, else the normal approximation, without continuity correction.
+    Exact, with ties and zeros, for any number of problems: all sign patterns of the ranks are counted by
+    their sum, which is a whole number of halves.
     """
-    from scipy import stats
-
     d = _differences(a, b)
     if len(d) == 0:
         return None
-    if not d.any():
-        return 1.0
-    if np.count_nonzero(d) <= _EXACT_FLIPS:
-        return _all_flips(np.sign(d) * stats.rankdata(np.abs(d)))
-    without_ties = len(np.unique(np.abs(d))) == len(d) and bool(d.all())
-    method = "exact" if without_ties and len(d) <= _EXACT_RANKS else "approx"
-    return min(1.0, float(stats.wilcoxon(d, zero_method="pratt", method=method).pvalue))
+    halves = np.round(2 * ranks(np.abs(d))).astype(np.int64)[d != 0]
+    chances = np.zeros(int(halves.sum()) + 1)  # that the ranks of one sign have this sum
+    chances[0] = 1.0
+    for rank in halves.tolist():
+        shifted = np.concatenate([np.zeros(rank), chances[: len(chances) - rank]])
+        chances = (chances + shifted) / 2
+    observed = int(halves[d[d != 0] > 0].sum())
+    extreme = np.abs(2 * np.arange(len(chances)) - halves.sum()) >= abs(2 * observed - halves.sum())
+    return min(1.0, float(chances[extreme].sum()))
+
+
+def ranks(values: ArrayLike) -> NDArray[np.float64]:
+    """From 1 for the smallest; equal values share the mean of theirs."""
+    _, which, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    found: NDArray[np.float64] = ((last - counts + 1 + last) / 2)[which]
+    return found
 
 
 def least_p(a: ArrayLike, b: ArrayLike) -> float:
@@ -178,11 +185,11 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Benjamini and Hochberg's (1995) adjustment: the expected share of false claims stays below alpha."""
     p = np.asarray(p_values, dtype=float)
-    if len(p) == 0:
-        return p
-    from scipy.stats import false_discovery_control
-
-    return np.asarray(false_discovery_control(p, method="bh"), dtype=float)
+    order = np.argsort(-p, kind="stable")
+    steps = np.minimum(1.0, p[order] * len(p) / (len(p) - np.arange(len(p))))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum.accumulate(steps)
+    return adjusted
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:

@@ -190,7 +190,7 @@ def median_interval(
     and covers more where values tie (Thompson 1936, Ann. Math. Stat. 7: 122-128). Below 6 values no pair
     reaches 95 %. With families, the shares of values outside are those for their effective number.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     v = np.sort(np.asarray(values, dtype=float))
     n = len(v)
@@ -198,8 +198,8 @@ def median_interval(
         return None
     _, sizes = family_means(np.asarray(values, dtype=float), families)
     effective = n if families is None else math.floor(n**2 / float((sizes**2).sum()) + 1e-9)
-    j = int(binom.ppf((1 - level) / 2, effective, 0.5))
-    while j > 0 and 2 * binom.cdf(j - 1, effective, 0.5) > 1 - level:
+    j = (effective + 1) // 2
+    while j > 0 and 2 * bdtr(j - 1, effective, 0.5) > 1 - level:
         j -= 1
     place = j * n // effective
     return (float(v[place - 1]), float(v[n - place])) if j > 0 else None

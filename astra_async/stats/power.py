@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def power_paired(effect: float, n: int, alpha: float = 0.05) -> float:
     """Power of the two-sided paired t-test for dz = mean(d) / sd(d) (Cohen 1988); noncentral t."""
-    from scipy.stats import nct, t
+    from scipy.special import nctdtr, stdtrit
 
-    bound = float(t.ppf(1 - alpha / 2, n - 1))
+    bound = float(stdtrit(n - 1, 1 - alpha / 2))
     shift = effect * math.sqrt(n)
-    wrong_side = float(nct.cdf(-bound, n - 1, shift))  # NaN in scipy where it is far below 1e-12
-    return float(nct.sf(bound, n - 1, shift)) + (0.0 if math.isnan(wrong_side) else wrong_side)
+    wrong_side = float(nctdtr(n - 1, shift, -bound))  # NaN in scipy where it is far below 1e-12
+    return 1 - float(nctdtr(n - 1, shift, bound)) + (0.0 if math.isnan(wrong_side) else wrong_side)
 
 
 @lru_cache(maxsize=256)

@@ -20,7 +20,7 @@ COSTLY = {
     *("aiodocker", "aiohttp", "botocore", "distributed", "genai_prices", "jinja2", "lxml", "matplotlib"),
     *("numpy", "pandas", "pyarrow", "pydantic", "rich", "scipy", "scipy.stats", "tree_sitter"),
 }
-REPORT = {"jinja2", "numpy", "rich", "scipy", "scipy.stats"}
+REPORT = {"jinja2", "numpy", "rich", "scipy"}
 COMMANDS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "help": (("--help",), set()),
     "help of a command": (("run", "--help"), set()),
