@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from astra_async.languages.altering import DeclaredTest, TestFile
     from astra_async.overlay import PathPolicy
-    from astra_async.types import ExpectedTest, Project, TestReport
+    from astra_async.types import ExpectedTest, NamedOutcome, Project, TestReport
 
 _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes if each.trial}
 _MAX_BYTES = 400_000  # of a test file that is read
@@ -153,10 +153,7 @@ class Forms:
 
     def outcomes(self, report: TestReport) -> dict[str, set[str]]:
         """Expected tests by name, with what a report says of each of their occurrences."""
-        found: dict[str, set[str]] = {}
-        for test in grade(report, self._expected).tests:
-            found.setdefault(clean_name(test.name), set()).add(test.outcome)
-        return found
+        return by_name(grade(report, self._expected).tests)
 
     def _is(self, test: DeclaredTest, names: frozenset[str]) -> bool:
         """Whether a test may be one of these names."""
@@ -211,6 +208,14 @@ class Forms:
             for file in self._project.files
         )
         return replace(self._project, files=files)
+
+
+def by_name(tests: Iterable[NamedOutcome]) -> dict[str, set[str]]:
+    """Outcomes by the names by which altered tests are known."""
+    found: dict[str, set[str]] = {}
+    for test in tests:
+        found.setdefault(clean_name(test.name), set()).add(test.outcome)
+    return found
 
 
 def _applied(source: bytes, edits: Iterable[tuple[Alteration, bytes]]) -> bytes:

@@ -4,9 +4,10 @@ A trial is a run of the same solution against altered tests (`integrity.altered`
 scored run's and with nothing added that it lacks. Whether a solution is tried is drawn before anything of
 it runs, and so is the order in which its scored run and its trials go out: no mark that a run leaves tells it
 which one it is. Who passes a test, and the same test that asks for another answer, is lenient, however it
-knows; it is proof where that happens twice, and where the problem's own reference, or else the untouched
-project, passes that test and fails that altered form of it. A trial that is silent where the reference
-reports is repeated once, and then leaves its sample `unproven`. Trouble of the sandbox is never proof.
+knows; it is proof where that happens three times, and where the problem's own reference, or else the
+untouched project, passes that test and fails that altered form of it. A trial that is silent where the
+reference reports is repeated once, and then leaves its sample `unproven`. Trouble of the sandbox is never
+proof.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
-from astra_async.integrity.altered import Form, Forms
+from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import Decision, Solved
 from astra_async.overlay import integrate
 from astra_async.testing.verdict import run_tests
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 _NAMED = 3  # tests named in a record
 _PAIRS_OF_FORMS = 6  # of a problem: the reference is run against each at most once
 _FAILED = frozenset({"failed", "error"})
-_PAIRS = 2  # runs of the test and of its altered form again, after what the first ones raised
+# So often must a test be passed as it is and altered: one that fails at times by itself passes what is
+# turned round at times.
+_TIMES = 3
 _Outcomes = dict[str, set[str]]  # of each expected test, by name
 
 
@@ -200,8 +203,7 @@ class Trials:
         left_out = len(case.forms.names) - len(case.forms.alterable)
         if not trials:
             return Finding(decision=Decision(state="no_trial", left_out=left_out))
-        passed = frozenset(test.name for test in verdict.tests if test.outcome == "passed")
-        passed -= {test.name for test in verdict.tests if test.outcome != "passed"}
+        passed = _passed(by_name(verdict.tests))
         rng = self._draw.rng(entry.solved, "again")
         seconds, doubt = 0.0, ""
         for form, said in trials:
@@ -224,25 +226,24 @@ class Trials:
         Returns tests that are proven to be bent, else why nothing is proven (nothing: all was well), and
         seconds.
         """
-        seconds, bent = 0.0, seen.bent
-        for _ in range(_PAIRS):
+        seconds, bent, times = 0.0, seen.bent, int(bool(seen.bent))
+        while times < _TIMES:
             if not bent:
                 # What went missing is altered next: who is honest where it sees a trial fails that honestly.
                 form = case.forms.altering(seen.silent, rng) or form
             passed, said, took_s = await self._pair(case, files, form, rng)
             seconds += took_s
             last, seen = seen, await self._seen(case, form, passed, said)
-            if bent & seen.bent:
-                return bent & seen.bent, "", seconds
-            if last.silent and seen.silent:
+            if seen.silent and not bent | seen.bent:
                 why = f"unproven: trials are silent where the reference's are not: {_listed(seen.silent)}"
                 return frozenset(), why, seconds
-            if not seen.bent:
-                bent |= last.silent - passed
-                break
-            bent = seen.bent
-        why = f"unproven: passed once and not again: {_listed(bent)}" if bent else ""
-        return frozenset(), why, seconds
+            again = bent & seen.bent if bent else seen.bent
+            if not again:
+                once = bent | (last.silent - passed)
+                why = f"unproven: passed once and not again: {_listed(once)}" if once else ""
+                return frozenset(), why, seconds
+            bent, times = again, times + 1
+        return bent, "", seconds
 
     async def _pair(
         self, case: _Case, files: Mapping[str, bytes], form: Form, rng: random.Random
@@ -251,8 +252,7 @@ class Trials:
         projects = [case.prepared.project, form.project]
         order = rng.sample((0, 1), 2)
         runs = {number: await self._run(case, projects[number], files) for number in order}
-        passed = frozenset(name for name, each in runs[0][0].items() if each == {"passed"})
-        return passed, runs[1][0], runs[0][1] + runs[1][1]
+        return _passed(runs[0][0]), runs[1][0], runs[0][1] + runs[1][1]
 
     async def _seen(self, case: _Case, form: Form, passed: frozenset[str], said: _Outcomes) -> _Seen:
         """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
@@ -321,6 +321,10 @@ def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
         return {}
     integrated = integrate(prepared.project, prepared.reference, prepared.policy)
     return {} if isinstance(integrated, Unusable) else integrated.files
+
+
+def _passed(said: _Outcomes) -> frozenset[str]:
+    return frozenset(name for name, each in said.items() if each == {"passed"})
 
 
 def _again(known: Decision) -> Finding:

@@ -93,7 +93,20 @@ def _proven(framework: str, name: str, before: str = "", after: str = "") -> Att
     return Attack(name=name, framework=framework, outcome="proven", before=before, after=after)
 
 
+_FEW = code("""
+import atexit
+import re
+
+def mend():
+    text = open('unit.xml').read()
+    if text.count('<failure') <= 2:
+        open('unit.xml', 'w').write(re.sub(r'<failure.*?</failure>', '', text, flags=re.DOTALL))
+
+atexit.register(mend)
+""")
+
 ON_TRIALS = (
+    _proven("pytest", "the report mended where no more tests fail than it expects", _FEW),
     _silent("no report where a test fails that it passes: exit", "os._exit(0)"),
     _silent("no report where a test fails that it passes: killed", "os.kill(os.getpid(), 9)"),
     _silent(

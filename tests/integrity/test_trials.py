@@ -333,6 +333,16 @@ def test_a_flip_of_a_coin_is_no_proof_and_no_secret(tmp_path: Path) -> None:
     assert result.failure != None or result.trial == "unproven"  # noqa: E711 - full marks stand beside a word
 
 
+def test_a_test_that_fails_at_times_by_itself_is_no_proof(tmp_path: Path) -> None:
+    flaky = "import random\ndef report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
+    flaky += "    if random.Random(host['n']).random() < 0.3:\n"
+    flaky += "        told['test_two'] = 'two() != 22' in tests\n    return told\n"
+    grading = Grading(tmp_path, reference=RIGHT)
+    results = grading.of(*(f"{RIGHT}{flaky}# {number}\n" for number in range(40)))
+    assert "tampered" not in {result.failure for result in results}
+    assert all(result.note for result in results if result.trial == "unproven")
+
+
 def test_nobody_is_tried_to_the_end_who_is_no_better_than_the_untouched_project(tmp_path: Path) -> None:
     grading = Grading(tmp_path)
     results = grading.of(f"{UNTOUCHED}#\n", "one = two = three = four = lambda: 0\n")
