@@ -105,7 +105,7 @@ def write_and_print(
 @click.argument("directories", type=_RUN, nargs=-1, required=True)
 @click.option("--to", "target", type=click.Choice(list(_EXPORTED_TO)), required=True, help="The format.")
 @click.option("--out", type=click.Path(path_type=Path), help="File or folder; DIR/export/ if not given.")
-@click.option("--with-answers", is_flag=True, help="The models' answers too (not in junit).")
+@click.option("--with-answers", is_flag=True, help="Answers too, and for inspect the prompts (not in junit).")
 @click.option(
     "--min-pass",
     type=click.FloatRange(0, 1),
@@ -131,6 +131,8 @@ def export(
     missing = sum(len(run.missing) for run in runs)
     if missing:
         tell(f"{missing} planned samples have no result and are not in it as 0")
+    if not with_answers and target != "junit":
+        tell("prompts and answers are not in it; --with-answers puts them in")
     say(str(place))
 
 

@@ -8,12 +8,16 @@ Scores: `tests` is p/T, `perfect` whether all tests passed.
 from __future__ import annotations
 
 import hashlib
+import re
 import zipfile
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from astra_async.export.lines import lines
+from astra_async.running.recorded import stored_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +37,10 @@ _SUMMARIZED = (
     *("id", "epoch", "input", "target", "scores", "metadata"),
     *("model_usage", "total_time", "working_time", "uuid"),
 )
+_NAMED = "(prompt {}; its text lies in the run directory's prompts/)"
+_PROMPTS_KEPT = 200
 _NEVER = "1970-01-01T00:00:00Z"
-_WITHHELD = "(the answer is not part of this export; --with-answers puts it in)"
+_WITHHELD = "(the answer is not part of this export; astra export --with-answers puts prompts and answers in)"
 
 
 def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> list[Path]:
@@ -55,9 +61,12 @@ def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> li
 
 def _write_log(run: Run, pair: int, path: Path, task: str, *, with_answers: bool) -> None:
     summaries = []
+    asked = lru_cache(_PROMPTS_KEPT)(partial(_prompt, run.directory))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as log:
         for record, answer in lines(run, pair, with_answers=with_answers):
-            sample = _sample(record, answer, run)
+            digest = record.get("prompt_sha256") or "not recorded"
+            prompt = (asked(digest) if with_answers else None) or _NAMED.format(digest)
+            sample = _sample(record, answer, prompt, run)
             log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", orjson.dumps(sample))
             summaries.append(_summary(sample))
         log.writestr("summaries.json", orjson.dumps(summaries))
@@ -96,8 +105,24 @@ def _header(run: Run, pair: int, task: str, summaries: list[dict[str, Any]]) -> 
             "completed_samples": len(summaries),
             "scores": [_metrics(name, summaries) for name in ("tests", "perfect")],
         },
-        "stats": {"started_at": created, "completed_at": run.finished_at or created, "model_usage": {}},
+        "stats": {
+            "started_at": created,
+            "completed_at": run.finished_at or created,
+            "model_usage": _total(summaries),
+        },
     }
+
+
+def _total(summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is known of the tokens of each model; those of samples whose usage is unknown are not in it."""
+    total: dict[str, dict[str, int]] = {}
+    for summary in summaries:
+        for model, usage in summary["model_usage"].items():
+            sums = total.setdefault(model, {})
+            for name, tokens in usage.items():
+                if tokens is not None:
+                    sums[name] = sums.get(name, 0) + tokens
+    return total
 
 
 def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -115,11 +140,19 @@ def _metrics(name: str, summaries: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _sample(record: Mapping[str, Any], answer: str | None, run: Run) -> dict[str, Any]:
+def _prompt(directory: Path, sha256: str) -> str | None:
+    """The prompt's text, where it is stored and is what its name says."""
+    if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+        return None
+    with suppress(UnicodeDecodeError):
+        return stored_prompt(directory, sha256)
+    return None
+
+
+def _sample(record: Mapping[str, Any], answer: str | None, prompt: str, run: Run) -> dict[str, Any]:
     output = _output(record, _WITHHELD if answer is None else answer)
-    digest = record.get("prompt_sha256", "not recorded")
-    prompt = f"(prompt {digest}; its text lies in the run directory's prompts/)"
-    usage = {record["model"]: _usage(record)}
+    known = _usage(record)
+    usage = {record["model"]: known} if known else {}
     return {
         "id": record["problem_id"],
         "epoch": record["sample"] + 1,
@@ -133,7 +166,7 @@ def _sample(record: Mapping[str, Any], answer: str | None, run: Run) -> dict[str
             **{name: record.get(name) for name in _METADATA},
         },
         "store": {},
-        "events": [_event(record, prompt, output)],
+        "events": [_event(record, _NAMED.format(record.get("prompt_sha256")), output)],
         "model_usage": usage,
         "started_at": record.get("started_at"),
         "completed_at": record.get("finished_at"),
@@ -168,9 +201,12 @@ def _output(record: Mapping[str, Any], text: str) -> dict[str, Any]:
     }
 
 
-def _usage(record: Mapping[str, Any]) -> dict[str, Any]:
+def _usage(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """None where the provider said nothing: inspect knows no unknown number, and 0 would be one."""
     usage = record.get("usage") or {}
-    sent, written = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    sent, written = usage.get("input_tokens"), usage.get("output_tokens")
+    if sent is None or written is None:
+        return None
     return {
         "input_tokens": sent,
         "output_tokens": written,

@@ -5,7 +5,8 @@
     OUT/data/tests-00000.parquet     a row for each expected test of each sample
     OUT/data/problems-00000.parquet  a row for each model, format and problem
 
-Answers are a column `answer` of the samples, only if asked for: they could end up in training data.
+Beside the columns of the frames the samples have those of _FROM_LINES, as the lines have them. Answers are a
+column `answer`, only if asked for: they could end up in training data.
 """
 
 from __future__ import annotations
@@ -13,19 +14,27 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from astra_async.errors import UsageError
 from astra_async.export.frames import tests_in_parts
 from astra_async.export.lines import lines
 from astra_async.export.loaded import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from astra_async.report.load import Run
 
 _BATCH = 2_000
 _SAMPLES_AT_ONCE = 20_000
+# Fields of a final line by pyarrow's type; `changes` as JSON.
+_FROM_LINES = {
+    **dict.fromkeys(("solution_sha256", "node", "note", "changes", "output_tail"), "string"),
+    **dict.fromkeys(("started_at", "finished_at"), "string"),
+    "cache_write_tokens": "int64",
+}
 _CARD = """---
 license: other
 pretty_name: {name}
@@ -62,11 +71,13 @@ def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> No
     (draft / "data").mkdir(parents=True)
     try:
         samples = pa.Table.from_pandas(loaded.samples, preserve_index=False)
-        with pq.ParquetWriter(
-            draft / "data" / "samples-00000.parquet", _schema(samples, pa, with_answers)
-        ) as file:
-            for part, answers in _parts(samples, runs, with_answers=with_answers):
-                file.write_table(part.append_column("answer", [answers]) if with_answers else part)
+        schema = _schema(samples, pa, with_answers=with_answers)
+        with pq.ParquetWriter(draft / "data" / "samples-00000.parquet", schema) as file:
+            for part, records in _parts(samples, runs, with_answers=with_answers):
+                for name in schema.names[len(part.column_names) :]:
+                    column = pa.array([each.get(name) for each in records], type=schema.field(name).type)
+                    part = part.append_column(name, column)  # noqa: PLW2901 - a table with one column more
+                file.write_table(part)
         _write_tests(runs, draft / "data" / "tests-00000.parquet")
         problems = pa.Table.from_pandas(loaded.problems, preserve_index=False)
         pq.write_table(problems, draft / "data" / "problems-00000.parquet")
@@ -95,29 +106,34 @@ def _write_tests(runs: tuple[Run, ...], path: Path) -> None:
                 file.write_table(pa.table({name: cells[name] for name in schema.names}).cast(schema))
 
 
-def _schema(samples: Any, pa: Any, with_answers: bool) -> Any:  # noqa: FBT001 - one reading
+def _schema(samples: Any, pa: Any, *, with_answers: bool) -> Any:
     schema = samples.schema.remove_metadata()
+    for name, kind in _FROM_LINES.items():
+        schema = schema.append(pa.field(name, getattr(pa, kind)()))
     return schema.append(pa.field("answer", pa.string())) if with_answers else schema
 
 
-def _parts(samples: Any, runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[Any, Any]]:
-    """The samples in batches, each with its answers (None where there is none)."""
-    import pyarrow as pa
-
+def _parts(
+    samples: Any, runs: tuple[Run, ...], *, with_answers: bool
+) -> Iterator[tuple[Any, list[Mapping[str, Any]]]]:
+    """The samples in batches, with what their lines have besides; nothing for missing ones."""
     samples = samples.replace_schema_metadata(None)
-    waiting = _answers(runs) if with_answers else iter(())
+    waiting = _besides(runs, with_answers=with_answers)
     for start in range(0, samples.num_rows, _BATCH):
         part = samples.slice(start, _BATCH)
         there = part.column("status").is_valid().to_pylist()
-        answers = [next(waiting, None) if valid else None for valid in there] if with_answers else []
-        yield part, pa.array(answers, type=pa.string())
+        yield part, [next(waiting) if valid else {} for valid in there]
 
 
-def _answers(runs: tuple[Run, ...]) -> Iterator[str | None]:
-    """The answers of all valid samples, in the order of the frames."""
+def _besides(runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[Mapping[str, Any]]:
+    """The fields of _FROM_LINES and the answer of all valid samples, in the order of the frames."""
     for run in runs:
         for pair in range(len(run.pairs)):
-            yield from (answer for _, answer in lines(run, pair, with_answers=True))
+            for record, answer in lines(run, pair, with_answers=with_answers):
+                found = {name: record.get(name) for name in _FROM_LINES}
+                found["changes"] = orjson.dumps(record.get("changes") or []).decode()
+                found["cache_write_tokens"] = (record.get("usage") or {}).get("cache_write_tokens")
+                yield found | {"answer": answer}
 
 
 def _card(loaded: Loaded, name: str, with_answers: bool) -> str:  # noqa: FBT001 - one reading

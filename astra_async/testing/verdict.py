@@ -78,14 +78,24 @@ def judge(tested: Tested, expected: Sequence[ExpectedTest]) -> tuple[Verdict, Fa
     """The verdict, its failure (None: all passed) and one line of explanation where one helps.
 
     A time-out, the container's memory or disk limit and a report without any case score 0 of T,
-    whatever a half-written report says (docs/formats.md).
+    whatever a half-written report says (docs/formats.md). So does a report of errors in place of tests, where
+    the code could not be loaded: pytest writes a case for each file that it cannot import.
     """
     verdict = grade(tested.report, expected)
     stopped = cut_short(tested.execution)
     if stopped is None and tested.report.cases:
+        if _only_errors_of_loading(tested, verdict):
+            return verdict, "build_failure", "the tests could not be loaded, and none of them ran"
         return verdict, None if verdict.passed == verdict.total else "tests_failed", ""
     failure, note = stopped or _without_report(tested)
     return none_passed(verdict), failure, note
+
+
+def _only_errors_of_loading(tested: Tested, verdict: Verdict) -> bool:
+    """Whether no expected test ran, nothing else passed, and the output tells of code that does not load."""
+    ran = any(test.outcome != "missing" for test in verdict.tests)
+    passed = any(case.outcome == "passed" for case in tested.report.cases)
+    return not ran and not passed and bool(_BUILD_SIGNS.search(tested.execution.output))
 
 
 def none_passed(verdict: Verdict) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,7 @@ import pytest
 from junitparser import Failure, JUnitXml
 
 import astra_async
+from astra_async.export.parquet import _FROM_LINES
 from made_runs import Made, agreeing, made_problems, write_run
 
 MADE = Made(formats=("xml", "json"), problems=made_problems(5), samples=3, seed=7)
@@ -64,13 +66,23 @@ def test_parquet_holds_the_frames_and_answers_only_if_asked(whole: Path, tmp_pat
     run = astra_async.load(whole)
     for name, frame in (("samples", run.samples), ("tests", run.tests), ("problems", run.problems)):
         read = pd.read_parquet(tmp_path / "plain" / "data" / f"{name}-00000.parquet")
-        assert list(read.columns) == list(frame.columns)
+        more = list(_FROM_LINES) if name == "samples" else []
+        assert list(read.columns) == [*frame.columns, *more]
         assert len(read) == len(frame)
         for column in frame.columns:
             assert (read[column].isna() == frame[column].isna()).all()
             assert (read[column].dropna().astype(str) == frame[column].dropna().astype(str)).all(), column
     full = pq.read_table(tmp_path / "full" / "data" / "samples-00000.parquet").to_pylist()
     assert "answer" not in pq.read_schema(tmp_path / "plain" / "data" / "samples-00000.parquet").names
+    lines = map(json.loads, (whole / "results.jsonl").read_bytes().splitlines())
+    key_names = ("model", "format", "problem_id", "sample")
+    recorded = {tuple(line[name] for name in key_names): line for line in lines}
+    for row in full:
+        line = recorded[row["model"], row["format"], row["problem_id"], row["sample"]]
+        for name in ("solution_sha256", "note", "node", "output_tail", "started_at", "finished_at"):
+            assert row[name] == line[name]
+        assert json.loads(row["changes"]) == line["changes"]
+        assert row["cache_write_tokens"] == line["usage"]["cache_write_tokens"]
     for row in full[:10]:
         key = (row["model"], row["format"], row["problem_id"], row["sample"])
         assert row["answer"] == run.answer(key).text
@@ -115,6 +127,35 @@ def test_inspect_logs_tell_what_the_leaderboard_tells(whole: Path, tmp_path: Pat
             assert len([name for name in names if name.startswith("samples/")]) == 15
             assert b"<solution>" not in log.read(names[0])
     assert len({header(path)["eval"]["task_id"] for path in logs}) == len(logs)
+
+
+def test_unknown_usage_is_unknown_and_known_usage_is_summed(whole: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(whole, tmp_path / "run")
+    lines = [json.loads(line) for line in (run / "results.jsonl").read_bytes().splitlines()]
+    lines[0]["usage"] |= {"input_tokens": None, "output_tokens": None}
+    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    digest = hashlib.sha256(b"Write it.").hexdigest()
+    (run / "prompts").mkdir(exist_ok=True)
+    (run / "prompts" / f"{digest}.txt").write_text("Write it.")
+    lines[1]["prompt_sha256"] = digest
+    (run / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    export(run, "inspect", tmp_path / "logs", "--with-answers")
+    samples: list[dict[str, Any]] = []
+    totals: dict[str, int] = {}
+    for path in (tmp_path / "logs").glob("*.eval"):
+        with zipfile.ZipFile(path) as log:
+            samples += [json.loads(log.read(name)) for name in log.namelist() if name.startswith("samples/")]
+        model = header(path)["eval"]["model"]
+        known = header(path)["stats"]["model_usage"][model]["output_tokens"]
+        totals[model] = totals.get(model, 0) + known
+    (unknown,) = [each for each in samples if not each["model_usage"]]
+    assert unknown["output"]["usage"] is None
+    expected: dict[str, int] = {}
+    for line in lines[1:]:
+        expected[line["model"]] = expected.get(line["model"], 0) + line["usage"]["output_tokens"]
+    assert totals == expected
+    (asked,) = [each for each in samples if each["input"] == "Write it."]
+    assert asked["messages"][0]["content"] == "Write it."
 
 
 def test_inspect_ai_itself_reads_the_logs(whole: Path, tmp_path: Path) -> None:

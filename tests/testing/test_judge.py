@@ -28,6 +28,28 @@ def test_a_failing_test_is_tests_failed_although_the_exit_code_is_zero() -> None
     assert (verdict.passed, failure) == (1, "tests_failed")
 
 
+NOT_LOADED = "E   SyntaxError: invalid syntax\n=== 1 error in 0.05s ===\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome", "failure"),
+    [
+        (NOT_LOADED, "error", "build_failure"),  # as pytest tells of a file that it cannot import
+        (NOT_LOADED, "failed", "build_failure"),  # as jest does
+        (NOT_LOADED, "passed", "tests_failed"),  # something ran
+        ("1 failed", "error", "tests_failed"),  # nothing says that it did not load
+    ],
+)
+def test_errors_in_place_of_tests_are_code_that_does_not_load(
+    output: str, outcome: Outcome, failure: str
+) -> None:
+    execution = Execution(exit_code=2, duration_s=1.0, output=output)
+    report = TestReport(cases=(TestCase(name="test_prices", outcome=outcome),), problems=())
+    verdict, found, note = judge(Tested(execution=execution, report=report), EXPECTED)
+    assert (verdict.passed, verdict.total, found) == (0, 2, failure)
+    assert bool(note) == (failure == "build_failure")
+
+
 def test_extra_tests_are_recorded_and_ignored() -> None:
     verdict, failure, _ = judge(ran("passed", "passed", "failed"), EXPECTED)
     assert failure is None
