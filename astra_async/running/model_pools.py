@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
     from astra_async.asking.batches.batch_log import BatchLog
     from astra_async.asking.batches.batch_pool import BatchPool
-    from astra_async.asking.throttle import Pool, PoolEvent
+    from astra_async.asking.throttle import Account, Pool, PoolEvent
+    from astra_async.asking.throttle.account import AccountKey
     from astra_async.config import RunConfig
     from astra_async.running.directory import RunDirectory
 
@@ -43,12 +45,13 @@ async def open_pools(
     from astra_async.asking.providers import open_provider
     from astra_async.asking.providers.connection import open_session
     from astra_async.asking.providers.models import cost_usd
-    from astra_async.asking.throttle import Budget, Pool
+    from astra_async.asking.throttle import Account, Budget, Pool, account_of
 
     session = await stack.enter_async_context(open_session(os.environ))
     budget = Budget(config.budget_usd, spent_usd=spent_usd) if config.budget_usd is not None else None
     pools: dict[str, AnyPool] = {}
     log = None if directory is None else _batch_log(config, directory, stack)
+    accounts: dict[AccountKey, Account] = defaultdict(Account)
     for settings in config.models:
         if log is not None and directory is not None and settings.batch:
             from astra_async.asking.batches.batch_pool import BatchPool
@@ -69,7 +72,12 @@ async def open_pools(
         provider = open_provider(settings, session=session)
         close_later(stack, say, settings.name, provider.close)
         pools[settings.name] = Pool(
-            settings, provider, price=partial(cost_usd, settings), budget=budget, on_event=on_event
+            settings,
+            provider,
+            price=partial(cost_usd, settings),
+            budget=budget,
+            account=accounts[account_of(settings)],
+            on_event=on_event,
         )
         close_later(stack, say, settings.name, pools[settings.name].close)
     return pools

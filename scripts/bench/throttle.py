@@ -32,7 +32,7 @@ from astra_async.asking.throttle import Pool
 from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, SampleKey, Usage
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "throttle"))
-from shapes import HARD, SCENARIOS, play
+from shapes import HARD, SCENARIOS, SHARED, play, play_naive
 
 if TYPE_CHECKING:
     from astra_async.types import CallWatch
@@ -117,13 +117,19 @@ def main() -> None:
 
 
 def shapes(seeds: range) -> None:
-    """Medians and worst of all seeds: time as a part of the ideal, rejections as a part of the answers."""
-    print(f"\n{'limit, not announced':42} {'of ideal':>9} {'worst':>6} {'rejected':>9} {'worst':>6}")
-    for name, scenario in {**SCENARIOS, **HARD}.items():
-        played = [play(scenario, seed) for seed in seeds]
-        took = [each.took_s / scenario.ideal_s for each in played]
-        rejected = [each.rejected / scenario.count for each in played]
-        print(f"{name:42} {median(took):9.2f} {max(took):6.2f} {median(rejected):9.1%} {max(rejected):6.1%}")
+    """Medians and worst of all seeds: time as a part of the ideal, rejections as a part of the answers.
+
+    The second line of each shape is a naive client: 8 in flight, exponential back-off.
+    """
+    print(f"\n{'limit, not announced':47} {'of ideal':>9} {'worst':>6} {'rejected':>9} {'worst':>6}")
+    for name, scenario in {**SCENARIOS, **SHARED, **HARD}.items():
+        for who, client in ((name, play), ("  naive", play_naive)):
+            played = [client(scenario, seed) for seed in seeds]
+            took = [each.took_s / scenario.ideal_s for each in played]
+            rejected = [each.rejected / scenario.count for each in played]
+            print(
+                f"{who:47} {median(took):9.2f} {max(took):6.2f} {median(rejected):9.1%} {max(rejected):6.1%}"
+            )
 
 
 async def limited_runs(options: argparse.Namespace) -> None:

@@ -11,9 +11,9 @@ from typing import Protocol
 from limited_provider import answer, request, settings
 from virtual_time import VirtualLoop, run
 
-from astra_async.asking.throttle import Pool
-from astra_async.errors import RateLimited
-from astra_async.types import CallWatch, Completion, ModelRequest, Usage
+from astra_async.asking.throttle import Account, Pool
+from astra_async.errors import ProviderError, RateLimited, TransientError
+from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, Usage
 
 SIZES = (400, 700, 1000, 1300, 1600)  # tokens of a request where tokens are limited: 1,000 on average
 GONE_AT_S = WATCHED_S = 300.0
@@ -128,11 +128,16 @@ class ShapedProvider:
         if wait_s > 0:
             self.rejected += 1
             self.rejected_at.append(self._loop.time())
+            if scenario.resets:
+                raise TransientError("connection reset by peer")
             hint_s = max(1, math.ceil(wait_s)) if scenario.hint == "whole" else scenario.hint
             raise RateLimited("429", hint_s=None if hint_s is None else float(hint_s))
         self._in_flight += 1
         try:
             spread = scenario.spread * self._rng.uniform(-1, 1)
+            if scenario.first_token_s is not None:
+                await asyncio.sleep(scenario.first_token_s)
+                watch.first_token()
             await asyncio.sleep(scenario.latency_s * (1 + spread))
         finally:
             self._in_flight -= 1
@@ -154,6 +159,11 @@ class Scenario:
     spread: float = 0.0
     tokens: bool = False
     pools: int = 1
+    account: bool = False  # they are models of one process, and not processes
+    apart_s: float = 0.0  # from one pool's first call to the next one's
+    share: float | None = None  # of all calls that are the first pool's; equal shares without
+    resets: bool = False  # what is above the limit loses its connection
+    first_token_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,21 +176,73 @@ class Played:
 def play(scenario: Scenario, seed: int) -> Played:
     async def main(loop: VirtualLoop) -> Played:
         provider = ShapedProvider(loop, scenario.shape(seed), scenario, seed)
+        account = Account()
         pools = [
             Pool(
                 settings(max_in_flight=256),
                 provider,
                 price=lambda _: None,
+                account=account if scenario.account else None,
                 clock=loop.time,
                 rng=random.Random(7 * seed + number),
             )
             for number in range(scenario.pools)
         ]
         begun_at = loop.time()
-        await asyncio.gather(
-            *(pools[i % len(pools)].call(request(i, f"p{i % 10}")) for i in range(scenario.count))
-        )
+
+        async def call(i: int) -> None:
+            number = _pool_of(i, scenario)
+            await asyncio.sleep(number * scenario.apart_s)
+            await pools[number].call(request(i, f"p{i % 10}"))
+
+        await asyncio.gather(*(call(i) for i in range(scenario.count)))
         return Played(took_s=loop.time() - begun_at, rejected=provider.rejected, pools=pools)
+
+    return run(main)
+
+
+def _pool_of(i: int, scenario: "Scenario") -> int:
+    if scenario.share is None:
+        return i % scenario.pools
+    return 0 if i < scenario.share * scenario.count else 1 + i % (scenario.pools - 1)
+
+
+class _Deaf:
+    """A watch that does nothing."""
+
+    def limits(self, limits: RateLimits) -> None:
+        pass
+
+    def first_token(self) -> None:
+        pass
+
+    def streamed(self, characters: int) -> None:
+        pass
+
+
+def play_naive(scenario: Scenario, seed: int) -> Played:
+    """What everybody writes first: 8 in flight for each pool, exponential back-off with jitter."""
+
+    async def main(loop: VirtualLoop) -> Played:
+        provider = ShapedProvider(loop, scenario.shape(seed), scenario, seed)
+        rng = random.Random(seed)
+        slots = [asyncio.Semaphore(8) for _ in range(scenario.pools)]
+        begun_at = loop.time()
+
+        async def call(i: int) -> None:
+            number = _pool_of(i, scenario)
+            await asyncio.sleep(number * scenario.apart_s)
+            async with slots[number]:
+                for failures in range(10_000):
+                    try:
+                        await provider.complete(request(i, f"p{i % 10}"), _Deaf())
+                    except ProviderError:
+                        await asyncio.sleep(min(60.0, 2.0**failures) * rng.uniform(0.5, 1.5))
+                    else:
+                        return
+
+        await asyncio.gather(*(call(i) for i in range(scenario.count)))
+        return Played(took_s=loop.time() - begun_at, rejected=provider.rejected, pools=[])
 
     return run(main)
 
@@ -229,6 +291,10 @@ def _slow_in_between(seconds: float) -> float:
     return 1.0 if 30 <= seconds <= 75 else 5.0
 
 
+def _halving(seconds: float) -> float:
+    return 5.0 if seconds // 20 % 2 == 0 else 2.5
+
+
 _IDEAL_CHANGING_S = 75 + (300 - 5 - 30 * 5 - 45) / 5 + 2
 
 SCENARIOS: dict[str, Scenario] = {
@@ -273,6 +339,49 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "two processes, 8 at once": Scenario(shape=lambda _: AtOnce(8), count=260, ideal_s=65, hint=1.0, pools=2),
 }
+# Limits that pools share, that lost connections tell, or that change.
+SHARED: dict[str, Scenario] = {
+    "two models, one account's 5/s": Scenario(
+        shape=lambda _: Bucket(5, 5), count=260, ideal_s=53, hint=1.0, pools=2, account=True, apart_s=10
+    ),
+    "two models, one account's 5/s, no hint": Scenario(
+        shape=lambda _: Bucket(5, 5), count=260, ideal_s=53, hint=None, pools=2, account=True
+    ),
+    "two models, 10 s answers, one account's 5/s": Scenario(
+        shape=lambda _: Bucket(5, 5),
+        count=260,
+        ideal_s=61,
+        hint=1.0,
+        pools=2,
+        account=True,
+        latency_s=10,
+        spread=0.5,
+    ),
+    "a small model beside a large one, 5/s": Scenario(
+        shape=lambda _: Bucket(5, 5),
+        count=260,
+        ideal_s=53,
+        hint=1.0,
+        pools=2,
+        account=True,
+        share=0.85,
+        apart_s=5,
+    ),
+    "6 connections, by resets": Scenario(shape=lambda _: AtOnce(6), count=150, ideal_s=50, resets=True),
+    "6 connections, by resets, answers after 20 s": Scenario(
+        shape=lambda _: AtOnce(6), count=150, ideal_s=500, resets=True, latency_s=20, spread=0.5
+    ),
+    "20 connections, by resets": Scenario(shape=lambda _: AtOnce(20), count=600, ideal_s=60, resets=True),
+    "5/s, halved and doubled every 20 s": Scenario(
+        shape=lambda _: Bucket(_halving, 5), count=200, ideal_s=52.5, hint=1.0
+    ),
+    "5/s, halved and doubled every 20 s, no hint": Scenario(
+        shape=lambda _: Bucket(_halving, 5), count=200, ideal_s=52.5, hint=None
+    ),
+    "four processes, bucket 4/s": Scenario(
+        shape=lambda _: Bucket(4, 4), count=260, ideal_s=66, hint=1.0, pools=4
+    ),
+}
 # What no client can know or avoid: shown in the table, held by wider limits.
 HARD: dict[str, Scenario] = {
     "fixed 300 per minute, asks to wait 1 s": Scenario(
@@ -292,6 +401,15 @@ HARD: dict[str, Scenario] = {
     ),
     "leaky 20/s, hint in seconds": Scenario(shape=lambda _: Bucket(20, 1), count=1000, ideal_s=52),
     "two processes, leaky 4/s": Scenario(shape=lambda _: Bucket(4, 1), count=260, ideal_s=67, pools=2),
+    "two models, one account's leaky 5/s": Scenario(
+        shape=lambda _: Bucket(5, 1), count=260, ideal_s=54, hint=1.0, pools=2, account=True
+    ),
+    "two models, one account's 300 a minute, sliding": Scenario(
+        shape=lambda _: Window(300, 60, fixed=False), count=900, ideal_s=122, hint=1.0, pools=2, account=True
+    ),
+    "four processes, leaky 4/s": Scenario(
+        shape=lambda _: Bucket(4, 1), count=260, ideal_s=67, hint=1.0, pools=4
+    ),
     "stray rejections, 1 %": Scenario(
         shape=lambda seed: Strays(0.01, seed), count=2000, ideal_s=35, latency_s=3, spread=0.5
     ),

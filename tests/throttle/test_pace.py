@@ -149,7 +149,7 @@ def test_a_signal_at_a_rate_that_held_lowers_it_by_seven_percent_or_to_what_was_
     assert each.pace.per_second == pytest.approx(0.93 * first, rel=0.01)
     each.clean(2)
     each.signal(pause_s=5.0)
-    assert each.pace.per_second == pytest.approx(0.93 * first / 2, rel=0.02)
+    assert each.pace.per_second == pytest.approx(0.93 * first * 0.65, rel=0.02)
 
 
 def test_announced_limits_are_doubted_after_two_signals_within_twenty_sends() -> None:

@@ -4,9 +4,10 @@ Start at `pool.py` (the life of a call) and `gate.py` (when the next request may
 fairness between several processes that share a key; their rejections are all we learn of each other.
 """
 
+from astra_async.asking.throttle.account import Account, account_of
 from astra_async.asking.throttle.bucket import BucketState
 from astra_async.asking.throttle.ledger import Budget
 from astra_async.asking.throttle.pool import Pool
 from astra_async.asking.throttle.state import PoolEvent, PoolState
 
-__all__ = ["BucketState", "Budget", "Pool", "PoolEvent", "PoolState"]
+__all__ = ["Account", "BucketState", "Budget", "Pool", "PoolEvent", "PoolState", "account_of"]

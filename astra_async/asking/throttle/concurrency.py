@@ -108,6 +108,8 @@ class Ceiling:
         self._in_flight: dict[int, Attempt] = {}
         self._most_let_in, self._least_rejected = 0, math.inf
         self._bursts, self._suspected_at = 0, 0.0
+        self._shy_until = -math.inf
+        self._held = 0  # the limit before tries that were let in
         self._tried_at = 0.0
         self._let_in = 0  # since the last try
         self._tries_let_in = 0
@@ -115,7 +117,9 @@ class Ceiling:
 
     def ready_at(self, in_flight: int, now: float) -> float:
         """When one more may be sent; never, if only an ending request can tell."""
-        if self.limit is None or in_flight < self.limit:
+        if self.limit is None:
+            return max(now, self._shy_until) if in_flight + 1 >= self._least_rejected else now
+        if in_flight < self.limit:
             return now
         if in_flight > self.limit:
             return math.inf  # a try is under way
@@ -145,6 +149,7 @@ class Ceiling:
             if attempt.crowd >= self._least_rejected:
                 self._least_rejected, self._bursts = math.inf, 0
         elif attempt.crowd > self.limit:
+            self._held = self._held if self._tries_let_in else self.limit
             self._tries_let_in += 1
             self.limit = attempt.crowd + self.limit // 4
             self._next_try(now, patience=1)
@@ -175,6 +180,19 @@ class Ceiling:
             self._tries_let_in = 0
             self._next_try(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
         return True
+
+    def lost(self, attempt: Attempt, now: float, *, begins_burst: bool) -> bool:
+        """A connection was lost at once; whether the ceiling explains it.
+
+        No pause follows, as one does a rate signal: as many as were too many are not sent again at once.
+        """
+        self._shy_until = now + _BURSTS_APART_S
+        if self.limit is not None and self._tries_let_in and self._held < attempt.crowd < self.limit:
+            self.limit = attempt.crowd - 1  # the try before was let in by chance, as another request ended
+            self._tries_let_in = 0
+            self._next_try(now, patience=min(_MOST_PATIENCE, 2 * self._patience))
+            return True
+        return self.rejected(attempt, now, begins_burst=begins_burst, of_a_try=False)
 
     def _suspect(self, crowd: int, now: float, *, begins_burst: bool) -> bool:
         """One rejection more without a ceiling; whether it makes one."""

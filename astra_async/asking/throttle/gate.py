@@ -11,6 +11,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
+from astra_async.asking.throttle.account import Account
 from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
 from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Cause = Literal["rate", "ceiling", "trouble"]
 
 SILENCE_S = 2.5
+_REFUSED_WITHIN_S = 2.0  # connections above a limit are lost at once
 _REJECTED_WITHIN_S = 600.0  # gateways reject after minutes, too; what is under way for longer may be let in
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 MOST_IN_SILENCE = 256  # beyond it only a provider that says something is asked for more
@@ -60,9 +62,17 @@ class Gate:
     """
 
     def __init__(
-        self, settings: ModelSettings, provider: Provider, rng: random.Random, emit: Emit, now: float
+        self,
+        settings: ModelSettings,
+        provider: Provider,
+        rng: random.Random,
+        emit: Emit,
+        now: float,
+        *,
+        account: Account | None = None,
     ) -> None:
         self.in_flight = 0
+        self._account = account or Account()
         self.estimator = Estimator(
             max_tokens=settings.max_tokens,
             charges_max_tokens=provider.charges_max_tokens,
@@ -81,6 +91,7 @@ class Gate:
         self._silent: deque[Attempt] = deque()
         self._epoch = 0
         self._sends = 0
+        self._refused_until = 0  # lost connections of what was sent until then are one burst
         self._paused_by: Cause | None = None
         self._outage = Outage()
         self.rejections = Rejections()
@@ -102,6 +113,7 @@ class Gate:
             (self._opening.ready_at(now), "opening"),
             (self._smoothing.ready_at(now), "opening"),
             (self.pace.advance(now), "send rate"),
+            (self._account.ready_at(self.pace, now), "send rate"),
         )
         for at, reason in holds:
             if at > now:
@@ -125,6 +137,7 @@ class Gate:
         self._opening.sent(now)
         self._smoothing.sent(now)
         self.pace.sent(attempt.number, now)
+        self._account.sent(self.pace, now)
         if self.buckets:
             demand = self.estimator.demand(request, warm=warm)
             attempt.holds = [
@@ -228,6 +241,18 @@ class Gate:
             self._report_cut()
         if burst or error.hint_s:
             self._stop_for(self.pause.length_s(error.hint_s), str(error), now)
+
+    def too_many_connections(self, attempt: Attempt, now: float) -> bool:
+        """Whether a connection was lost because as many as the provider keeps were open (rule 6).
+
+        Then it is no failure: the request waits until one of them ends.
+        """
+        if attempt.accepted or attempt.crowd == 1 or now - attempt.sent_at > _REFUSED_WITHIN_S:
+            return False
+        fresh = attempt.number > self._refused_until
+        if fresh:
+            self._refused_until = self._sends
+        return self._ceiling.lost(attempt, now, begins_burst=fresh)
 
     def failed(self, attempt: Attempt, reason: str, now: float) -> int:
         """Transport or a 5xx (rules 7, 10); how many tries one by one have failed, 0 without an outage."""

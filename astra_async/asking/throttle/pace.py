@@ -20,7 +20,7 @@ _AIM = 0.985  # a pace that was measured may cost a rejection now and then, so i
 _SLOWEST = 1 / 60
 _HORIZON_S = 120.0
 _SHORT_HINT_S, _NEARLY = 5.0, 1.02  # requests may arrive closer together than they were sent
-_LOWER, _MOST_LOWERING = 0.93, 0.5
+_LOWER, _MOST_LOWERING = 0.93, 0.65
 _NEAR_SENDS, _FEW_SENDS, _SOME_SENDS, _MANY_SENDS = 6, 10, 20, 50
 _SIGNALS_TO_DOUBT, _FEWEST_TO_MEASURE, _ENOUGH_TO_BE_SURE = 2, 2, 5
 
@@ -35,8 +35,8 @@ class Pace:
     (windows of a second are common), those within a hint's length before the rejection, divided by the hint.
     From then on sends are spaced by the rate, and `_Search` tries higher ones. A signal that answers a higher
     rate takes it back. One that answers a rate which had held lowers it: by 7 %, or where it came within a
-    few sends to what was really let in since the last pause, by half at the most. A lone signal after fifty
-    sends is taken for a stray, and so are signals that lowering does not make rarer (`_Strays`).
+    few sends to what was really let in since the last pause, by a third at the most. A lone signal after
+    fifty sends is taken for a stray, and so are signals that lowering does not make rarer (`_Strays`).
 
     Attributes:
         per_second: requests per second that the provider is held to accept, None while unknown.
@@ -188,7 +188,7 @@ class Pace:
 
 _STEP, _SURE_STEP = 1.0, 0.2
 _CLOSE = 1.1
-_FEWEST_SENDS, _SENDS_PER_STEP = 5, 10.0
+_FEWEST_SENDS, _SENDS_PER_STEP = 3, 10.0
 _CLEAN_S, _SHORTEST_S, _LONGEST_S = 10.0, 2.0, 120.0
 _COST_FACTOR = 8.0
 _MOST_PATIENCE = 4

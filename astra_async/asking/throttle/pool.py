@@ -1,8 +1,9 @@
 """One provider pool: calls wait here for their turn, are tried, retried, paid for and accounted.
 
-A pool is (provider, credential, model); pools know nothing of each other but a shared budget. Nothing
-polls: whatever changes (a call comes, a request ends, headers arrive, a moment is reached) runs `_pump`,
-which admits the first in line while it may go, and sets one timer for the earliest moment that matters.
+A pool is (provider, credential, model); pools know nothing of each other but a shared budget, and whose turn
+it is where they share a credential. Nothing polls: whatever changes (a call comes, a request ends, headers
+arrive, a moment is reached) runs `_pump`, which admits the first in line while it may go, and sets one timer
+for the earliest moment that matters.
 
 Invariant: a slot, its reservations and its share of the budget are taken together in `_grant`, and given
 back together in `_succeeded`, `_failed`, `_abandoned` or `_leave`, whatever is cancelled in between.
@@ -29,6 +30,7 @@ from astra_async.errors import PoolUnusable, ProviderError, TransientError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from astra_async.asking.throttle.account import Account
     from astra_async.asking.throttle.state import EventKind
     from astra_async.asking.throttle.waiting import Attempt
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
@@ -45,6 +47,7 @@ class Pool:
         provider: makes single attempts; it stays the caller's to close.
         price: US dollars for a usage, None where a price is unknown.
         budget: a ceiling, shared with other pools.
+        account: shared with the pools of the same credential.
         on_event: is told why anything waits, is repeated or is given up; must not raise.
         clock: monotonic seconds; the timers are the running event loop's.
         rng: for jitter.
@@ -60,6 +63,7 @@ class Pool:
         *,
         price: Callable[[Usage], float | None],
         budget: Budget | None = None,
+        account: Account | None = None,
         on_event: Callable[[PoolEvent], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
@@ -69,7 +73,7 @@ class Pool:
         self._on_event = on_event
         self._clock = clock
         rng = rng or random.Random()  # noqa: S311 - jitter needs no secrecy
-        self._gate = Gate(settings, provider, rng, self._emit, clock())
+        self._gate = Gate(settings, provider, rng, self._emit, clock(), account=account)
         self._line = Line()
         self._warmth = Warmth()
         self._budget = budget or Budget()

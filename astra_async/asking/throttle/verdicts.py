@@ -96,6 +96,8 @@ class Judge:
     def _interrupted(
         self, effort: Effort, attempt: Attempt, error: TransientError, now: float
     ) -> Consequence:
+        if error.status is None and self._gate.too_many_connections(attempt, now) and effort.waits_on(now):
+            return self._again(Retry())
         hopeless = self._hopeless.interrupted(attempt.request.prompt_sha256)
         if self._gate.failed(attempt, str(error), now) > PROBES:
             dead = self._dead(
@@ -171,6 +173,11 @@ class Effort:
             return Retry()
         self.overloads += 1
         return Retry(delay_s=0.0 if error.hint_s else backoff_s(self.overloads + 1, rng))
+
+    def waits_on(self, now: float) -> bool:
+        """A connection too many: no attempt is counted, but waiting ends after `GIVE_UP_S`."""
+        self.in_vain.another(now)
+        return not self.in_vain.too_long(now)
 
     def failed(self, budget: RetryBudget, *, billed: bool, rng: random.Random) -> Retry | None:
         """Connection, time-out or 5xx: 6 attempts; 2 for whatever ended after tokens were billed."""
