@@ -70,7 +70,8 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
         return Columns(settings, path)
     with stream:
         stamp, stamped_ns = _stamp(stream), time.time_ns()
-        columns, lines, parts = _kept(directory, settings, stream) or (Columns(settings, path), 0, [])
+        kept = _kept(directory, settings, stream)
+        columns, lines, parts = kept or (Columns(settings, path), 0, [])
         offset = before = sum(size for size, _ in parts)
         stream.seek(offset)
         digest = hashlib.sha256()
@@ -95,6 +96,16 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
         )
         _write(directory, header, columns)
     return columns
+
+
+def kept_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int, int]:
+    """What is kept beside the result lines, and how many lines and bytes that is; else nothing."""
+    path = directory / "results.jsonl"
+    with contextlib.suppress(OSError), path.open("rb") as log:
+        if kept := _kept(directory, settings, log):
+            columns, lines, parts = kept
+            return columns, lines, sum(size for size, _ in parts)
+    return Columns(settings, path), 0, 0
 
 
 def _kept(

@@ -17,7 +17,7 @@ from astra_async.redaction import mask, one_line
 from astra_async.report.harness import Events
 from astra_async.report.labels import read_sourced, relabelled
 from astra_async.report.load import RunSettings, read_settings
-from astra_async.report.packing import Columns
+from astra_async.report.sidecar import kept_columns
 from astra_async.running.ownership import owner_of
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_head, read_key, read_record
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from astra_async.report.packing import Columns
     from astra_async.view.tails import Line
 
 State = Literal["running", "finished", "stopped", "unknown"]
@@ -67,9 +68,12 @@ class Logs:
 
     @classmethod
     def of(cls, directory: Path, settings: RunSettings) -> Logs:
-        """Nothing read yet."""
+        """Nothing read yet but what is kept beside the result lines."""
         tails = {name: Tail(directory / f"{name}.jsonl") for name in _READERS}
-        return cls(settings=settings, columns=Columns(settings, directory / "results.jsonl"), tails=tails)
+        columns, lines, size = kept_columns(directory, settings)
+        if size:
+            tails["results"].skip(lines, size)
+        return cls(settings=settings, columns=columns, tails=tails)
 
     def read_on(self, until: float) -> bool:
         """Read what is new until a time of the monotonic clock; whether anything was. Raises Regrown."""

@@ -46,6 +46,13 @@ class Tail:
         self._mark = b""
         self._searched = 0  # bytes behind `offset` that hold no newline
 
+    def skip(self, lines: int, size: int) -> None:
+        """Go on behind so many lines of so many bytes, which are known to be there. Raises OSError."""
+        with self.path.open("rb") as stream:
+            self._inode = os.fstat(stream.fileno()).st_ino
+            self._mark = os.pread(stream.fileno(), min(_MARK_BYTES, size), max(0, size - _MARK_BYTES))
+        self.lines, self.offset = lines, size
+
     def read(self) -> list[Line]:
         """Whole lines that were not handed out yet, about a megabyte of them; empty at the end.
 

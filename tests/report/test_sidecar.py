@@ -18,6 +18,7 @@ from astra_async.errors import ConflictError
 from astra_async.report import sidecar
 from astra_async.report.load import load_run
 from astra_async.report.packing import Columns
+from astra_async.view.following import Following
 from made_runs import Made, made_problems, write_run
 
 if TYPE_CHECKING:
@@ -224,6 +225,25 @@ def test_two_processes_read_while_a_run_appends(directory: Path) -> None:
     appender.join()
     assert [reader.wait(timeout=120) for reader in readers] == [0, 0]
     assert state(load_run(directory)) == expected
+
+
+def test_the_viewer_goes_on_behind_what_is_kept_and_sees_what_is_appended(directory: Path) -> None:
+    path = directory / "results.jsonl"
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:40]))
+    load_run(directory)
+    assert kept(directory).exists()
+    following = Following(directory)
+    following.look()
+    assert following.logs.tails["results"].offset == len(b"".join(lines[:40]))
+    with path.open("ab") as log:
+        log.write(b"".join(lines[40:]))
+    while following.look():
+        pass
+    expected = load_run(directory)
+    assert following.logs.columns.rows().tobytes() == expected.rows.tobytes()
+    assert following.logs.tails["results"].lines == len(lines)
 
 
 def test_rows_of_an_incomplete_run_come_back_to_their_places(directory: Path) -> None:
