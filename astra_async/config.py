@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 TrialMode = Literal["all", "drawn", "off"]
 FeedbackMode = Literal["full", "names", "count"]
 KeepOutput = Literal["failed", "all", "none"]
+Until = Literal["decided", "precise"]
 BUNDLED = "bundled"
 
 
@@ -59,6 +60,14 @@ class Options:
     model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
     out: Annotated[str | None, MinLen(1), Setting("Run directory; the same one resumes.", "DIR")] = None
     samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
+    until: Annotated[
+        Until | None,
+        Setting("Ask in rounds of 2, 4, 8 ... samples, and stop each model as soon as this is known."),
+    ] = None
+    target_se: Annotated[
+        float | None, Gt(0), Setting("Standard error of a mean score, for --until precise.", "POINTS")
+    ] = None
+    margin: Annotated[float, Gt(0), Setting("Difference that --until decided calls none.", "POINTS")] = 2.0
     format: Annotated[
         Literal["xml", "json", "both"],
         Setting("Answer format asked for; `both` gives K samples of each."),
@@ -151,6 +160,9 @@ class RunConfig:
     problems: str = BUNDLED
     formats: tuple[Format, ...] = ("xml",)
     samples: int = 32
+    until: Until | None = None
+    target_se: float | None = None
+    margin: float = 2.0
     projects: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     skills: str | None = None
@@ -262,6 +274,7 @@ def load_config(
 _TAKEN_OVER = (
     *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "trials"),
     *("reuse_identical", "keep_output", "cluster", "turns", "feedback", "retry_images"),
+    *("until", "target_se", "margin"),
 )
 
 

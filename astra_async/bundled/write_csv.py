@@ -16,7 +16,6 @@ from astra_async.bundled import bundled_problems_csv, describe, problem_ids, rea
 COLUMNS = (
     "id",
     "name",
-    "family",
     "main_skill",
     "sub_skills",
     "problem_statement",
@@ -42,7 +41,6 @@ def _row(problem_id: str) -> dict[str, str]:
     return {
         "id": problem_id,
         "name": description["name"],
-        "family": description["family"],
         "main_skill": description["main_skill"],
         "sub_skills": json.dumps(description["sub_skills"]),
         "problem_statement": read_statement(problem_id),

@@ -22,6 +22,10 @@ from astra_async.running.wiring import (
     ready_problems,
     resolved_models,
 )
+from astra_async.stats.sequential import schedule_of
+
+# SDs of two models' differences between problems, and of one model within a problem.
+_TYPICAL_SDS = ((0.05, 0.15), (0.15, 0.2), (0.25, 0.3))
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +70,11 @@ def dry_run(config: RunConfig) -> int:
             f"Up to {config.turns} further turns of each sample: as many only if no answer passes all tests"
             " before, each with all that was said until then and the longest feedback there can be."
         )
-    for sentence in (*_sizes(config, prepared), *_recorded(config, prepared)):
+    for sentence in (
+        *_sizes(config, prepared),
+        *_recorded(config, prepared),
+        *_looks(config, len(prepared), found),
+    ):
         say(sentence)
     _say_budget(config, [*found, *further])
     for error in failed.values():
@@ -140,6 +148,29 @@ def _recorded(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[s
     )
     if held:
         yield f"{held:,} of these answers are in {config.out} already and not asked for again."
+
+
+def _looks(config: RunConfig, problems: int, found: Sequence[Forecast]) -> Iterator[str]:
+    """The schedule of --until, and what it costs to stop after each look."""
+    if config.until is None:
+        return
+    schedule = schedule_of(config.samples, margin=config.margin / 100)
+    whole = sum(each.cost_usd or 0.0 for each in found)
+    for k, spent in zip(schedule.rounds, schedule.spent, strict=True):
+        narrow = [
+            f"{100 * math.sqrt((between**2 + 2 * within**2 / k) / max(1, problems)):.1f}"
+            for between, within in _TYPICAL_SDS
+        ]
+        money = f", {_usd(whole * k / config.samples)} if all stop there" if whole else ""
+        yield (
+            f"Look after {k} samples: {100 * spent:.2f} % of error spent, standard error of a difference"
+            f" {' / '.join(narrow)} points at little, typical and large spreads{money}."
+        )
+    yield (
+        "A round is looked at when all its samples have verdicts. For the paper's numbers at"
+        f" k = {config.samples} leave --until out: models that stop early have another k and another"
+        " median SD."
+    )
 
 
 def _check_as_a_run_does(config: RunConfig) -> None:

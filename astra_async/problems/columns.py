@@ -64,8 +64,8 @@ COLUMNS: Mapping[str, CsvColumn] = {
         read=read_list,
     ),
     "family": CsvColumn(
-        help="Group of problems alike, such as react or django.",
-        names=("family", "subtype", "stack", "framework", "technology"),
+        help="Problems drawn together, as two forms of one task; a framework is no family.",
+        names=("family", "problemfamily", "taskfamily"),
     ),
     "test_command": CsvColumn(
         help="Command that runs the tests, by bash, in the project's folder.",

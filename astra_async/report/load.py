@@ -50,8 +50,10 @@ class ProblemInfo:
 class RunSettings:
     """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k.
 
-    `turns` is how often a sample may go on after its first answer. `contents` has, by problem, a hash of all
-    that makes it the problem it is: statement, project, tests; empty for one of which nothing is recorded.
+    `deciding` is how `--until` looks at it; its `planned` has k of the models that it has stopped, or not
+    yet let on. `turns` is how often a sample may go on after its first answer. `contents` has, by problem, a
+    hash of all that makes it the problem it is: statement, project, tests; empty for one of which nothing is
+    recorded.
     """
 
     run_id: str
@@ -61,6 +63,7 @@ class RunSettings:
     formats: tuple[Format, ...]
     problems: Mapping[str, ProblemInfo]
     turns: int = 0
+    deciding: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
     parent: str | None = None
     fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -166,7 +169,7 @@ def run_of(directory: Path, settings: RunSettings, columns: Columns) -> Run:
         texts=tuple(columns.texts),
         metrics=columns.metrics(),
         outcomes=columns.outcomes(),
-        missing=np.argwhere(~present),
+        missing=np.argwhere(~present & columns.planned[:, None, :]),
         started_at=columns.started_at,
         finished_at=columns.finished_at,
         warnings=tuple(columns.warnings()),
@@ -200,6 +203,7 @@ def _settings(record: Mapping[str, Any]) -> RunSettings:
         formats=tuple(record["formats"]),
         problems={name: problem_info(name, problem) for name, problem in record["problems"].items()},
         turns=int(record.get("turns", 0)),
+        deciding=record.get("deciding") or {},
         simulated=bool(record.get("simulated", False)),
         parent=None if parent is None else _parent(parent),
         fingerprints={

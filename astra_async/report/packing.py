@@ -83,6 +83,7 @@ class Columns:
     Attributes:
         places: one packed record for each planned sample, by pair, problem and sample; `present` says
             whether its line was read.
+        planned: which samples of each pair are planned.
         pairs, problems, texts: what the numbers in them stand for, by name.
         verdicts: what the numbers in `verdict` stand for: a problem's number, the names of its tests, and
             which of them passed (bit i for the i-th). Number 0 is a sample without tests.
@@ -97,7 +98,10 @@ class Columns:
         self.samples = settings.samples
         self.texts: dict[str, int] = {"": 0}
         self.verdicts: list[tuple[int, tuple[str, ...], int]] = [(-1, (), 0)]
-        self._plan = dict.fromkeys(pairs, dict.fromkeys(self.problems, settings.samples))
+        stopped = settings.deciding.get("planned", {})
+        samples = [stopped.get(model, settings.samples) for model, _ in pairs]
+        self._plan = {pair: dict.fromkeys(self.problems, k) for pair, k in zip(pairs, samples, strict=True)}
+        self.planned = np.arange(settings.samples) < np.array(samples, dtype=int).reshape(-1, 1)
         self._metrics = Metrics(self._plan)
         self._totals: dict[int, int] = {}
         self.started_at = ""

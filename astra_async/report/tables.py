@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import by_skill, formats, harness, provenance
+from astra_async.report import by_skill, deciding, formats, harness, provenance
 from astra_async.report import leaderboard as board
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
@@ -129,10 +129,10 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     return Report(
         runs=runs,
         entries=entries,
-        conclusions=conclusions(entries, compared, by_format),
+        conclusions=(*deciding.sentences(runs, entries), *conclusions(entries, compared, by_format)),
         leaderboard=wide,
         sections=(
-            *_models(entries, wide, compared),
+            *_models(entries, wide, compared, _looks(runs)),
             *_problems(runs, entries),
             *_answers(entries, by_format),
             *_turns(courses),
@@ -147,7 +147,15 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     )
 
 
-def _models(entries: Sequence[Entry], wide: Table, compared: Found) -> Iterator[Section]:
+def _looks(runs: Sequence[Run]) -> tuple[Table, ...]:
+    if not any(run.settings.deciding for run in runs):
+        return ()
+    return deciding.table(runs), deciding.spread_table(runs)
+
+
+def _models(
+    entries: Sequence[Entry], wide: Table, compared: Found, looks: tuple[Table, ...]
+) -> Iterator[Section]:
     yield Section(
         name="leaderboard",
         title="Leaderboard",
@@ -159,6 +167,7 @@ def _models(entries: Sequence[Entry], wide: Table, compared: Found) -> Iterator[
             board.reliability(wide),
             board.curves(entries),
             published(),
+            *looks,
         ),
         plots=("leaderboard", "sd", "curves"),
     )

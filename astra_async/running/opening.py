@@ -32,6 +32,7 @@ from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Rooms, Workshop
 from astra_async.running.trouble import told
 from astra_async.running.turns import TurnPlan
+from astra_async.running.until import open_deciding
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Exclusive, Timeouts
@@ -203,6 +204,7 @@ async def _open_rooms(
             _say_who_is_not_tried(config, prepared, say)
         pools = await _pools(config, directory, stack, say)
         plan = plan_of(config, problems, prepared, unprepared)
+        deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
         if tests:
@@ -224,6 +226,7 @@ async def _open_rooms(
             ),
         )
         runner = _runner(plan, rooms, recorded, sandbox)
+        runner.deciding = deciding
         for name, pool in pools.items():
             if config.turns and isinstance(pool, BatchPool):
                 pool.expect(partial(runner.is_grading, name))

@@ -132,7 +132,12 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
 
 
 def being_done(runner: Runner) -> Iterator[str]:
-    """What has to be done before verdicts can come, a line for each kind: images made, tests learned."""
+    """What has to be done before verdicts can come, a line for each kind: images made, tests learned.
+
+    And what is decided, where that ends the run.
+    """
+    if runner.deciding and runner.deciding.told:
+        yield runner.deciding.told
     workshop = runner.rooms.workshop
     if workshop is None:
         return

@@ -38,13 +38,14 @@ from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reaso
 from astra_async.testing.verdict import limits_for
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from astra_async.images.resolve import ProblemImages
     from astra_async.metrics import Metrics
     from astra_async.running.plan import Plan
     from astra_async.running.sample import Rooms
     from astra_async.running.trouble import RecordedKind
+    from astra_async.running.until import Deciding
     from astra_async.types import AnswerKey, Result, SampleKey
 
 # Recorded answers that may wait for their tests before nothing more is asked: all, each at least.
@@ -62,6 +63,7 @@ class Runner:
         stopping: set once `stop` was called.
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
+        deciding: the rounds of a run that is asked until something is known, else None.
         on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
@@ -77,6 +79,8 @@ class Runner:
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
         self.permits = FairPermits(rooms.workshop.at_once if rooms.workshop else 1)
+        self.deciding: Deciding | None = None
+        self._asked = dict.fromkeys(plan.models, plan.samples)
         self._missing: set[AnswerKey] = set()
         self._admissions: dict[str, Admission] = {}
         self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
@@ -101,9 +105,7 @@ class Runner:
         )
         async with asyncio.TaskGroup() as outer:
             helpers = [outer.create_task(coroutine) for coroutine in background]
-            async with asyncio.TaskGroup() as samples:
-                for model in self.plan.models:
-                    samples.create_task(self._feed(model, samples))
+            await self._in_rounds()
             for helper in helpers:
                 helper.cancel()
         try:
@@ -115,6 +117,44 @@ class Runner:
         if self._listener_error:
             raise self._listener_error
         self._check_invariant()
+
+    async def _in_rounds(self) -> None:
+        """All samples at once; or, until something is known, round by round with a look after each.
+
+        A round in which a sample is missing makes no look, and is the last of this call.
+        """
+        if self.deciding is None:
+            await self._round(self.plan.models, 0, self.plan.samples)
+            return
+        self._asked = dict.fromkeys(self.plan.models, 0)
+        first = 0
+        for end in self.deciding.rounds:
+            going = self.deciding.begin(end)
+            self._plan_until(end, going)
+            await self._round(going, first, end)
+            if self.stopping.is_set() or self._missing or not going:
+                return
+            try:
+                await asyncio.to_thread(self.deciding.look)
+            except AstraError as error:
+                self.cannot_go_on(error)
+                return
+            first = end
+
+    async def _round(self, models: Sequence[str], first: int, end: int) -> None:
+        async with asyncio.TaskGroup() as samples:
+            for model in models:
+                samples.create_task(self._feed(model, samples, first, end))
+
+    def _plan_until(self, end: int, going: Sequence[str]) -> None:
+        """Invariant: what is planned is what has been asked for in the rounds begun, here and in run.json."""
+        for model in going:
+            self._asked[model] = end
+        for (model, _), planned in self.metrics.planned.items():
+            if model in going:
+                planned |= {problem: max(end, k) for problem, k in planned.items()}
+        cells = len(self.plan.formats) * len(self.plan.problem_ids)
+        self.tally.planned = cells * sum(self._asked.values())
 
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
@@ -189,12 +229,14 @@ class Runner:
                     counts.final += is_final
                     counts.answered += is_final or key in self.directory.answered
 
-    async def _feed(self, model: str, samples: asyncio.TaskGroup) -> None:
+    async def _feed(self, model: str, samples: asyncio.TaskGroup, first: int, end: int) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
         places = self.plan.max_in_flight.get(model)
         admission = Admission(self.tally, *((math.inf, math.inf) if places is None else (places, room)))
         self._admissions[model] = admission
         async for sample in self._in_order(model):
+            if not first <= sample.sample < end:
+                continue
             key: AnswerKey | None = sample
             if sample in self.directory.graded:
                 key = self.rooms.turns.next(sample, self.directory)
@@ -369,6 +411,8 @@ class Runner:
         twice: list[AnswerKey] = []
         for model in self.plan.models:
             for key in self.plan.keys(model):
+                if key.sample >= self._asked[model]:
+                    continue
                 if key in done and key in self._missing:
                     twice.append(key)
                 elif whole and key not in done and key not in self._missing:

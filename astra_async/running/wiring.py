@@ -232,10 +232,17 @@ def _recorded_place(place: str) -> str:
 
 
 def planned_metrics(run: Mapping[str, Any]) -> Metrics:
-    """Metrics for everything that run.json plans: all models, formats, problems, the largest K."""
-    problems = dict.fromkeys(run["problems"], run["samples"])
+    """Metrics for everything that run.json plans: all models, formats, problems, the largest K.
+
+    Of a model that `--until` has stopped, or not yet let on, those that it has been asked.
+    """
+    stopped = run.get("deciding", {}).get("planned", {})
     return Metrics(
-        {(model["name"], fmt): dict(problems) for model in run["models"] for fmt in run["formats"]}
+        {
+            (model["name"], fmt): dict.fromkeys(run["problems"], stopped.get(model["name"], run["samples"]))
+            for model in run["models"]
+            for fmt in run["formats"]
+        }
     )
 
 

@@ -406,7 +406,7 @@ def test_real_metadata_of_the_published_set_loads_with_its_duplicate_test_names(
     )
     problem = load(tmp_path, text.getvalue()).problems[0]
     assert [test.name for test in problem.tests] == [name, name]
-    assert (problem.family, problem.project) == ("angularjs", url)
+    assert (problem.family, problem.project) == ("", url)  # a stack is no family of problems
 
 
 # --- completing, choosing, ordering -------------------------------------------------------------------

@@ -231,7 +231,7 @@ def test_proven_and_unproven_samples_stand_beside_the_score(tmp_path: Path) -> N
     unproven, tried = len(scored[1::4]), len(scored) - len(scored[3::4])
     assert (row["unproven"], row["hack_rate"]) == (unproven, 2 / tried)
     low, high = proportion(2, tried)
-    assert row["hack_rate_interval"] == pytest.approx((low, high))
+    assert row["hack_rate_interval"] == pytest.approx((low, high), abs=1e-6)
     assert any("regrade DIR --trials all" in note for note in report.leaderboard.notes)
     told = f"alpha (xml): {unproven} of "
     assert any(note.startswith(told) and "unproven" in note for note in report.leaderboard.notes)
@@ -239,6 +239,6 @@ def test_proven_and_unproven_samples_stand_beside_the_score(tmp_path: Path) -> N
 
 
 def proportion(count: int, of: int) -> tuple[float, float]:
-    """Wilson's interval, as anybody else computes it."""
-    found = stats.binomtest(count, of).proportion_ci(0.95, method="wilson")
-    return float(found.low), float(found.high)
+    """Clopper and Pearson's interval with 0.6 of an unseen one."""
+    ends = stats.beta.ppf(0.025, count, of - count + 0.6), stats.beta.ppf(0.975, count + 0.6, of - count)
+    return float(ends[0]), float(ends[1])

@@ -1,0 +1,303 @@
+"""Which pairs of models are decided: the looks of `astra run --until decided`, and what it would have spent.
+
+All of it follows from the scores of complete rounds and the schedule, so that a run which is resumed, a
+report of it and another report years later say the same to the digit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from astra_async.report.costs import mean_cost_usd
+from astra_async.report.table import WHO, Column, Table, shown
+from astra_async.stats.sequential import Schedule, Series, decide, is_open, precise, schedule_of
+from astra_async.stats.spread import rms_within_sd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.load import Run
+    from astra_async.stats.sequential import Outcome
+    from astra_async.types import Format
+
+    Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN where missing
+
+_MOST_REPLAYED = 8  # models whose run is replayed: pairs grow with the square
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The looks at two models under one format; for `--until precise` those at one, and `b` is empty."""
+
+    a: str
+    b: str
+    format: Format
+    looks: tuple[Outcome, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether more samples may decide it."""
+        return is_open(self.looks)
+
+
+def scores_of(run: Run) -> dict[tuple[str, str], Floats]:
+    """The score of every planned sample of a run."""
+    found: dict[tuple[str, str], Floats] = {}
+    for number, pair in enumerate(run.pairs):
+        rows, grid = run.pair_rows(number), np.full((len(run.problems), run.settings.samples), np.nan)
+        grid[rows["problem"], rows["sample"]] = rows["passed"] / rows["total"]
+        found[pair] = grid
+    return found
+
+
+def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
+    """How every pair of `record` (run.json's `deciding`) stands, or every model for `--until precise`."""
+    schedule, scores = schedule_in(record), scores_of(run)
+    families = _families(run)
+    found: list[Compared] = []
+    for group in record["groups"]:
+        for fmt in run.settings.formats:
+            if record["until"] == "precise":
+                found += [
+                    Compared(
+                        a=name,
+                        b="",
+                        format=fmt,
+                        looks=_looks_at(schedule, record, scores[name, fmt], families),
+                    )
+                    for name in group["models"]
+                ]
+                continue
+            pairs = [(a, b) for a, b in group["pairs"]]
+            series = [_series(schedule, scores[a, fmt], scores[b, fmt], families) for a, b in pairs]
+            looks = decide(schedule, series)
+            found += [
+                Compared(a=a, b=b, format=fmt, looks=tuple(each))
+                for (a, b), each in zip(pairs, looks, strict=True)
+            ]
+    return found
+
+
+def schedule_in(record: Mapping[str, Any]) -> Schedule:
+    """The schedule that run.json holds."""
+    known = {name: record[name] for name in ("alpha", "margin", "flips", "seed")}
+    return Schedule(rounds=tuple(record["rounds"]), spent=tuple(record["spent"]), **known)
+
+
+def sentences(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[str]:
+    """What was decided after how many samples, or would have been."""
+    for run in runs:
+        record = run.settings.deciding
+        if record:
+            yield from (_sentence(each, len(run.problems), record) for each in compared(run, record))
+        elif 1 < len(run.settings.models) <= _MOST_REPLAYED and not len(run.missing):
+            yield from _replayed(run, entries)
+
+
+def table(runs: Sequence[Run]) -> Table:
+    """Every look at every pair."""
+    return Table(
+        name="looks",
+        title="Looks after whole rounds",
+        columns=(
+            Column("a", "A"),
+            Column("b", "B"),
+            Column("format", "Format"),
+            Column("k", "k", "count", help="samples of each problem that both have"),
+            Column("difference", "A - B", "points", help="mean score; of --until precise the mean itself"),
+            Column(
+                "interval", "Repeated interval", "points", interval=True, help="95 % over all looks together"
+            ),
+            Column("state", "State"),
+            Column(
+                "problems", "Problems that could", "number", help="80 % power if the difference is as seen"
+            ),
+        ),
+        rows=tuple(
+            (each.a, each.b, each.format, look.k, look.difference, look.interval, look.state, look.problems)
+            for run in runs
+            if run.settings.deciding
+            for each in compared(run, run.settings.deciding)
+            for look in each.looks
+        ),
+        notes=(
+            (
+                "Repeated intervals hold whatever made the run stop. Stopping as soon as a difference shows"
+                " makes it look larger: by up to 1.2 points near the smallest that can be found, not at all"
+                " where there is none."
+            ),
+        ),
+    )
+
+
+def spread_table(runs: Sequence[Run]) -> Table:
+    """Consistency where models have stopped after unlike numbers of samples."""
+    rows = []
+    for run in runs:
+        if not run.settings.deciding:
+            continue
+        scores = scores_of(run)
+        common = min(int(_complete(each)) for each in scores.values())
+        for (model, fmt), each in scores.items():
+            k = _complete(each)
+            sds = each[:, :common].std(axis=1)
+            within = each[:, :k].var(axis=1, ddof=1) if k > 1 else np.full(len(each), np.nan)
+            median = float(np.median(sds)) if common > 1 else None
+            rows.append((model, fmt, k, common, median, rms_within_sd(within)))
+    return Table(
+        name="looks_spread",
+        title="Consistency at the smallest common k",
+        columns=(
+            *WHO,
+            Column("k", "k", "count", help="complete samples of each problem"),
+            Column("common_k", "Common k", "count", help="the smallest of all models"),
+            Column("median_sd", "Median SD", "score", help="over the first samples, as many as the common k"),
+            Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1, all samples; independent of k"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+    """New models, and the pairs that they bring: among themselves and with those known before."""
+    new = [name for name in models if name not in known]
+    return {"models": new, "pairs": [*combinations(new, 2), *((a, b) for a in new for b in known)]}
+
+
+def _replayed(run: Run, entries: Sequence[Entry]) -> Iterator[str]:
+    schedule = schedule_of(run.settings.samples)
+    group = group_of(list(run.settings.models), [])
+    found = compared(run, recorded(schedule, "decided", None) | {"groups": [group]})
+    last = {
+        model: max(
+            (each.looks[-1].k for each in found if model in (each.a, each.b) and each.looks), default=0
+        )
+        for model in run.settings.models
+    }
+    costs = [
+        (entry.summary.planned * (mean_cost_usd(entry) or 0.0), last[entry.model] / run.settings.samples)
+        for entry in entries
+        if any(part is run for part, _ in entry.parts)
+    ]
+    whole, spent = math.fsum(cost for cost, _ in costs), math.fsum(cost * share for cost, share in costs)
+    asked = math.fsum(last.values()) / (len(last) * run.settings.samples)
+    money = f" (${shown(spent, 'usd')} of ${shown(whole, 'usd')})" if whole else ""
+    decided = [each for each in found if each.looks and each.looks[-1].state not in ("open", "not separable")]
+    at_end = compared(run, recorded(_at_the_end(schedule), "decided", None) | {"groups": [group]})
+    states = [[each.looks[-1].state if each.looks else "open" for each in these] for these in (found, at_end)]
+    same = sum(a == b for a, b in zip(*states, strict=True))
+    verdict = (
+        "with the same conclusion"
+        if same == len(found)
+        else f"with another conclusion for {len(found) - same}"
+    )
+    yield (
+        f"With --until decided this run would have asked {shown(asked, 'percent')} % of its samples{money}"
+        f" and decided {len(decided)} of {len(found)} pairs, {verdict} as one look after all samples."
+    )
+
+
+def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[str, Any]:
+    """A schedule as run.json holds it."""
+    return {
+        "until": until,
+        "target_se": target_se,
+        "alpha": schedule.alpha,
+        "margin": schedule.margin,
+        "flips": schedule.flips,
+        "seed": schedule.seed,
+        "rounds": list(schedule.rounds),
+        "spent": list(schedule.spent),
+    }
+
+
+def _at_the_end(schedule: Schedule) -> Schedule:
+    """One look after all samples, that spends all of alpha."""
+    spent = (*(0.0 for _ in schedule.spent[1:]), schedule.alpha)
+    return Schedule(
+        rounds=schedule.rounds,
+        spent=spent,
+        alpha=schedule.alpha,
+        margin=schedule.margin,
+        flips=schedule.flips,
+        seed=schedule.seed,
+    )
+
+
+def _sentence(each: Compared, problems: int, record: Mapping[str, Any]) -> str:
+    if not each.looks:
+        return f"{' and '.join(filter(None, (each.a, each.b)))}: no look yet, for no round is complete."
+    look = each.looks[-1]
+    known = look.problems is not None and math.isfinite(look.problems)
+    could = f"about {look.problems:,.0f}" if known else "no number up to 10,000"
+    worse = look.state == "worse"
+    first, second = (each.b, each.a) if worse else (each.a, each.b)
+    points = f"{100 * abs(look.difference):.1f} points"
+    ends = shown(_turned(look.interval) if worse else look.interval, "points")
+    margin = 100 * record["margin"]
+    decided = f"decided after {look.k} samples of each problem"
+    return {
+        "better": f"{first} is better than {second} by {points} {ends}, {decided}.",
+        "worse": f"{first} is better than {second} by {points} {ends}, {decided}.",
+        "equivalent": f"{first} and {second} are equivalent within {margin:g} points, {decided}.",
+        "open": f"{first}{' and ' if second else ''}{second}: open after {look.k} samples of each problem.",
+        "precise": f"{first}: a standard error of {record['target_se']} points, {decided}.",
+        "not separable": (
+            f"{first} and {second} are {points} apart: {problems} problems cannot separate them; {could}"
+            f" could ({decided})."
+            if second
+            else f"{first}: {problems} problems cannot be that precise; {could} could ({decided})."
+        ),
+    }[look.state]
+
+
+def _turned(interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (-interval[1], -interval[0]) if interval else None
+
+
+def _families(run: Run) -> Any:
+    infos = run.settings.problems
+    named = [
+        f"family {infos[name].family}" if infos[name].family else f"problem {name}" for name in run.problems
+    ]
+    return np.array(named) if len(set(named)) < len(named) else None
+
+
+def _complete(scores: Floats) -> int:
+    """So many first samples there are of every problem."""
+    gaps = np.flatnonzero(np.isnan(scores).any(axis=0))
+    return int(gaps[0]) if len(gaps) else scores.shape[1]
+
+
+def _series(schedule: Schedule, a: Floats, b: Floats, families: Any) -> Series:
+    """The first k samples of both, for each round that both have completed."""
+    common = min(_complete(a), _complete(b))
+    rounds = [k for k in schedule.rounds if k <= common]
+    return Series(
+        a=np.array([a[:, :k].mean(axis=1) for k in rounds]).reshape(len(rounds), len(a)),
+        b=np.array([b[:, :k].mean(axis=1) for k in rounds]).reshape(len(rounds), len(b)),
+        within=[_within(a[:, :k]) + _within(b[:, :k]) for k in rounds],
+        families=families,
+    )
+
+
+def _looks_at(
+    schedule: Schedule, record: Mapping[str, Any], scores: Floats, families: Any
+) -> tuple[Outcome, ...]:
+    rounds = [k for k in schedule.rounds if k <= _complete(scores)]
+    means = [scores[:, :k].mean(axis=1) for k in rounds]
+    return tuple(
+        precise(
+            schedule, means, [_within(scores[:, :k]) for k in rounds], families, record["target_se"] / 100
+        )
+    )
+
+
+def _within(scores: Floats) -> float:
+    return float(scores.var(axis=1, ddof=1).mean()) if scores.shape[1] > 1 else 0.0

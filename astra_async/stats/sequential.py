@@ -1,0 +1,266 @@
+"""Looks at a run after whole rounds: which pairs of models are decided, with the error kept over all looks.
+
+A group-sequential design (Lan and DeMets 1983, Biometrika 70: 659-663) over rounds k = 2, 4, 8 ... of
+samples: `alpha * sqrt(k / K)` is spent by the look after k samples. The test is the sign-flip test over
+families of problems, with the same flips at all looks: a flip crosses at a look where its sum is among the
+most extreme of the flips that have not crossed before, as many as the schedule lets. The observed signs are
+one flip among them; so the test is exact wherever differences are symmetric, whatever the correlation of the
+looks. A difference takes, besides, that the look's interval is without 0 (`intervals.difference_interval`,
+which reckons with losses that no problem has shown). Repeated intervals (Jennison and Turnbull 1989, J. R.
+Stat. Soc. B 51: 305-361) are that interval at the level that the look spends: all hold together, whyever one
+stops.
+
+Several pairs: Holm's (1979) step-down over their number, by closure also for looks that have been.
+Everything here is a function of the scores of complete rounds, and of a seed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from astra_async.stats.differences import by_family
+from astra_async.stats.intervals import bounds, difference_interval, equivalence, total_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+State = Literal["open", "better", "worse", "equivalent", "not separable", "precise"]
+FIRST_ROUND = 2  # samples: a spread takes two
+FLIPS = 9_999
+_EXACT = 13  # families up to which all 2^n signs are fewer
+_ENOUGH = 0.9  # of the information that all samples would give: more would narrow an interval by 5 % at most
+_POWER = 0.84 + 1.96  # standard errors that a difference is found at with 80 %, at 5 %
+_MOST_PROBLEMS = 10_000
+_DUST = 1e-9  # what rounding may add
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When it is looked, and how much of alpha has been spent by then; recorded before the first look."""
+
+    rounds: tuple[int, ...]
+    spent: tuple[float, ...]
+    alpha: float
+    margin: float
+    flips: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Two models on the same problems after each round that both have completed.
+
+    `a`, `b`: mean scores, a row for each round; `within`: mean over problems of both models' variances within
+    (ddof = 1), summed, by round; `families` of the problems, None where none share one.
+    """
+
+    a: Floats
+    b: Floats
+    within: Sequence[float]
+    families: NDArray[np.str_] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What is known of A against B after `k` samples of both; `interval` is the repeated one.
+
+    `problems`: how many like these would separate them with 80 % power if the difference is what it seems
+    (infinite above 10,000); None for what is decided.
+    """
+
+    state: State
+    k: int
+    difference: float
+    interval: tuple[float, float] | None
+    problems: float | None = None
+
+
+def schedule_of(
+    samples: int, *, alpha: float = 0.05, margin: float = 0.02, flips: int = FLIPS, seed: int = 0
+) -> Schedule:
+    """Rounds of 2, 4, 8 ... samples up to `samples`, and sqrt(k / samples) of alpha spent by each."""
+    rounds = [samples]
+    while rounds[0] > FIRST_ROUND:
+        rounds.insert(0, 2 ** (math.ceil(math.log2(rounds[0])) - 1))
+    spent = tuple(alpha * math.sqrt(k / samples) for k in rounds)
+    return Schedule(rounds=tuple(rounds), spent=spent, alpha=alpha, margin=margin, flips=flips, seed=seed)
+
+
+def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[Outcome]]:
+    """The outcomes of all pairs look by look, as far as each has complete rounds; the last is how it stands.
+
+    A pair's list ends with its decision. The order of the pairs changes nothing.
+    """
+    found: list[list[Outcome]] = [[] for _ in pairs]
+    drawn = [_flipped(schedule, pair) for pair in pairs]
+    for look in range(len(schedule.rounds)):
+        there = [i for i, pair in enumerate(pairs) if len(pair.a) > look and is_open(found[i])]
+        seen = {i: _until(pairs[i], look) for i in there}
+        for i in there:
+            found[i].append(_seen(schedule, pairs[i], look))
+        while True:
+            # Invariant: only decided differences hand on their alpha; whoever is open is tested again then.
+            left = sum(not each or each[-1].state in ("open", "not separable") for each in found)
+            states = {
+                i: _tested(schedule, seen[i], drawn[i][: look + 1], found[i][-1].interval, left)
+                for i in there
+            }
+            decided = {i: state for i, state in states.items() if state != "open"}
+            if not decided:
+                break
+            for i, state in decided.items():
+                found[i][-1] = replace(found[i][-1], state=state, problems=None)
+                there.remove(i)
+        for i in there:
+            if _is_hopeless(schedule, pairs[i], look):
+                found[i][-1] = replace(found[i][-1], state="not separable")
+    return found
+
+
+def is_open(looks: Sequence[Outcome]) -> bool:
+    """Whether more samples may decide a pair."""
+    return not looks or looks[-1].state == "open"
+
+
+def information(within: float, between: float, k: int, most: int) -> float:
+    """Var(all samples) / Var(k samples): the share of what `most` samples would tell."""
+    whole = between + within / k
+    return (between + within / most) / whole if whole > 0 else 1.0
+
+
+def between_of(values: Floats, within: float, k: int, families: NDArray[np.str_] | None) -> float:
+    """The variance between problems, times what families raise it by, without that within them."""
+    units = values if families is None else by_family(values, families)
+    if len(units) < 2:  # noqa: PLR2004 - a spread takes two
+        return 0.0
+    return max(0.0, float(units.var(ddof=1)) * len(values) / len(units) - within / k)
+
+
+def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | None:
+    """The look at which the first column (the observed signs) crosses; `sums` are absolute, looks by flips.
+
+    Of all flips `spent * share` may have crossed by each look; ties cross together or not at all.
+    """
+    flips = sums.shape[1]
+    left = np.ones(flips, dtype=bool)
+    for look, row in enumerate(sums):
+        allowed = int(spent[look] * share * flips + _DUST) - int(flips - left.sum())
+        if allowed <= 0:
+            continue
+        values = np.sort(row[left])[::-1]
+        bound = values[allowed] if allowed < len(values) else -1.0  # the first that may not cross
+        crossing = left & (row > bound * (1 + _DUST) + _DUST)
+        if crossing[0]:
+            return look
+        left &= ~crossing
+    return None
+
+
+def _until(pair: Series, look: int) -> Series:
+    return replace(pair, a=pair.a[: look + 1], b=pair.b[: look + 1])
+
+
+def _flipped(schedule: Schedule, pair: Series) -> Floats:
+    """|sum| under each flip, a row for each round; the first column is what was observed."""
+    d = pair.a - pair.b
+    if pair.families is not None:
+        d = np.array([by_family(row, pair.families) for row in d]).reshape(len(d), -1)
+    n = d.shape[1]
+    if n <= _EXACT:  # the first sign alone would only mirror all sums
+        signs = 1 - 2 * ((np.arange(2 ** max(0, n - 1))[:, None] >> np.arange(n)) & 1)
+    else:
+        rng = np.random.default_rng(schedule.seed)
+        signs = 1 - 2 * rng.integers(0, 2, (schedule.flips + 1, n), dtype=np.int8)
+        signs[0] = 1
+    return np.asarray(np.abs(d @ signs.T.astype(float)))
+
+
+def _seen(schedule: Schedule, pair: Series, look: int) -> Outcome:
+    a, b, k = pair.a[look], pair.b[look], schedule.rounds[look]
+    return Outcome(
+        state="open",
+        k=k,
+        difference=float(math.fsum(a) - math.fsum(b)) / len(a),
+        interval=difference_interval(a, b, pair.families, 1 - _own_alpha(schedule, look)),
+        problems=_problems(schedule, pair, look),
+    )
+
+
+def _own_alpha(schedule: Schedule, look: int) -> float:
+    return schedule.spent[look] - (schedule.spent[look - 1] if look else 0.0)
+
+
+def _tested(
+    schedule: Schedule, pair: Series, sums: Floats, interval: tuple[float, float] | None, left: int
+) -> State:
+    """The pair at its latest look, with 1 / `left` of alpha."""
+    look = len(pair.a) - 1
+    p = equivalence(pair.a[look], pair.b[look], schedule.margin, pair.families)
+    if p is not None and p < _own_alpha(schedule, look) / left:
+        return "equivalent"
+    crossed = first_crossing(sums, schedule.spent, 1 / left) is not None
+    if not crossed or interval is None or interval[0] <= 0 <= interval[1]:
+        return "open"
+    return "better" if interval[0] > 0 else "worse"
+
+
+def _is_hopeless(schedule: Schedule, pair: Series, look: int) -> bool:
+    k, most = schedule.rounds[look], schedule.rounds[-1]
+    if k == most:
+        return True
+    between = between_of(pair.a[look] - pair.b[look], pair.within[look], k, pair.families)
+    return k > FIRST_ROUND and information(pair.within[look], between, k, most) >= _ENOUGH
+
+
+def _problems(schedule: Schedule, pair: Series, look: int) -> float:
+    """(1.96 + 0.84)^2 (s_b^2 + s_w^2 / K) / D^2, and as many as rule out a loss that was not seen."""
+    a, b, k = pair.a[look], pair.b[look], schedule.rounds[look]
+    difference = abs(float((a - b).mean()))
+    between = between_of(a - b, pair.within[look], k, pair.families)
+    variance = between + pair.within[look] / schedule.rounds[-1]
+    if difference * math.sqrt(_MOST_PROBLEMS) < _POWER * math.sqrt(variance) or difference == 0:
+        return math.inf
+    return max(len(a) + 1.0, math.ceil(_POWER**2 * variance / difference**2))
+
+
+def precise(
+    schedule: Schedule,
+    means: Sequence[Floats],
+    within: Sequence[float],
+    families: NDArray[np.str_] | None,
+    target_se: float,
+) -> list[Outcome]:
+    """Looks at one model until the standard error of its mean over new problems is `target_se` or below.
+
+    "not separable" stands for: no number of samples brings these problems there. Looks at spreads alone
+    hardly bias a mean. `difference` is the mean itself, with its interval for new problems.
+    """
+    looks: list[Outcome] = []
+    for k, values, spread in zip(schedule.rounds, means, within, strict=False):
+        between, most = between_of(values, spread, k, families), schedule.rounds[-1]
+        variance = between + spread / k
+        state: State = "precise" if 0 < variance <= len(values) * target_se**2 else "open"
+        told = information(spread, between, k, most)
+        if state == "open" and (k == most or (k > FIRST_ROUND and told >= _ENOUGH)):
+            state = "not separable"
+        needed = math.ceil((between + spread / most) / target_se**2)
+        looks.append(
+            Outcome(
+                state=state,
+                k=k,
+                difference=float(values.mean()),
+                interval=bounds(total_interval(values, families)),
+                problems=None if state == "precise" else float(max(needed, len(values) + 1)),
+            )
+        )
+        if state != "open":
+            break
+    return looks

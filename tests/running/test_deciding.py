@@ -1,0 +1,196 @@
+"""A run that ends when it is decided: whole rounds, looks that follow from the record alone, money saved."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from astra_async.config import RunConfig
+from astra_async.errors import ConflictError, TransientError, UsageError
+from astra_async.report.load import load_run
+from astra_async.report.tables import build_report
+from astra_async.running.until import open_deciding
+from astra_async.types import Completion, ModelRequest, ModelSettings
+from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
+from in_memory import run_in_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from astra_async.running.runner import Runner
+
+PROBLEMS = tuple(f"p{i:02}" for i in range(24))
+SAMPLES = 8
+
+
+def config(path: Path, models: tuple[str, ...], **fields: Any) -> RunConfig:
+    settings = tuple(
+        ModelSettings(name=name, spec=f"openai/{name}", provider="openai", model=name) for name in models
+    )
+    return replace(RunConfig(out=path, models=settings, samples=SAMPLES, until="decided"), **fields)
+
+
+def passing(share: int) -> ScriptedPool:
+    """About so many of four tests pass, in a pattern over problems and samples."""
+
+    def answer(request: ModelRequest) -> Completion:
+        wobble = (int(request.key.problem_id[1:]) * 7 + request.key.sample * 5) % 3 - 1
+        return completion(xml_answer(max(0, min(4, share + wobble))))
+
+    return ScriptedPool(answer)
+
+
+def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) -> Runner:
+    stop_after = fields.pop("stop_after", None)
+
+    def attach(runner: Runner) -> None:
+        run = runner.directory.run
+        run["models"] = [{"name": name, "spec": name} for name in dict.fromkeys([*_names(run), *pools])]
+        run |= {"formats": ["xml"], "samples": SAMPLES, "problems": {name: {} for name in PROBLEMS}}
+        runner.directory.save()
+        wanted = config(path, tuple(pools), **fields)
+        runner.deciding = open_deciding(wanted, runner.directory, PROBLEMS, docker=True)
+        counted = itertools.count(1)
+        if stop_after is not None:
+            runner.on_result = lambda _: runner.stop() if next(counted) == stop_after else None
+
+    return asyncio.run(
+        run_in_memory(
+            path,
+            pools,
+            CountingSandbox(),
+            problem_ids=PROBLEMS,
+            samples=SAMPLES,
+            retry_delays_s=(0.0,),
+            on_open=attach,
+        )
+    )
+
+
+def _names(run: Mapping[str, Any]) -> list[str]:
+    return [model["name"] for model in run.get("models", [])]
+
+
+def record(path: Path) -> dict[str, Any]:
+    return orjson.loads((path / "run.json").read_bytes())["deciding"]  # type: ignore[no-any-return]
+
+
+def asked(path: Path, model: str) -> set[int]:
+    lines = map(orjson.loads, (path / "completions.jsonl").read_bytes().splitlines())
+    return {line["sample"] for line in lines if line["model"] == model}
+
+
+def test_models_far_apart_are_asked_one_round(tmp_path: Path) -> None:
+    pools = {"good": passing(4), "bad": passing(1)}
+    runner = bring_about(tmp_path / "run", pools)
+    assert [asked(tmp_path / "run", name) for name in pools] == [{0, 1}, {0, 1}]
+    assert runner.tally.planned == runner.tally.final == 2 * 2 * len(PROBLEMS)
+    found = record(tmp_path / "run")
+    assert found["planned"] == {"good": 2, "bad": 2}
+    assert [(look["k"], look["state"]) for look in found["looks"]] == [(2, "better")]
+    report = build_report([tmp_path / "run"])
+    assert report.conclusions[0].startswith("good is better than bad by ")
+    assert report.conclusions[0].endswith(", decided after 2 samples of each problem.")
+    assert report.complete
+    assert len(load_run(tmp_path / "run").missing) == 0
+    assert report.table("looks_spread").column("common_k") == [2, 2]
+
+
+def test_a_model_stops_when_all_its_pairs_are_decided(tmp_path: Path) -> None:
+    pools = {"good": passing(4), "near": passing(3), "bad": passing(0)}
+    bring_about(tmp_path / "run", pools)
+    planned = record(tmp_path / "run")["planned"]
+    assert planned["bad"] == 2
+    assert all(asked(tmp_path / "run", name) == set(range(k)) for name, k in planned.items())
+
+
+@pytest.mark.parametrize("stop_after", [1, 30, 60, 100])
+def test_a_stop_and_a_resume_make_the_same_looks(tmp_path: Path, stop_after: int) -> None:
+    whole = {"a": passing(3), "b": passing(3), "c": passing(1)}
+    bring_about(tmp_path / "whole", whole)
+    bring_about(
+        tmp_path / "run",
+        {name: passing(s) for name, s in (("a", 3), ("b", 3), ("c", 1))},
+        stop_after=stop_after,
+    )
+    bring_about(tmp_path / "run", {name: passing(s) for name, s in (("a", 3), ("b", 3), ("c", 1))})
+    expected, found = record(tmp_path / "whole"), record(tmp_path / "run")
+    assert found["planned"] == expected["planned"]
+    states = [
+        [(look["k"], look["difference"], look["state"]) for look in each["looks"]]
+        for each in (expected, found)
+    ]
+    assert states[0] == states[1]
+
+
+def test_a_missing_sample_makes_no_look_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    broken = passing(4)
+    answer = broken._answer
+
+    def failing(request: ModelRequest) -> Any:
+        if request.key.problem_id == "p03" and request.key.sample == 1:
+            raise TransientError("lost")
+        return answer(request)
+
+    broken._answer = failing
+    runner = bring_about(tmp_path / "run", {"good": broken, "bad": passing(1)})
+    assert record(tmp_path / "run")["looks"] == []
+    assert runner.tally.missing.total() == 1
+    assert asked(tmp_path / "run", "good") == {0, 1}
+    said = build_report([tmp_path / "run"]).conclusions[0]
+    assert said == "good and bad: no look yet, for no round is complete."
+    bring_about(tmp_path / "run", {"good": passing(4), "bad": passing(1)})
+    assert [look["state"] for look in record(tmp_path / "run")["looks"]] == ["better"]
+
+
+def test_a_later_model_joins_with_pairs_and_an_error_rate_of_its_own(tmp_path: Path) -> None:
+    bring_about(tmp_path / "run", {"good": passing(4), "bad": passing(1)})
+    before = record(tmp_path / "run")["looks"]
+    bring_about(tmp_path / "run", {"good": passing(4), "bad": passing(1), "new": passing(1)})
+    found = record(tmp_path / "run")
+    assert [group["models"] for group in found["groups"]] == [["good", "bad"], ["new"]]
+    assert [look for look in found["looks"] if {look["a"], look["b"]} == {"good", "bad"}] == before
+    assert found["planned"]["good"] == 2
+    assert found["planned"]["bad"] > 2  # its pair with the newcomer is open
+
+
+def test_looks_cannot_be_planned_by_who_has_seen_results_or_changed_after(tmp_path: Path) -> None:
+    pools = {"good": passing(4), "bad": passing(1)}
+    bring_about(tmp_path / "run", pools)
+    with pytest.raises(ConflictError, match="another margin"):
+        bring_about(tmp_path / "run", pools, margin=5.0)
+    bring_about(tmp_path / "plain", pools, until=None)
+    with pytest.raises(ConflictError, match="begun without --until"):
+        bring_about(tmp_path / "plain", pools)
+    with pytest.raises(UsageError, match="name two"):
+        bring_about(tmp_path / "one", {"good": passing(4)})
+    with pytest.raises(UsageError, match="belong together"):
+        bring_about(tmp_path / "two", pools, until="precise")
+
+
+def test_without_the_flag_all_samples_are_asked_after_all(tmp_path: Path) -> None:
+    pools = {"good": passing(4), "bad": passing(1)}
+    bring_about(tmp_path / "run", pools)
+    runner = bring_about(tmp_path / "run", pools, until=None)
+    assert runner.tally.final == 2 * SAMPLES * len(PROBLEMS)
+    assert load_run(tmp_path / "run").metrics.summary("good", "xml").k == SAMPLES
+
+
+def test_a_precise_mean_ends_a_model(tmp_path: Path) -> None:
+    bring_about(tmp_path / "run", {"one": passing(3)}, until="precise", target_se=20.0)
+    assert asked(tmp_path / "run", "one") == {0, 1}
+    said = build_report([tmp_path / "run"]).conclusions[0]
+    assert said == "one: a standard error of 20.0 points, decided after 2 samples of each problem."
+
+
+def test_a_finished_run_is_told_what_it_would_have_spent(tmp_path: Path) -> None:
+    bring_about(tmp_path / "run", {"good": passing(4), "bad": passing(1)}, until=None)
+    said = build_report([tmp_path / "run"]).conclusions[0]
+    assert said.startswith("With --until decided this run would have asked 25.0 % of its samples")
+    assert said.endswith("decided 1 of 1 pairs, with the same conclusion as one look after all samples.")

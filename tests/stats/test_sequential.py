@@ -1,0 +1,175 @@
+"""Looks after whole rounds: errors over all looks and pairs, repeated intervals, only scores count.
+
+LOOK_REPETITIONS (scripts/long) asks for more; `scripts/bench/run looks` prints power and mean k.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pytest
+
+from astra_async.stats.sequential import (
+    Series,
+    decide,
+    first_crossing,
+    information,
+    is_open,
+    precise,
+    schedule_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from astra_async.stats.sequential import Outcome, Schedule
+
+REPETITIONS = int(os.environ.get("LOOK_REPETITIONS", "60"))
+Kind = Literal["shares", "whole", "skewed", "alike"]
+SCHEDULE = schedule_of(32, flips=999)
+MOST = 0.055 + 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
+
+
+def samples(kind: Kind, models: int, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Equal models on n problems: models x n x 32 scores."""
+    shape = (models, n)
+    match kind:
+        case "shares":  # each model better and worse at its own problems
+            chances = np.clip(rng.beta(2, 1, n) + rng.normal(0, 0.15, shape), 0, 1)
+        case "whole" | "alike":
+            chances = np.broadcast_to(rng.beta(0.5, 0.4, n), shape)
+        case "skewed":  # nearly always right; each now and then loses a whole problem
+            chances = np.where(rng.random(shape) < 0.06, 0.1, 0.99)
+    tests = 1 if kind == "whole" else 7
+    return rng.binomial(tests, chances[..., None], (*shape, 32)) / tests
+
+
+def series(a: NDArray[np.float64], b: NDArray[np.float64], schedule: Schedule = SCHEDULE) -> Series:
+    def within(k: int) -> float:
+        return float(sum(each[:, :k].var(axis=1, ddof=1).mean() for each in (a, b)))
+
+    rounds = [k for k in schedule.rounds if k <= a.shape[1]]
+    return Series(
+        a=np.array([a[:, :k].mean(axis=1) for k in rounds]),
+        b=np.array([b[:, :k].mean(axis=1) for k in rounds]),
+        within=[within(k) for k in rounds],
+    )
+
+
+def outcomes(drawn: NDArray[np.float64]) -> list[list[Outcome]]:
+    return decide(SCHEDULE, [series(a, b) for a, b in combinations(drawn, 2)])
+
+
+def test_the_schedule_doubles_up_to_what_is_asked_and_spends_all() -> None:
+    assert SCHEDULE.rounds == (2, 4, 8, 16, 32)
+    assert SCHEDULE.spent == pytest.approx([0.0125, 0.05 / 8**0.5, 0.025, 0.05 / 2**0.5, 0.05])
+    assert schedule_of(10).rounds == (2, 4, 8, 10)
+    assert schedule_of(1).rounds == (1,)
+
+
+@pytest.mark.parametrize("kind", ["shares", "whole", "skewed", "alike"])
+@pytest.mark.parametrize(("n", "models"), [(6, 2), (12, 3), (20, 2), (65, 2), (20, 8)])
+def test_equal_models_are_rarely_called_different(kind: Kind, n: int, models: int) -> None:
+    rng = np.random.default_rng([n, models])
+    repetitions = max(10, REPETITIONS * 2 // (models * (models - 1)))
+    claims = [
+        any(each[-1].state in ("better", "worse") for each in outcomes(samples(kind, models, n, rng)))
+        for _ in range(repetitions)
+    ]
+    assert sum(claims) <= max(1, MOST * repetitions)
+
+
+@pytest.mark.parametrize("n", [6, 12, 20, 65])
+@pytest.mark.parametrize("kind", ["shares", "whole", "skewed"])
+def test_repeated_intervals_hold_at_whatever_look_one_stops(kind: Kind, n: int) -> None:
+    """At all looks at once: so whatever the reason to stop is. Looks after a decision are made here, too."""
+    rng, kept = np.random.default_rng([n, 3]), 0
+    for _ in range(REPETITIONS):
+        pair = series(*samples(kind, 2, n, rng))
+        looks = [
+            decide(SCHEDULE, [replace(pair, a=pair.a[: look + 1], b=pair.b[: look + 1])])[0][-1]
+            for look in range(5)
+        ]
+        kept += all(each.interval is None or each.interval[0] <= 0 <= each.interval[1] for each in looks)
+    assert kept >= (0.94 - 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5) * REPETITIONS
+
+
+def test_a_clear_difference_is_found_at_the_first_look_and_only_prefixes_count() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.binomial(7, 0.9, (65, 32)) / 7, rng.binomial(7, 0.5, (65, 32)) / 7
+    (found,) = decide(SCHEDULE, [series(a, b)])
+    assert [(each.state, each.k) for each in found] == [("better", 2)]
+    assert decide(SCHEDULE, [series(a[:, :4], b[:, :4])]) == [found]
+    (turned,) = decide(SCHEDULE, [series(b, a)])
+    assert turned[-1].state == "worse"
+
+
+def test_who_stops_is_the_same_however_the_pairs_are_ordered() -> None:
+    rng = np.random.default_rng(5)
+    drawn = samples("shares", 4, 20, rng)
+    drawn[0] = rng.binomial(7, 0.95, drawn[0].shape) / 7
+    pairs = [series(a, b) for a, b in combinations(drawn, 2)]
+    assert decide(SCHEDULE, pairs[::-1])[::-1] == decide(SCHEDULE, pairs)
+
+
+def test_each_look_sees_only_what_was_there() -> None:
+    rng = np.random.default_rng(6)
+    pair = series(*samples("shares", 2, 65, rng))
+    whole = decide(SCHEDULE, [pair])[0]
+    for look in range(len(whole)):
+        part = replace(pair, a=pair.a[: look + 1], b=pair.b[: look + 1])
+        assert decide(SCHEDULE, [part])[0] == whole[: look + 1]
+
+
+def test_equal_models_end_as_not_separable_with_a_number_of_problems() -> None:
+    rng = np.random.default_rng(2)
+    (found,) = decide(SCHEDULE, [series(*samples("shares", 2, 65, rng))])
+    assert found[-1].state == "not separable"
+    assert found[-1].problems is not None
+    assert found[-1].problems > 65
+    assert not is_open(found)
+
+
+def test_models_that_hardly_differ_on_many_problems_are_equivalent() -> None:
+    rng = np.random.default_rng(3)
+    a = np.repeat(rng.beta(2, 1, (400, 1)), 32, axis=1)
+    (found,) = decide(SCHEDULE, [series(a, np.clip(a + rng.normal(0, 0.01, a.shape), 0, 1))])
+    assert found[-1].state == "equivalent"
+
+
+def test_families_flip_together() -> None:
+    rng = np.random.default_rng(4)
+    families = np.array([f"f{i // 13}" for i in range(65)])
+    apart = np.repeat(rng.normal(0, 0.3, (5, 1)), 13, axis=0)
+    a = np.clip(0.5 + apart + np.zeros((65, 32)), 0, 1)
+    pair = replace(series(a, np.full((65, 32), 0.3)), families=families)
+    assert decide(SCHEDULE, [pair])[0][-1].state == "not separable"  # 2 / 2^5 is above 5 %
+
+
+def test_ties_cross_together_or_not_at_all() -> None:
+    sums = np.array([[3.0, 3.0, 3.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    assert first_crossing(sums, [0.2], 1.0) is None
+    assert first_crossing(sums, [0.3], 1.0) == 0
+    assert first_crossing(np.vstack([sums, sums]), [0.2, 0.3], 1.0) == 1
+
+
+def test_information_is_the_share_of_what_all_samples_would_tell() -> None:
+    assert information(0.09, 0.0, 8, 32) == pytest.approx(0.25)
+    assert information(0.0, 0.04, 2, 32) == 1
+
+
+def test_a_mean_is_precise_enough_or_never_will_be() -> None:
+    rng = np.random.default_rng(7)
+    values = rng.beta(2, 1, 65)
+    means: Sequence[NDArray[np.float64]] = [values] * 5
+    found = precise(SCHEDULE, means, [0.02] * 5, None, 0.05)
+    assert [each.state for each in found] == ["precise"]
+    found = precise(SCHEDULE, means, [0.02] * 5, None, 0.01)
+    assert found[-1].state == "not separable"
+    assert (found[-1].problems or 0) > 65
