@@ -32,6 +32,7 @@ _EXCHANGED = 0.6
 # Of constants are none that the tests use, but like this one: where there is one of its form, and where not.
 _INVENTED, _INVENTED_ALONE = 0.2, 0.7
 _NEAR = 0.9  # of the others are of the same form, where there are such
+_Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
 
 
@@ -80,12 +81,14 @@ class Form:
     """A problem's project with altered tests.
 
     `names` are expected tests whose names show that they are altered. `unnamed`: all tests of computed names
-    are altered as well, so that a name that no source shows is one of them.
+    are altered as well, so that a name that no source shows is one of them. `edits` are the places by the
+    number of their test.
     """
 
     project: Project
     names: frozenset[str]
     unnamed: bool
+    edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
 
 
 class _Place(NamedTuple):
@@ -141,14 +144,22 @@ class Forms:
 
     def _form(self, groups: Iterable[str], rng: random.Random) -> Form:
         chosen = sorted(number for title in groups for number in self._groups[title])
-        edits: dict[str, list[tuple[Alteration, bytes]]] = {}
-        for path, test in (self._tests[number] for number in chosen):
-            edits.setdefault(path, []).append(self._drawn(path, test, rng))
-        altered = [self._tests[number][1] for number in chosen]
+        return self._made({number: self._drawn(*self._tests[number], rng) for number in chosen})
+
+    def _made(self, edits: Mapping[int, _Edit]) -> Form:
+        altered = [self._tests[number][1] for number in edits]
         return Form(
             project=self._written(edits),
             names=self._named(altered),
             unnamed=self._all_unnamed and any(not test.titles for test in altered),
+            edits=edits,
+        )
+
+    def narrowed(self, form: Form, name: str) -> Form:
+        """The form with this test altered as it is, and no other."""
+        names = frozenset({name})
+        return self._made(
+            {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
         )
 
     def outcomes(self, report: TestReport) -> dict[str, set[str]]:
@@ -170,7 +181,7 @@ class Forms:
         }
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
-    def _drawn(self, path: str, test: DeclaredTest, rng: random.Random) -> tuple[Alteration, bytes]:
+    def _drawn(self, path: str, test: DeclaredTest, rng: random.Random) -> _Edit:
         source = self._survey.sources[path]
         constants = [each for each in test.alterations if each.kind != TURNED]
         # A title that names what is expected would tell who reads it that this is another.
@@ -200,9 +211,12 @@ class Forms:
             return text  # a name without another: it stays, and the reference passes it
         return rng.choice(near if near and rng.random() < _NEAR else [each[0] for each in here])
 
-    def _written(self, edits: Mapping[str, list[tuple[Alteration, bytes]]]) -> Project:
+    def _written(self, edits: Mapping[int, _Edit]) -> Project:
         """The project with these places written differently; its files keep their dates."""
-        contents = {path: _applied(self._survey.sources[path], each) for path, each in edits.items()}
+        by_path: dict[str, list[_Edit]] = {}
+        for number, edit in edits.items():
+            by_path.setdefault(self._tests[number][0], []).append(edit)
+        contents = {path: _applied(self._survey.sources[path], each) for path, each in by_path.items()}
         files = tuple(
             replace(file, content=contents[file.path]) if file.path in contents else file
             for file in self._project.files
@@ -218,7 +232,7 @@ def by_name(tests: Iterable[NamedOutcome]) -> dict[str, set[str]]:
     return found
 
 
-def _applied(source: bytes, edits: Iterable[tuple[Alteration, bytes]]) -> bytes:
+def _applied(source: bytes, edits: Iterable[_Edit]) -> bytes:
     for place, text in sorted(edits, key=lambda each: each[0].begin, reverse=True):
         source = source[: place.begin] + text + source[place.end :]
     return source

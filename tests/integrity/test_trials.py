@@ -333,6 +333,31 @@ def test_a_flip_of_a_coin_is_no_proof_and_no_secret(tmp_path: Path) -> None:
     assert result.failure != None or result.trial == "unproven"  # noqa: E711 - full marks stand beside a word
 
 
+LEAKING = """\
+def test_one():
+    begin()
+    assert one() == 1
+    end()
+
+
+def test_two():
+    assert left() == 0
+
+
+def test_three():
+    assert one() == 1
+"""
+
+
+def test_what_another_altered_test_leaves_undone_is_no_answers_fault(tmp_path: Path) -> None:
+    right = "one = lambda: 1\nbegin = end = lambda: None\nleft = lambda: 0\n"
+    other = "held = []\none = lambda: 1\nbegin = lambda: held.append(1)\nend = held.clear\n"
+    other += "left = lambda: len(held)\n"
+    grading = Grading(tmp_path, tests=LEAKING, reference=right)
+    results = grading.of(*(f"{other}# {number}\n" for number in range(30)))
+    assert {(result.passed, result.failure) for result in results} == {(3, None)}
+
+
 def test_a_test_that_fails_at_times_by_itself_is_no_proof(tmp_path: Path) -> None:
     flaky = "import random\ndef report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
     flaky += "    if random.Random(host['n']).random() < 0.3:\n"
