@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,8 @@ from aiohttp import ClientSession, web
 from astra_async.asking.providers.exchange import HttpProvider
 from astra_async.asking.providers.models import resolve
 from astra_async.errors import ConfigError, ProviderError, RateLimited
-from astra_async.images.stacks.image_sets import project_set, toolchain_set
+from astra_async.images.stacks.image_sets import toolchain_set
+from astra_async.languages import lacks
 from astra_async.languages.needs import Commands, Stack
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
@@ -205,21 +209,54 @@ def test_the_report_format_hides_no_failure_and_keeps_no_flood() -> None:
     assert (len(case.name), len(case.message)) == (1_000, 500)
 
 
-def test_the_stack_makes_the_folders_of_two_images() -> None:
-    find_go = example("A stack")["find_go"]
-    commands = Commands(text="go test", languages=frozenset(), folders=(), installs=())
-    files = {"api/go.mod": b"module x\n", "api/main.go": b"package main\n"}
-    assert find_go(files, "", commands) is None
-    part = find_go(files, "api", commands)
+def test_the_language_lacks_nothing_and_its_image_is_made() -> None:
+    lua = example("A language")["LUA"]
+    assert lacks(lua) == ()
+    commands = Commands(text="busted", languages=frozenset({"lua"}), folders=(), installs=())
+    files = {"shop.lua": b"return {}\n"}
+    assert lua.images.find(files, "api", commands) is None
+    part = lua.images.find(files, "", commands)
     stack = Stack(name=part.label, toolchain=part.toolchain, files=part.files, install=part.install)
-    _, toolchain = toolchain_set(stack.toolchain)
-    assert b"golang-go" in toolchain["Dockerfile"]
-    _, own = project_set(stack, "astra/stack-go:1")
-    assert own["challenge/api/go.mod"] == b"module x\n"
-    assert b"go mod download" in own["install.sh"]
-    assert b'ENV GOMODCACHE="/opt/go/mod"' in toolchain["Dockerfile"]  # not in root's own HOME
-    hostile = find_go({"a b; id/go.mod": b"module x\n"}, "a b; id", commands)
-    assert "cd 'a b; id' &&" in hostile.install
+    assert b"lua-busted" in toolchain_set(stack.toolchain)[1]["Dockerfile"]
+
+
+def test_the_language_reads_its_tests_for_trials() -> None:
+    source = b'it("adds", function()\n  assert.are.equal(3, shop.add(1, 2)) -- assert.are.equal(4, 4)\nend)\n'
+    [test] = example("A language")["LUA"].trial("shop_spec.lua", source).tests
+    assert test.titles == ("adds",)
+    assert [source[each.begin : each.end] for each in test.alterations] == [b"3", b"assert.are.equal"]
+
+
+_ASKED = """
+from astra_async.overlay import path_policy
+from astra_async.types import Problem, Project, ProjectFile
+texts = {"shop.lua": "return {}", "checks/shop_spec.lua": "describe('a', function() it('b') end)"}
+files = tuple(ProjectFile(path=path, content=text.encode()) for path, text in texts.items())
+problem = Problem(id="p", statement="s", project="p", test_command="busted -o junit")
+policy = path_policy(problem, Project(files=files, sha256="0"))
+paths = ("shop.lua", "cart.lua", "checks/shop_spec.lua", "busted.lua", "luassert/init.lua")
+paths += ("lua_modules/a.lua", "a.luac")
+print(*(policy.refusal(path, "x") for path in paths))
+"""
+
+
+def test_one_line_in_the_registry_protects_the_language(tmp_path: Path) -> None:
+    package = tmp_path / "astra_async"
+    shutil.copytree(
+        Path(__file__).parents[2] / "astra_async", package, ignore=shutil.ignore_patterns("bundled")
+    )
+    (package / "languages" / "lua.py").write_text(EXAMPLES["A language"])
+    registry = package / "languages" / "__init__.py"
+    line = "\nfrom astra_async.languages.lua import LUA\n\n__all__"
+    text = registry.read_text().replace("\n__all__", line).replace("    PHP,\n", "    PHP,\n    LUA,\n")
+    registry.write_text(text)
+    said = subprocess.run(
+        [sys.executable, "-c", _ASKED], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == [
+        *("None", "None", "protected_test", "runner_configuration", "shadows_module"),
+        *("dependency_folder", "compiled"),
+    ]
 
 
 def test_the_table_is_made_of_entries_and_says_where_samples_are_missing(tmp_path: Path) -> None:
@@ -262,7 +299,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("astra_async/languages/__init__.py", ["LANGUAGES"]),
         (
             "astra_async/languages/language.py",
-            ["find", "calls", "signs", "managers", "TestFiles", "Tools", "Lookup"],
+            ["find", "TestFiles", "Tools", "Lookup", "Merge", "holds"],
         ),
     ],
 )
