@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from astra_async.languages.altering import TestReader
     from astra_async.languages.needs import Commands, Part
     from astra_async.languages.pristine import Pristine
-    from astra_async.types import Dropped
+    from astra_async.types import Dropped, Project
 
 Rule = Literal["runner_configuration", "build_configuration"]
 RUNNER: Rule = "runner_configuration"
@@ -130,6 +130,17 @@ class TestFiles:
     whole: re.Pattern[str] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offline:
+    """How installs that a project asks for when its tests run are made harmless.
+
+    `command` gives the test command as it is run, `environment` further variables for it.
+    """
+
+    command: Callable[[str, Project], str]
+    environment: Callable[[Project], Mapping[str, str]]
+
+
 class Lookup(Protocol):
     """What a file would be loaded in place of, in one project, by the language's own rules of looking up.
 
@@ -166,7 +177,8 @@ class Language:
     """One language. `suffixes` are those of its sources, in small letters and without the dot.
 
     `loaded` says how a source asks for another file: by its name in an import, as a word, in quotes, or not
-    at all. `arguments` are paths that its programs take as one file, where commands hand them on.
+    at all. `offline` silences its package managers. `arguments` are paths that its programs take as one file,
+    where commands hand them on.
     `compiled` are files that programs load and nobody reads, `plugins` those that register plugins. `trial`
     reads its test files for trials (`altering`).
     """
@@ -180,6 +192,7 @@ class Language:
     merge: Merge | None = None
     loaded: Literal["import", "word", "quoted", "never"] = "quoted"
     arguments: re.Pattern[str] | None = None
+    offline: Offline | None = None
     compiled: str = ""
     plugins: re.Pattern[str] | None = None
     trial: TestReader | None = None

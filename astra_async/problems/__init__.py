@@ -5,7 +5,7 @@ manifest/, patterns                      hackerrank.yml, and the path patterns o
 choose                                   which problems, and their samples in rounds
 sources, collect, fetched_folder         sets that lie elsewhere, and the folder that one is fetched into
 fetch/                                   project files from anywhere, trusted never
-prepare, offline                         a problem made ready, and its installs made harmless
+prepare                                  a problem made ready
 """
 
 from astra_async.problems.choose import rounds, select

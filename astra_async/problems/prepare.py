@@ -6,15 +6,15 @@ import asyncio
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, RULE_BINARY, RULE_TOO_LARGE, build_prompt
 from astra_async.errors import ProjectError
-from astra_async.languages import lacks, language_of
+from astra_async.languages import LANGUAGES, lacks, language_of
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
-from astra_async.problems.offline import offline_command, offline_environment
 from astra_async.problems.source_text import as_utf8, source_text
 from astra_async.types import Integrated
 
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from astra_async.types import Format, Problem, Project, ProjectStore, Prompt, Solution
 
 _LOADS_AT_ONCE = 16
+_OFFLINE = [each.offline for each in LANGUAGES if each.offline]
 _NAMED = 5  # patterns and files in one warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A problem with all that its samples share; `command` is what bash runs (see `offline`)."""
+    """A problem with all that its samples share; `command` is what bash runs (see `Offline`)."""
 
     problem: Problem
     project: Project
@@ -104,8 +105,8 @@ async def prepare(
         policy=policy,
         prompts=prompts,
         reference=reference,
-        command=offline_command(whole.test_command, project),
-        environment=offline_environment(project),
+        command=reduce(lambda line, each: each.command(line, project), _OFFLINE, whole.test_command),
+        environment={name: value for each in _OFFLINE for name, value in each.environment(project).items()},
         weights=manifest.weights,
         warnings=(
             *project.warnings,

@@ -106,5 +106,4 @@ def test_the_rooms_that_ask_name_no_file_of_any_language() -> None:
         for path in (ROOT / room).rglob("*.py")
         if any(_NAMES.search(text) for text in texts_in(path))
     }
-    # npm's scripts, which commands call, and its installs, which they ask for
-    assert naming == {"images/stacks/commands.py", "problems/offline.py"}
+    assert naming == set()

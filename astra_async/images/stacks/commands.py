@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
 from astra_async.languages.needs import Commands
-from astra_async.languages.project_files import read_table, table
 from astra_async.problems.manifest import read_install_command
 
 if TYPE_CHECKING:
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
     from astra_async.types import Problem
 
 _SCRIPT_BYTES = 64 * 1024
+_MANIFEST_BYTES = 1024**2
 _DEPTH = 3  # a script that calls a script that calls a script
 _MAX_SEGMENTS = 400
 _SEGMENT = re.compile(r"&&|\|\||[;|\n]")
 _COMMENT = re.compile(r"(?m)(?:^|\s)#[^!].*$")
-_NPM_SHORT = {"t": "test", "tst": "test"}
+_SCRIPTS = [language.tools.scripts for language in LANGUAGES if language.tools.scripts]
 _PREFIXES = ("sudo", "exec", "time", "env", "(", "{")
 _FOLDERS = re.compile(r"(?:\bcd|(?<!\w)-C|--prefix[= ]|--cwd[= ])\s*[\"']?(?:\./)?([\w.-]+(?:/[\w.-]+)*)")
 
@@ -80,13 +80,11 @@ def _called(lines: list[str], files: Mapping[str, bytes]) -> list[str]:
 
 
 def _calls_of(words: list[str], files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    if words[0] in ("npm", "yarn", "pnpm") and "package.json" in files:
-        scripts = table((read_table(files["package.json"]) or {}).get("scripts"))
-        given = [_NPM_SHORT.get(name, name) for name in words[1:3]]
-        for word in (name for name in given if name in scripts):
-            for name in (f"pre{word}", word, f"post{word}"):
-                if name in scripts:
-                    yield f"package.json:{name}", str(scripts[name])
+    line = " ".join(words)
+    top = {path: text for path, text in files.items() if "/" not in path and len(text) <= _MANIFEST_BYTES}
+    for path, text in top.items():
+        for read in _SCRIPTS:
+            yield from read(path, text.decode(errors="replace"), line).items()
     for word in words[:3]:
         path = word.removeprefix("./")
         content = files.get(path)

@@ -6,6 +6,7 @@ import re
 
 from astra_async.languages.javascript.image import MANAGERS, find_node, installs
 from astra_async.languages.javascript.lookup import SOURCES, NodeLookup
+from astra_async.languages.javascript.offline import OFFLINE
 from astra_async.languages.javascript.package_json import PACKAGE_JSON
 from astra_async.languages.javascript.tools import TOOLS
 from astra_async.languages.javascript.trial import read_tests
@@ -54,6 +55,7 @@ JAVASCRIPT = Language(
     ),
     lookup=NodeLookup,
     merge=PACKAGE_JSON,
+    offline=OFFLINE,
     compiled=r"\.node$",
     trial=read_tests,
 )

@@ -105,8 +105,9 @@ def _section(path: str, text: str, name: str) -> Mapping[str, object]:
 
 
 def _scripts(path: str, text: str, commands: str) -> dict[str, str]:
-    known = _section(path, text, "scripts")
-    called = ("test" if name == "t" else name for name in (_CALL.findall(commands) if known else ()))
+    names = _CALL.findall(commands)
+    known = _section(path, text, "scripts") if names else {}
+    called = ("test" if name in ("t", "tst") else name for name in names)
     return {
         f"{path}:{each}": str(known[each])
         for name in called

@@ -34,6 +34,7 @@ PHP = Language(
             )),
             Reads(rule=RUNNER, by="php", reach="any", names=(r"php(?:-cli)?\.ini|\.user\.ini",)),
             Reads(rule=BUILD, by="phpunit composer", reach="place", names=(r"composer\.(?:json|lock)",)),
+            Reads(rule=BUILD, by="phpunit composer", reach="path", names=(r"(?:.*/)?vendor/.*",)),
         ),
         manifests=r"composer\.json",
         everyday=r"composer\.json|phpunit.*\.php",

@@ -15,6 +15,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from astra_async.languages.language import Offline
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -60,3 +62,6 @@ def _a_hook_installs(package_json: bytes) -> bool:
         return any(_INSTALLS.search(str(scripts.get(hook, ""))) for hook in _HOOKS)
     except (ValueError, AttributeError):
         return False
+
+
+OFFLINE = Offline(command=offline_command, environment=offline_environment)
