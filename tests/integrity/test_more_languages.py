@@ -47,4 +47,4 @@ def test_an_unusual_honest_answer_keeps_every_point(case: LanguageCase, graded: 
     result = graded(case)
     assert {entry.path for entry in result.dropped} <= case.dropped
     assert (result.passed, result.failure) == (case.worth, None), result.note
-    assert result.trial == "tried"
+    assert result.trial == "tried" or not case.everybody
