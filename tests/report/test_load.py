@@ -13,7 +13,7 @@ from astra_async.metrics import Metrics
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.tables import build_report
-from astra_async.report.write import write_built
+from astra_async.report.write import write_built, write_tables
 from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -231,24 +231,26 @@ def test_a_number_that_no_computer_holds_is_named_and_not_counted(tmp_path: Path
     assert all("malformed" in warning for warning in run.warnings)
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        b'{"kind":"pool_failed","model":"beta","cost_usd":"5","detail":7}',
-        b'{"kind":["x"],"model":{"a":1},"cost_usd":true}',
-        b'{"kind":"pool_failed","model":["a"],"cost_usd":1e999}',
-        b'{"kind":"pool_failed","model":"\\ud800","cost_usd":1' + b"0" * 400 + b"}",
-        MARK + b'{"kind":"pool_failed","model":"beta"}',
-        b'"kind"',
-        b"\xff",
-    ],
+ODD_EVENTS = (
+    b'{"kind":"pool_failed","model":"beta","cost_usd":"5","detail":7}',
+    b'{"kind":["x"],"model":{"a":1},"cost_usd":true}',
+    b'{"kind":"pool_failed","model":["a"],"cost_usd":1e999}',
+    b'{"kind":"pool_failed","model":"\\ud800","cost_usd":1' + b"0" * 400 + b"}",
+    MARK + b'{"kind":"pool_failed","model":"beta"}',
+    b'"kind"',
+    b"\xff",
 )
-def test_no_event_ends_a_report(tmp_path: Path, event: bytes) -> None:
+
+
+@pytest.mark.parametrize("events", [*((each,) for each in ODD_EVENTS), ODD_EVENTS])
+def test_no_event_ends_a_report(tmp_path: Path, events: tuple[bytes, ...]) -> None:
     directory = damaged(tmp_path, {})
     path = directory / "events.jsonl"
-    path.write_bytes(path.read_bytes() + event + b"\n")
+    path.write_bytes(path.read_bytes() + b"\n".join(events) + b"\n")
     report = build_report([directory])
-    write_built(report, directory / "report")
+    write_tables(tmp_path, report)
+    if events is ODD_EVENTS:
+        write_built(report, directory / "report")
     assert report.table("missing").rows == (("alpha", "xml", "p01", 2, "sandbox_error", "no daemon"),)
     assert all(cost in (None, 1.0) for cost in report.table("events").column("cost_usd"))
 
