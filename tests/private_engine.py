@@ -20,6 +20,7 @@ import pytest
 from astra_async.errors import EngineUnavailable
 from astra_async.images.build_request import build_image
 from astra_async.testing.sandbox.engine import Engine
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ class PrivateEngine:
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(timeout=120)
+            self._process.wait(timeout=PATIENCE_S)
             self._process = None
 
     def await_answer(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from pathlib import Path
 from urllib.parse import quote_plus
 
@@ -24,6 +23,7 @@ from astra_async.redaction import (
     public_settings,
     public_url,
 )
+from waiting import cpu_within
 
 BUNDLED = Path(__file__).parent.parent / "astra_async"
 
@@ -198,9 +198,8 @@ def test_a_line_is_cut_only_where_it_was_masked() -> None:
 
 @pytest.mark.parametrize("hostile", ["\\" * 200_000, "aB3" + "\\" * 200_000, "%2F" * 70_000, "+ " * 100_000])
 def test_masking_takes_linear_time(hostile: str) -> None:
-    started = time.process_time()
-    mask(hostile, (MADE_OF, "/+" * 10, "+ " * 9 + "+", "\\" * 9))
-    assert time.process_time() - started < 2
+    with cpu_within(2):
+        mask(hostile, (MADE_OF, "/+" * 10, "+ " * 9 + "+", "\\" * 9))
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ def test_every_bundled_image_is_used(contained: list[pytest.Item]) -> None:
     assert {bundled.image_set_of(each) for each in problems} >= set(bundled.image_sets())
 
 
+def test_every_file_with_containers_says_so_itself(contained: list[pytest.Item]) -> None:
+    """scripts/test looks for the words in it, and reads no other file where containers are needed."""
+    assert not [item.path for item in contained if "mark.docker" not in item.path.read_text(encoding="utf-8")]
+
+
 def test_every_folder_with_containers_has_tests_in_the_first_tier(contained: list[pytest.Item]) -> None:
     assert {item.path.parent for item in first_of(contained)} == {item.path.parent for item in contained}
 

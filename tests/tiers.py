@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLLECTED = pytest.StashKey[tuple[pytest.Item, ...]]()
 PARTS = 7
 TIERS = ("first", "all", *map(str, range(1, PARTS + 1)))
-_USUAL_S = 5.0  # of a test with a container that has no mark `seconds`
+_USUAL_S = 3.0  # of a test with a container that has no mark `seconds`
 _SLOWEST = 10
 _NAMED = 12  # failed tests that a command to repeat them names one by one
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Seen = TypeVar("Seen")
 PATIENCE_S = 600.0  # nothing that is promised: what takes longer hangs
 _LONGEST_PAUSE_S = 0.2
+_USUAL_WORK_S = 0.0045
 
 
 def awaited(
@@ -41,3 +43,23 @@ def awaited(
             pytest.fail(f"waited {PATIENCE_S:.0f} s in vain for {what}; seen last: {seen!r:.2000}")
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.3, _LONGEST_PAUSE_S)
+
+
+@contextmanager
+def cpu_within(limit_s: float) -> Iterator[None]:
+    """What is done here takes less CPU time than this, or as much more as this machine is slower than ours.
+
+    For work that would take minutes if it were not linear; CPU time grows where others share the core, too.
+    """
+    before_s = _usual_work_s()
+    began_s = time.process_time()
+    yield
+    took_s = time.process_time() - began_s
+    slower = max(1.0, before_s / _USUAL_WORK_S, _usual_work_s() / _USUAL_WORK_S)
+    assert took_s < limit_s * slower, f"took {took_s:.2f} s of CPU time, not {limit_s} s times {slower:.1f}"
+
+
+def _usual_work_s() -> float:
+    began_s = time.process_time()
+    sum(number * number for number in range(100_000))
+    return time.process_time() - began_s

@@ -203,11 +203,12 @@ class Beside:
         self._thread.join()
 
     def allows(self, took_s: float, limit_s: float) -> bool:
-        """Whether what took so long would have kept the limit alone.
+        """Whether what took so long would have kept the limit alone."""
+        return self.alone_s(took_s) < limit_s
 
-        Here a second of CPU time took longer than a second, and whoever was due to run had to wait.
-        """
-        return took_s - self._stood_still_s < limit_s * max(1.0, self._wall_s / self._cpu_s)
+    def alone_s(self, took_s: float) -> float:
+        """What it would have taken: here a second of CPU time lasts longer, and who is due to run waits."""
+        return (took_s - self._stood_still_s) / max(1.0, self._wall_s / self._cpu_s)
 
     def _measure(self) -> None:
         due = time.monotonic() + self._PAUSE_S

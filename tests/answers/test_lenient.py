@@ -15,6 +15,7 @@ import pytest
 from astra_async.answers import parse_leniently
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.types import Solution, Unusable
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ def _is_helper(pid: int) -> bool:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 - the state of other processes
             await asyncio.sleep(0.02)
 

@@ -24,6 +24,7 @@ from rich.console import Console
 from astra_async.cli.display import Display, Screen, duration, line
 from astra_async.running.plan import Speed
 from astra_async.running.progress import ModelView, View
+from waiting import awaited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -234,11 +235,7 @@ class Terminal:
         return [each.rstrip() for each in self.screen.display if each.strip()]
 
     def await_lines(self, hold: Callable[[list[str]], bool]) -> list[str]:
-        patience = time.monotonic() + 60
-        while not hold(self.lines):
-            assert time.monotonic() < patience, "\n".join(self.lines)
-            time.sleep(0.05)
-        return self.lines
+        return awaited(lambda: self.lines, "the display", until=hold)
 
 
 def bars(lines: list[str]) -> list[int]:

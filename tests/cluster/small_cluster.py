@@ -19,7 +19,7 @@ from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import RUN_LABEL
 from small_problems import TESTS, solution, write_problems
 from threaded_server import answers_at, free_port
-from waiting import awaited
+from waiting import PATIENCE_S, awaited
 from whole_runs import Run
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SmallCluster:
                 process.terminate()
         for process in (*self.workers.values(), self._scheduler):
             if process is not None:
-                process.wait(timeout=120)
+                process.wait(timeout=PATIENCE_S)
 
     def start_scheduler(self) -> None:
         words = ("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard")

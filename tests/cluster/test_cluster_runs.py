@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nasty_server import Behaviour
     from private_engine import PrivateEngine
 
-pytestmark = [pytest.mark.docker, needs_own_engine]
+pytestmark = [pytest.mark.docker, pytest.mark.seconds(25), needs_own_engine]
 Engines = tuple["PrivateEngine", "PrivateEngine"]
 
 

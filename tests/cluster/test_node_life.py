@@ -26,6 +26,7 @@ from astra_async.cluster.supply import Supply
 from astra_async.errors import ContainerLost, ImageError
 from astra_async.running.admission import FairPermits
 from astra_async.types import Execution, Job, Limits
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -98,7 +99,7 @@ async def a_node(
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 - what is looked at has no event
             await asyncio.sleep(0.01)
 

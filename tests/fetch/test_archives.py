@@ -8,7 +8,6 @@ import os
 import stat
 import struct
 import tarfile
-import time
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 from astra_async.errors import ArchiveError
 from astra_async.problems.fetch.archives import read_archive, read_folder
 from astra_async.problems.fetch.tree import build_project
+from waiting import cpu_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -336,9 +336,8 @@ def test_links_that_lead_out_or_nowhere_are_refused(tmp_path: Path, target: str)
 
 def test_links_that_double_at_every_step_are_refused_in_time(tmp_path: Path) -> None:
     chain = [link(f"l{n}", f"l{n + 1}/l{n + 1}/l{n + 1}/l{n + 1}") for n in range(60)]
-    started = time.process_time()
-    assert "leads out" in refusal(tmp_path, zipped(*chain, ("l60", b"")))
-    assert time.process_time() - started < 2
+    with cpu_within(2):
+        assert "leads out" in refusal(tmp_path, zipped(*chain, ("l60", b"")))
 
 
 def test_a_wrapper_does_not_make_room_for_a_link_to_leave(tmp_path: Path) -> None:
@@ -476,9 +475,8 @@ def test_a_tar_with_long_names_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"1" * 60_000, b"x" * 70_000])
 def test_strange_extended_headers_are_refused_in_time(tmp_path: Path, content: bytes) -> None:
     data = tarred((member("pax", len(content), type=tarfile.XHDTYPE), content), (member("a"), b""), mode="w")
-    started = time.process_time()
-    assert "too large or strange" in refusal(tmp_path, data)
-    assert time.process_time() - started < 1
+    with cpu_within(1):
+        assert "too large or strange" in refusal(tmp_path, data)
 
 
 def test_a_chain_of_extended_headers_is_refused(tmp_path: Path) -> None:

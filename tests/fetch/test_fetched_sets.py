@@ -18,6 +18,7 @@ from hub_server import NAME, Elsewhere, HubServer
 
 from astra_async.cli import main
 from astra_async.problems.fetched_folder import read_lock
+from waiting import awaited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -425,12 +426,11 @@ def test_a_fetch_that_is_killed_goes_on_where_it_was(tmp_path: Path, hub: HubSer
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     lock_path = tmp_path / "questions/fetch.lock.json"
     try:
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
-            lock = read_lock(lock_path.parent) if lock_path.exists() else None
-            if lock and len(lock.files) >= 8:
-                break
-            time.sleep(0.01)
+        awaited(
+            lambda: read_lock(lock_path.parent) if lock_path.exists() else None,
+            "eight files",
+            until=lambda lock: lock is not None and len(lock.files) >= 8,
+        )
         hub.seconds = 600  # what it asks for from now on does not come
         other = astra("fetch", f"hf:{NAME}")
         assert other.code == 2

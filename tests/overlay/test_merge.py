@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import time
 from dataclasses import replace
 from typing import Literal
 from unicodedata import normalize
@@ -14,6 +13,7 @@ import pytest
 
 from astra_async.overlay import anchored, integrate, path_policy, project_archive
 from astra_async.types import Dropped, Integrated, Problem, Project, ProjectFile, Solution, Unusable
+from waiting import cpu_within
 
 APP = "const express = require('express');\nconst app = express();\nmodule.exports = app;\n"
 PACKAGE = {
@@ -157,9 +157,8 @@ def test_the_lines_that_steer_the_tests_are_always_the_projects_own(answer: str,
 )
 def test_no_environment_file_takes_long(line: str) -> None:
     project = Project(files=(ProjectFile(path=".env", content=ENVIRONMENT.encode()),), sha256="0")
-    started = time.process_time()
-    applied({".env": line}, project)
-    assert time.process_time() - started < 5
+    with cpu_within(5):
+        applied({".env": line}, project)
 
 
 def test_repeating_a_file_that_is_not_utf_8_changes_nothing() -> None:
@@ -453,10 +452,9 @@ def test_what_the_pristine_file_had_already_is_not_suspicious() -> None:
 
 def test_a_large_answer_is_integrated_in_linear_time() -> None:
     text = "".join(f"line {number} process on window global self {number}\n" for number in range(40_000))
-    started = time.process_time()
-    result = applied({"src/app.js": text, "src/one.js": "x" * 2_000_000, "src/two.js": "/ " * 1_000_000})
-    assert result.lines_written == 40_002
-    assert time.process_time() - started < 3
+    with cpu_within(3):
+        result = applied({"src/app.js": text, "src/one.js": "x" * 2_000_000, "src/two.js": "/ " * 1_000_000})
+        assert result.lines_written == 40_002
 
 
 # --- the archive ------------------------------------------------------------------------------------
@@ -516,7 +514,6 @@ def test_an_archive_of_thirty_files_takes_about_a_millisecond() -> None:
         files=tuple(ProjectFile(path=f"src/part{number}/f.js", content=b"x" * 2000) for number in range(30)),
         sha256="1" * 64,
     )
-    started = time.process_time()
-    for _ in range(20):
-        project_archive(project, {"src/part1/f.js": b"y"})
-    assert (time.process_time() - started) / 20 < 0.01
+    with cpu_within(0.2):
+        for _ in range(20):
+            project_archive(project, {"src/part1/f.js": b"y"})

@@ -90,7 +90,7 @@ def test_a_stream_without_its_terminal_marker_has_failed_whatever_text_came(
 @every_format
 def test_silence_in_mid_stream_ends_an_attempt_that_is_paid_for(recorded: Recorded) -> None:
     with pytest.raises(TruncatedStream, match="no byte"):
-        played(recorded, Reply(pieces=[recorded.cut], end="stall"), timeout_s=1.0)
+        played(recorded, Reply(pieces=[recorded.cut], end="stall"), timeout_s=2.0)
 
 
 @pytest.mark.parametrize("recorded", [r for r in RECORDED if r.reader.has_end_mark], ids=lambda r: r.spec)

@@ -277,7 +277,7 @@ def test_silence_after_the_finish_reason_loses_nothing() -> None:
     async def run() -> Completion:
         reply = Reply(pieces=[sse(chunk({"content": "x"}, "stop"))], end="stall")
         async with serving(reply) as server:
-            return await call(settings(base_url=server.base_url, timeout_s=0.2))
+            return await call(settings(base_url=server.base_url, timeout_s=1.0))
 
     assert asyncio.run(run()).text == "x"
 
@@ -306,9 +306,9 @@ def test_a_connection_cut_before_any_text_is_transient() -> None:
 def test_silence_ends_the_attempt() -> None:
     async def run() -> None:
         async with serving(Reply(pieces=[sse(chunk({"content": "x"}))], end="stall")) as server:
-            await call(settings(base_url=server.base_url, timeout_s=0.2))
+            await call(settings(base_url=server.base_url, timeout_s=1.0))
 
-    with pytest.raises(TransientError, match=r"no byte for 0\.2 s"):
+    with pytest.raises(TransientError, match=r"no byte for 1 s"):
         asyncio.run(run())
 
 
@@ -336,7 +336,7 @@ def test_cancelling_closes_the_connection() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.wait_for(server.asked[0].closed.wait(), 5)
+            await server.asked[0].closed.wait()
             await provider.close()
             return server.asked[0].closed.is_set()
 

@@ -38,9 +38,9 @@ def test_silence_and_an_end_that_never_comes_are_told_apart() -> None:
 
 def test_whoever_is_heard_is_not_silent() -> None:
     async def check() -> None:
-        async with Patience(silence_s=0.1, whole_s=5) as patience:
-            for _ in range(10):
-                await asyncio.sleep(0.04)
+        async with Patience(silence_s=0.6, whole_s=60) as patience:
+            for _ in range(16):
+                await asyncio.sleep(0.05)
                 patience.heard()
 
     asyncio.run(check())

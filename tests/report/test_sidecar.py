@@ -20,6 +20,7 @@ from astra_async.report.load import load_run
 from astra_async.report.packing import Columns
 from astra_async.view.following import Following
 from made_runs import Made, made_problems, write_run
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,7 +224,7 @@ def test_two_processes_read_while_a_run_appends(directory: Path) -> None:
     appender = threading.Thread(target=append)
     appender.start()
     appender.join()
-    assert [reader.wait(timeout=120) for reader in readers] == [0, 0]
+    assert [reader.wait(timeout=PATIENCE_S) for reader in readers] == [0, 0]
     assert state(load_run(directory)) == expected
 
 

@@ -21,6 +21,7 @@ from astra_async.answers import parse_leniently
 from astra_async.errors import AstraError, ContainerLost, InvariantError
 from fakes import CountingSandbox, ScriptedPool, completion
 from in_memory import run_in_memory
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +133,7 @@ async def bring_about(path: Path, chaos: Chaos) -> Outcome:
 
     fatal = None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await run_in_memory(
                 path,
                 {"one": around("pool", pools["one"]), "other": pools["other"]},

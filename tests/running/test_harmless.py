@@ -20,6 +20,7 @@ from astra_async.running.recorded import spent
 from astra_async.types import Completion, Execution, Job, ModelRequest
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
 from in_memory import run_in_memory
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -71,7 +72,7 @@ async def test_stalled_models_leave_every_place_to_a_model_that_answers(tmp_path
             tmp_path, {**stalled, "good": good}, CountingSandbox(), problem_ids=PROBLEMS, samples=300
         )
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while len(recorded(tmp_path, "results.jsonl")) < 600:
             assert not running.done()
             await asyncio.sleep(0.05)
@@ -105,7 +106,7 @@ async def test_answers_that_wait_for_their_tests_hold_up_no_other_model(tmp_path
     running = asyncio.create_task(
         run_in_memory(tmp_path, pools, Closed(), problem_ids=PROBLEMS, samples=600, max_in_flight=32)
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while Counter(line["model"] for line in recorded(tmp_path, "completions.jsonl"))["slow"] < 400:
             assert not running.done()
             await asyncio.sleep(0.05)
@@ -244,7 +245,7 @@ async def test_a_turn_that_comes_to_a_cancelled_task_goes_to_the_next() -> None:
     tasks[1].cancel()  # its turn has just come
     await asyncio.gather(*tasks, return_exceptions=True)
     assert had == ["c"]
-    async with asyncio.timeout(60), permits.permit("later"):
+    async with asyncio.timeout(PATIENCE_S), permits.permit("later"):
         had.append("later")
 
 

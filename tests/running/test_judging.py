@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,6 +23,7 @@ from astra_async.simulate.model_answers import ERROR_RATE, INVENTED_RATE
 from astra_async.stats.agreement import agreement, corrected_share
 from made_runs import Made, MadeProblem, agreeing, write_run
 from preloaded import compiled, needs_compiler
+from waiting import PATIENCE_S, awaited
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,9 +262,7 @@ def test_a_labelling_that_is_killed_pays_for_nothing_twice(
     process = subprocess.Popen([*command, "--config", str(config)], stderr=subprocess.DEVNULL)
     path = folder / "judgements.jsonl"
     try:
-        until = time.monotonic() + 120
-        while time.monotonic() < until and len(list(judgements(folder))) < 5:
-            time.sleep(0.02)
+        awaited(lambda: list(judgements(folder)), "five judgements", until=lambda seen: len(seen) >= 5)
         assert label(monkeypatch, folder) == 2  # another one is at work there
     finally:
         process.send_signal(signal.SIGKILL)
@@ -295,11 +293,9 @@ def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
     process = subprocess.Popen(
         [*command, "--config", str(config)], env=environ, stderr=subprocess.PIPE, text=True
     )
-    until = time.monotonic() + 120
-    while time.monotonic() < until and len(list(judgements(folder))) < 5:
-        time.sleep(0.02)
+    awaited(lambda: list(judgements(folder)), "five judgements", until=lambda seen: len(seen) >= 5)
     when.write_text(trouble)
-    said = process.communicate(timeout=120)[1].splitlines()
+    said = process.communicate(timeout=PATIENCE_S)[1].splitlines()
     assert process.returncode == 3
     assert said[-1].startswith("astra: ")
     recorded = len(list(judgements(folder)))

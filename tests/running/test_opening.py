@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from astra_async.types import ModelSettings
 from fakes import MemorySource, a_problem, a_project
 from nasty_server import NastyServer, answers, falls_silent
 from small_problems import write_problems
+from waiting import awaited
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,10 +49,11 @@ def a_config(folder: Path, model: ModelSettings, **fields: Any) -> RunConfig:
 
 
 def await_all_asked(server: NastyServer) -> None:
-    until = time.monotonic() + 60
-    while server.asked.total() < 8 or server.answered.total() < 2:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    awaited(
+        lambda: (server.asked.total(), server.answered.total()),
+        "eight calls and two answers",
+        until=lambda seen: seen[0] >= 8 and seen[1] >= 2,
+    )
 
 
 async def run(config: RunConfig, said: list[str]) -> RunEnd:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from astra_async.errors import SandboxError
 from astra_async.testing.sandbox.sweep import claim, owner
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ async def own_containers(engine: Engine, *, running_only: bool = False) -> list[
 async def await_commands(engine: Engine, count: int) -> list[str]:
     """Wait until so many jobs' commands run; returns their containers. Their image must be known."""
     found: list[str] = []
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(PATIENCE_S):
         while len(found) < count:
             await asyncio.sleep(0.02)
             found = [each for each in await own_containers(engine) if await _runs(engine, each)]

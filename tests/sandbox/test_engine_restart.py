@@ -14,6 +14,7 @@ from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Execution, Job, Limits
 from private_engine import needs_own_engine, private_engine
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def test_an_engine_that_is_away_is_not_waited_for_once_the_run_is_stopped(privat
             await asyncio.sleep(2)
             assert not waiting.done()
             sandbox.stop_waiting()
-            async with asyncio.timeout(120):
+            async with asyncio.timeout(PATIENCE_S):
                 with pytest.raises(EngineUnavailable, match="No Docker Engine answers"):
                     await waiting
 

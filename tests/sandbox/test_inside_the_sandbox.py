@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
-import time
 
 import pytest
 from sandbox_jobs import tar
@@ -21,6 +20,7 @@ from astra_async.testing.sandbox.resultfiles import inside_project, matches
 from astra_async.testing.sandbox.seccomp import profile
 from astra_async.testing.sandbox.upload import upload_archive
 from astra_async.types import Limits
+from waiting import PATIENCE_S, cpu_within
 
 # --- the upload -------------------------------------------------------------------------------------
 
@@ -82,9 +82,8 @@ def test_a_cut_archive_is_refused() -> None:
 
 def test_an_upload_of_a_thousand_files_costs_milliseconds() -> None:
     archive = tar({f"src/{number}.js": b"x" * 100 for number in range(1000)})
-    begun = time.process_time()
-    upload_archive(archive, "/projects/challenge", (1, 1))
-    assert time.process_time() - begun < 0.2
+    with cpu_within(0.2):
+        upload_archive(archive, "/projects/challenge", (1, 1))
 
 
 # --- the first process and the command -----------------------------------------------------------------
@@ -102,7 +101,7 @@ def test_the_first_process_answers_each_line_and_ends_with_its_input() -> None:
 
 def test_the_first_process_ends_by_itself_when_nobody_asks() -> None:
     with subprocess.Popen(["bash", "-c", SCRIPT, "bash", "1"], stdin=subprocess.PIPE) as process:
-        assert process.wait(timeout=30) is not None
+        assert process.wait(timeout=PATIENCE_S) is not None
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A B", "A\n", "Ä"])
@@ -196,9 +195,8 @@ def test_globs_match_as_in_bash(path: str, glob: str, expected: bool) -> None:  
 
 
 def test_a_glob_with_many_double_stars_ends_soon() -> None:
-    begun = time.process_time()
-    assert not matches(["a"] * 60, ["**", "a*"] * 20 + ["b"])
-    assert time.process_time() - begun < 1
+    with cpu_within(1):
+        assert not matches(["a"] * 60, ["**", "a*"] * 20 + ["b"])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from astra_async.config import load_config, tables
 from astra_async.errors import ConfigError
 from astra_async.types import declared
 from astra_async.types.simulation import FAULT_KINDS, SimulationSettings
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,7 @@ def status(url: str, model: str) -> int:
     headers = {"content-type": "application/json", "x-astra-sample": "7/xml/shop/0"}
     asked = urllib.request.Request(url, orjson.dumps(chat_body(model)), headers)
     try:
-        with urllib.request.urlopen(asked, timeout=20) as response:
+        with urllib.request.urlopen(asked, timeout=PATIENCE_S) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         with error:

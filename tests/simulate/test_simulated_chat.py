@@ -12,6 +12,7 @@ from simulated_client import PROMPT, QUIET, chat, chat_body, running
 from astra_async.errors import ConfigError
 from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.profiles import PROFILES
+from waiting import PATIENCE_S, cpu_within
 
 
 def test_a_streamed_answer_has_role_text_finish_usage_and_done() -> None:
@@ -290,7 +291,7 @@ def test_a_client_that_goes_away_ends_its_stream() -> None:
             url = f"{server.base_url}/chat/completions"
             async with session.post(url, json=chat_body(model="weak")) as response:
                 await response.content.readany()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 while not server.counters.disconnected:  # noqa: ASYNC110 - the other side of a wire
                     await asyncio.sleep(0.005)
             assert server.counters.answered == 0
@@ -318,12 +319,10 @@ def test_a_call_costs_little() -> None:
     async def scenario() -> None:
         async with running() as place:
             await chat(place)
-            start = time.process_time()
-            for number in range(200):
-                assert (await chat(place, f"7/xml/shop/{number}")).status == 200
-            cost_s = (time.process_time() - start) / 200
-        # Both sides of the wire and this test's reader; measured 1 ms, the server alone 0.3 ms.
-        assert cost_s < 0.005
+            # Both sides of the wire and this test's reader; measured 1 ms each, the server alone 0.3 ms.
+            with cpu_within(200 * 0.005):
+                for number in range(200):
+                    assert (await chat(place, f"7/xml/shop/{number}")).status == 200
 
     asyncio.run(scenario())
 

@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from astra_async.types.records import is_output_of
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,6 +124,7 @@ def test_the_same_command_on_a_finished_run_does_nothing_and_succeeds(uninterrup
     assert (uninterrupted / "results.jsonl").read_bytes() == before
 
 
+@pytest.mark.seconds(40)
 def test_ctrl_c_drains_says_so_and_exits_130(tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = start(out)
@@ -130,7 +132,7 @@ def test_ctrl_c_drains_says_so_and_exits_130(tmp_path: Path) -> None:
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert b"come to their end first" in said
     assert b"it goes on with: astra run" in said

@@ -66,6 +66,7 @@ def server() -> Iterator[str]:
     process.stdout.close()
 
 
+@pytest.mark.seconds(80)
 def test_the_readmes_commands_work_in_its_order(tmp_path: Path, server: str) -> None:
     with (tmp_path / "my.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)

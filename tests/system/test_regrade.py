@@ -16,7 +16,7 @@ import pytest
 
 from nasty_server import NastyServer, answers
 from small_problems import write_problems
-from waiting import awaited
+from waiting import PATIENCE_S, awaited
 from whole_runs import Run
 
 BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "product-api"
@@ -57,7 +57,7 @@ def astra(folder: Path, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from threaded_server import ThreadedServer
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -215,7 +216,7 @@ def ran(words: tuple[str, ...], folder: Path, environ: dict[str, str]) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=PATIENCE_S,
         env={**environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert "defect of astra" not in done.stderr, done.stderr

@@ -182,6 +182,7 @@ def private() -> Iterator[PrivateEngine]:
         yield engine
 
 
+@pytest.mark.seconds(40)
 @needs_own_engine
 def test_an_engine_that_is_killed_and_started_again_changes_no_score(
     tmp_path: Path, private: PrivateEngine
@@ -230,6 +231,7 @@ def slow_run(tmp_path_factory: pytest.TempPathFactory, tiny_image: str) -> Itera
             process.communicate()
 
 
+@pytest.mark.seconds(90)
 @needs_own_engine
 def test_an_engine_that_is_away_for_a_minute_is_waited_for(
     tmp_path: Path, private: PrivateEngine, slow_run: SlowRun

@@ -18,7 +18,7 @@ import pytest
 from nasty_server import NastyServer, answers, falls_silent
 from slow_engine import SlowEngine
 from small_problems import write_problems
-from waiting import awaited
+from waiting import PATIENCE_S, awaited
 from whole_runs import Beside, Run, finished
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def test_a_terminal_that_is_closed_drains_as_sigterm_does(tmp_path: Path, tiny_i
         process, terminal = on_a_terminal(run)
         await_running_tests(run)
         os.close(terminal)
-        assert process.wait(timeout=120) == 128 + signal.SIGHUP
+        assert process.wait(timeout=PATIENCE_S) == 128 + signal.SIGHUP
         assert run.containers() == []
         done = run.lines("results.jsonl")
         assert {line["status"] for line in done} == {"scored"}

@@ -16,7 +16,7 @@ import pytest
 from nasty_server import NastyServer, answers, falls_silent, refuses, resets
 from preloaded import compiled, needs_compiler
 from small_problems import solution, write_problems
-from waiting import awaited
+from waiting import PATIENCE_S, awaited
 from whole_runs import Run, finished
 
 if TYPE_CHECKING:
@@ -158,7 +158,9 @@ look()
 def test_the_clock_of_these_tests_is_set_as_told(tmp_path: Path) -> None:
     environ = {**os.environ, "LD_PRELOAD": str(compiled("jumping_clock", tmp_path))}
     command = [sys.executable, "-c", LOOKS_AT_THE_CLOCK, str(time.monotonic())]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, env=environ, timeout=60)
+    said = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=environ, timeout=PATIENCE_S
+    )
     before, after = ([float(word) for word in line.split()] for line in said.stdout.splitlines())
     passed_s = after[1] - before[1]
     assert passed_s > 0.3, "not before its time"

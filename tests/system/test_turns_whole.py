@@ -15,6 +15,7 @@ import pytest
 
 from nasty_server import NastyServer, answers
 from small_problems import solution, write_problems
+from waiting import PATIENCE_S
 from whole_runs import Run
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def regraded(run: Run) -> str:
         text=True,
         check=False,
         env=environ,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     before, after = (

@@ -36,6 +36,7 @@ def data_files() -> set[str]:
     return {path.as_posix() for path in paths if not junk & set(path.parts)}
 
 
+@pytest.mark.seconds(120)
 @pytest.mark.docker
 def test_a_wheel_works_in_an_empty_environment_and_another_folder(tmp_path: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")

@@ -22,6 +22,7 @@ from astra_async.report.tables import build_report
 from astra_async.view.access import NOBODY, Access, account_of
 from astra_async.view.serving import Viewer, served
 from made_runs import Made, agreeing, made_problems, run_json, write_run
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -53,7 +54,7 @@ class Client:
 
     async def loaded(self) -> dict[str, Any]:
         """The summary once everything there is was read."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 found: dict[str, Any] = await self.get("run")
                 if found["loading"] is None:
@@ -62,7 +63,7 @@ class Client:
 
     async def sees(self, what: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """The first summary of which something is true."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while not what(found := await self.loaded()):  # noqa: ASYNC110 - another program's file changes
                 await asyncio.sleep(0.1)
             return found
@@ -212,7 +213,7 @@ def test_a_growing_run_is_told_cell_by_cell_and_a_torn_line_is_waited_for(tmp_pa
             found = await changed(stream)
             assert [byte for _, byte in found] == [cell_of(results[7])]
         assert (await client.loaded())["warnings"] == []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while client.viewer.watch.is_watched:  # noqa: ASYNC110 - a connection that has gone
                 await asyncio.sleep(0.05)
 
@@ -231,7 +232,7 @@ def cell_of(line: bytes) -> int:
 async def change(stream: aiohttp.ClientResponse, name: str = "change") -> dict[str, Any]:
     """The next message of a kind."""
     kind = ""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         async for line in stream.content:
             if line.startswith(b"event: "):
                 kind = line[7:].strip().decode()

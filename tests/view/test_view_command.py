@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from made_runs import Made, made_problems, write_run
+from waiting import PATIENCE_S, awaited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,9 @@ MADE = Made(problems=made_problems(2), samples=2)
 
 
 def said_by(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run([*ASTRA, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*ASTRA, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     return done.returncode, done.stderr
 
 
@@ -46,7 +48,7 @@ def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def fetched(address: str) -> dict[str, Any]:
-    with urlopen(address, timeout=20) as answer:
+    with urlopen(address, timeout=PATIENCE_S) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 
@@ -105,21 +107,20 @@ def test_a_run_with_view_is_watched_while_it_runs_and_a_little_longer(tmp_path: 
     ) as run:
         assert run.stderr is not None
         address = next(filter(None, map(VIEWED.fullmatch, run.stderr)))[1]
-        page = urlopen(f"{address}api/stream", timeout=60)
+        page = urlopen(f"{address}api/stream", timeout=PATIENCE_S)
         run.stderr.read()
-        assert run.wait(120) == 0
+        assert run.wait(PATIENCE_S) == 0
     with page:  # while a page is open the viewer stays, to show how it ended
-        deadline = time.monotonic() + 60  # it looks now and then
-        while (summary := fetched(f"{address}api/run"))["state"] == "running" and time.monotonic() < deadline:
-            time.sleep(0.2)
+        summary = awaited(
+            lambda: fetched(f"{address}api/run"),
+            "the run's end to be seen",
+            until=lambda seen: seen["state"] != "running",
+        )
         assert summary["directories"] == [str(directory)]
         assert summary["state"] in {"stopped", "unknown"}
     viewer = process_at(directory)
     assert b"SOME_API_KEY" not in (viewer / "environ").read_bytes()
-    deadline = time.monotonic() + 120
-    while viewer.exists() and time.monotonic() < deadline:
-        time.sleep(0.5)
-    assert not viewer.exists()
+    awaited(lambda: not viewer.exists(), "the viewer's end")
 
 
 def process_at(directory: Path) -> Path:
