@@ -54,7 +54,7 @@ def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded:
     assert result.suspicions == ()
 
 
-@pytest.mark.first(framework=lambda case: case.framework, outcome=lambda case: case.outcome)
+@pytest.mark.first(end=lambda case: (case.framework, case.outcome))
 @pytest.mark.docker
 @pytest.mark.parametrize("case", ATTACKS, ids=name_of)
 def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> None:

@@ -29,6 +29,7 @@ def test_every_stack_of_the_bundled_problems_is_attacked() -> None:
     assert all(describe(stack.problem)["family"] == name for name, stack in STACKS.items())
 
 
+@pytest.mark.first(stack=lambda case: case.stack, family=lambda case: case.family)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", STACK_CASES, ids=name_of)
 def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: Graded) -> None:

@@ -321,4 +321,4 @@ def test_whoever_has_told_the_end_and_the_counts_has_a_short_grace(counts: dict[
         started = time.monotonic()
         assert asyncio.run(run()).text == "hi"
         took_s = time.monotonic() - started
-    assert beside.allows(took_s, 2.5) == (counts is not None)
+    assert beside.allows(took_s, 2.5) if counts else took_s > 2.9

@@ -54,6 +54,7 @@ async def running(engine: Engine) -> set[str]:
     return {each["Id"] for each in await engine.containers() if each["State"] == "running"}
 
 
+@pytest.mark.first
 @pytest.mark.docker
 @pytest.mark.usefixtures("leaves_no_container")
 def test_foreign_containers_outlive_every_sweep_end_and_kill(image: str) -> None:
