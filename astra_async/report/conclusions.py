@@ -123,7 +123,8 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
         margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
         return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
     if score.verdict != "inconclusive":
-        return f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
+        said = f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
+        return said if low > 0 else f"{said} unless there are rare large losses that no problem has shown"
     why = f": {score.why}" if score.why else " on other problems like these"
     if points == 0:
         near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"

@@ -7,14 +7,14 @@ report of it and another report years later say the same to the digit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.table import WHO, Column, Table, shown
+from astra_async.report.table import WHO, Column, Table, shown, visible
 from astra_async.stats.sequential import Schedule, Series, decide, is_open, precise, schedule_of
 from astra_async.stats.spread import rms_within_sd
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry, Floats
     from astra_async.report.load import Run
+    from astra_async.report.table import Cell
     from astra_async.stats.sequential import Outcome
     from astra_async.types import Format
 
@@ -90,14 +91,38 @@ def schedule_in(record: Mapping[str, Any]) -> Schedule:
     return Schedule(rounds=tuple(record["rounds"]), spent=tuple(record["spent"]), **known)
 
 
-def sentences(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[str]:
-    """What was decided after how many samples, or would have been."""
+def sentences(runs: Sequence[Run]) -> Iterator[str]:
+    """What was decided after how many samples."""
     for run in runs:
-        record = run.settings.deciding
-        if record:
-            yield from (_sentence(each, len(run.problems), record) for each in compared(run, record))
-        elif 1 < len(run.settings.models) <= _MOST_REPLAYED and not len(run.missing):
-            yield from _replayed(run, entries)
+        if record := run.settings.deciding:
+            yield from (visible(_sentence(each, len(run.problems), record)) for each in compared(run, record))
+
+
+def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
+    """What `--until decided` would have spent on complete runs, and what it would have decided."""
+    replayed = [run for run in runs if _can_be_replayed(run)]
+    return Table(
+        name="looks_replayed",
+        title="With --until decided",
+        columns=(
+            Column("run", "Run"),
+            Column("asked", "Samples asked %", "percent", help="of those that the run asked"),
+            Column("cost_usd", "Cost $", "usd", help="of the samples asked, at each model's mean"),
+            Column("whole_usd", "Of $", "usd", help="what the run has cost"),
+            Column("decided", "Decided", "count", help="pairs that are better, worse or equivalent"),
+            Column("pairs", "Pairs", "count"),
+            Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
+        ),
+        rows=tuple(_replayed(run, entries) for run in replayed),
+        notes=("The run as it would have been, from its own samples (docs/deciding.md).",)
+        if replayed
+        else (),
+    )
+
+
+def _can_be_replayed(run: Run) -> bool:
+    several = 1 < len(run.settings.models) <= _MOST_REPLAYED
+    return several and not run.settings.deciding and not len(run.missing)
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -170,10 +195,11 @@ def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     return {"models": new, "pairs": [*combinations(new, 2), *((a, b) for a in new for b in known)]}
 
 
-def _replayed(run: Run, entries: Sequence[Entry]) -> Iterator[str]:
+def _replayed(run: Run, entries: Sequence[Entry]) -> tuple[Cell, ...]:
     schedule = schedule_of(run.settings.samples)
-    group = group_of(list(run.settings.models), [])
-    found = compared(run, recorded(schedule, "decided", None) | {"groups": [group]})
+    groups = {"groups": [group_of(list(run.settings.models), [])]}
+    found = compared(run, recorded(schedule, "decided", None) | groups)
+    at_end = compared(run, recorded(_at_the_end(schedule), "decided", None) | groups)
     last = {
         model: max(
             (each.looks[-1].k for each in found if model in (each.a, each.b) and each.looks), default=0
@@ -185,21 +211,15 @@ def _replayed(run: Run, entries: Sequence[Entry]) -> Iterator[str]:
         for entry in entries
         if any(part is run for part, _ in entry.parts)
     ]
-    whole, spent = math.fsum(cost for cost, _ in costs), math.fsum(cost * share for cost, share in costs)
-    asked = math.fsum(last.values()) / (len(last) * run.settings.samples)
-    money = f" (${shown(spent, 'usd')} of ${shown(whole, 'usd')})" if whole else ""
-    decided = [each for each in found if each.looks and each.looks[-1].state not in ("open", "not separable")]
-    at_end = compared(run, recorded(_at_the_end(schedule), "decided", None) | {"groups": [group]})
     states = [[each.looks[-1].state if each.looks else "open" for each in these] for these in (found, at_end)]
-    same = sum(a == b for a, b in zip(*states, strict=True))
-    verdict = (
-        "with the same conclusion"
-        if same == len(found)
-        else f"with another conclusion for {len(found) - same}"
-    )
-    yield (
-        f"With --until decided this run would have asked {shown(asked, 'percent')} % of its samples{money}"
-        f" and decided {len(decided)} of {len(found)} pairs, {verdict} as one look after all samples."
+    return (
+        str(run.directory),
+        math.fsum(last.values()) / (len(last) * run.settings.samples),
+        math.fsum(cost * share for cost, share in costs) or None,
+        math.fsum(cost for cost, _ in costs) or None,
+        sum(state not in ("open", "not separable") for state in states[0]),
+        len(found),
+        sum(a == b for a, b in zip(*states, strict=True)),
     )
 
 
@@ -219,15 +239,7 @@ def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[st
 
 def _at_the_end(schedule: Schedule) -> Schedule:
     """One look after all samples, that spends all of alpha."""
-    spent = (*(0.0 for _ in schedule.spent[1:]), schedule.alpha)
-    return Schedule(
-        rounds=schedule.rounds,
-        spent=spent,
-        alpha=schedule.alpha,
-        margin=schedule.margin,
-        flips=schedule.flips,
-        seed=schedule.seed,
-    )
+    return replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
 
 
 def _sentence(each: Compared, problems: int, record: Mapping[str, Any]) -> str:

@@ -296,10 +296,10 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> PairedVerdict:
-    if c.difference_interval is None:
+    if c.difference is None:
         return "inconclusive"
     return verdict(
-        c.difference_interval,
+        c.difference,
         p_values=(holm_p["p_t"], holm_p["p_permutation"]),
         p_equivalence=holm_p["p_equivalence"],
     )

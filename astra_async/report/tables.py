@@ -129,10 +129,10 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     return Report(
         runs=runs,
         entries=entries,
-        conclusions=(*deciding.sentences(runs, entries), *conclusions(entries, compared, by_format)),
+        conclusions=(*deciding.sentences(runs), *conclusions(entries, compared, by_format)),
         leaderboard=wide,
         sections=(
-            *_models(entries, wide, compared, _looks(runs)),
+            *_models(entries, wide, compared, _looks(runs, entries)),
             *_problems(runs, entries),
             *_answers(entries, by_format),
             *_turns(courses),
@@ -147,10 +147,8 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     )
 
 
-def _looks(runs: Sequence[Run]) -> tuple[Table, ...]:
-    if not any(run.settings.deciding for run in runs):
-        return ()
-    return deciding.table(runs), deciding.spread_table(runs)
+def _looks(runs: Sequence[Run], entries: Sequence[Entry]) -> tuple[Table, ...]:
+    return deciding.table(runs), deciding.spread_table(runs), deciding.replays(runs, entries)
 
 
 def _models(

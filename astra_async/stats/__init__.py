@@ -9,6 +9,7 @@ are never treated as independent (such intervals cover 31 to 33 % where they say
     passes        pass@m, pass^m, G-Pass@m
     spread        variance within and between problems, median SD
     power         what a run of this size can see
+    sequential    looks after whole rounds: who goes on
     correlation   two lengths or scores over problems
 
 scipy is imported where it is used: importing these modules costs only numpy.

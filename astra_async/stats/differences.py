@@ -129,22 +129,18 @@ def least_p(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def verdict(
-    interval: tuple[float, float], *, p_values: Sequence[float | None], p_equivalence: float | None
+    difference: float, *, p_values: Sequence[float | None], p_equivalence: float | None
 ) -> PairedVerdict:
     """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
 
-    `interval` is that of A - B. A difference needs every test of `p_values` (Student's and the sign
-    flips': the one trusts a shape, the other needs enough problems) and an interval without 0, which
-    reckons with a rare loss that no problem has shown yet. All p-values are to be adjusted for the number of
-    comparisons beforehand; None is a test that could not be done.
+    A difference needs every test of `p_values` (Student's and the sign flips': the one trusts a shape, the
+    other needs enough problems). All p-values are to be adjusted for the number of comparisons beforehand;
+    None is a test that could not be done.
     """
     if p_equivalence is not None and p_equivalence < ALPHA:
         return "equivalent"
-    if all(p is not None and p < ALPHA for p in p_values):
-        if interval[0] > 0:
-            return "better"
-        if interval[1] < 0:
-            return "worse"
+    if difference and all(p is not None and p < ALPHA for p in p_values):
+        return "better" if difference > 0 else "worse"
     return "inconclusive"
 
 

@@ -5,10 +5,9 @@ samples: `alpha * sqrt(k / K)` is spent by the look after k samples. The test is
 families of problems, with the same flips at all looks: a flip crosses at a look where its sum is among the
 most extreme of the flips that have not crossed before, as many as the schedule lets. The observed signs are
 one flip among them; so the test is exact wherever differences are symmetric, whatever the correlation of the
-looks. A difference takes, besides, that the look's interval is without 0 (`intervals.difference_interval`,
-which reckons with losses that no problem has shown). Repeated intervals (Jennison and Turnbull 1989, J. R.
-Stat. Soc. B 51: 305-361) are that interval at the level that the look spends: all hold together, whyever one
-stops.
+looks. Repeated intervals (Jennison and Turnbull 1989, J. R. Stat. Soc. B 51: 305-361) are those of
+`intervals.difference_interval` at the level that the look spends: all hold together, whyever one stops. They
+reckon with rare losses that no problem has shown, as the test cannot, and may hold 0 where it crosses.
 
 Several pairs: Holm's (1979) step-down over their number, by closure also for looks that have been.
 Everything here is a function of the scores of complete rounds, and of a seed.
@@ -109,10 +108,7 @@ def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[Outcome]]:
         while True:
             # Invariant: only decided differences hand on their alpha; whoever is open is tested again then.
             left = sum(not each or each[-1].state in ("open", "not separable") for each in found)
-            states = {
-                i: _tested(schedule, seen[i], drawn[i][: look + 1], found[i][-1].interval, left)
-                for i in there
-            }
+            states = {i: _tested(schedule, seen[i], drawn[i][: look + 1], left) for i in there}
             decided = {i: state for i, state in states.items() if state != "open"}
             if not decided:
                 break
@@ -198,18 +194,15 @@ def _own_alpha(schedule: Schedule, look: int) -> float:
     return schedule.spent[look] - (schedule.spent[look - 1] if look else 0.0)
 
 
-def _tested(
-    schedule: Schedule, pair: Series, sums: Floats, interval: tuple[float, float] | None, left: int
-) -> State:
+def _tested(schedule: Schedule, pair: Series, sums: Floats, left: int) -> State:
     """The pair at its latest look, with 1 / `left` of alpha."""
     look = len(pair.a) - 1
     p = equivalence(pair.a[look], pair.b[look], schedule.margin, pair.families)
     if p is not None and p < _own_alpha(schedule, look) / left:
         return "equivalent"
-    crossed = first_crossing(sums, schedule.spent, 1 / left) is not None
-    if not crossed or interval is None or interval[0] <= 0 <= interval[1]:
+    if first_crossing(sums, schedule.spent, 1 / left) is None:
         return "open"
-    return "better" if interval[0] > 0 else "worse"
+    return "better" if float((pair.a[look] - pair.b[look]).sum()) > 0 else "worse"
 
 
 def _is_hopeless(schedule: Schedule, pair: Series, look: int) -> bool:

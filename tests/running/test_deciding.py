@@ -191,6 +191,6 @@ def test_a_precise_mean_ends_a_model(tmp_path: Path) -> None:
 
 def test_a_finished_run_is_told_what_it_would_have_spent(tmp_path: Path) -> None:
     bring_about(tmp_path / "run", {"good": passing(4), "bad": passing(1)}, until=None)
-    said = build_report([tmp_path / "run"]).conclusions[0]
-    assert said.startswith("With --until decided this run would have asked 25.0 % of its samples")
-    assert said.endswith("decided 1 of 1 pairs, with the same conclusion as one look after all samples.")
+    (row,) = build_report([tmp_path / "run"]).table("looks_replayed").by_name()
+    assert (row["asked"], row["decided"], row["pairs"], row["same"]) == (0.25, 1, 1, 1)
+    assert float(str(row["cost_usd"])) == pytest.approx(float(str(row["whole_usd"])) / 4)

@@ -217,10 +217,10 @@ def test_the_population_sd_at_k_32_is_smaller_by_a_known_factor() -> None:
 
 
 def test_equivalence_goes_before_better() -> None:
-    def found(low: float, high: float, p: float, p_equivalence: float) -> str:
-        return verdict((low, high), p_values=(p, p), p_equivalence=p_equivalence)
+    def found(difference: float, p: float, p_equivalence: float) -> str:
+        return verdict(difference, p_values=(p, p), p_equivalence=p_equivalence)
 
-    assert found(0.001, 0.009, 0.001, 0.001) == "equivalent"
-    assert found(0.01, 0.09, 0.001, 0.9) == "better"
-    assert found(-0.09, -0.01, 0.001, 0.9) == "worse"
-    assert found(0.01, 0.09, 0.2, 0.9) == "inconclusive"
+    assert found(0.005, 0.001, 0.001) == "equivalent"
+    assert found(0.05, 0.001, 0.9) == "better"
+    assert found(-0.05, 0.001, 0.9) == "worse"
+    assert found(0.05, 0.2, 0.9) == "inconclusive"

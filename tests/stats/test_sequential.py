@@ -77,12 +77,12 @@ def test_the_schedule_doubles_up_to_what_is_asked_and_spends_all() -> None:
 @pytest.mark.parametrize(("n", "models"), [(6, 2), (12, 3), (20, 2), (65, 2), (20, 8)])
 def test_equal_models_are_rarely_called_different(kind: Kind, n: int, models: int) -> None:
     rng = np.random.default_rng([n, models])
-    repetitions = max(10, REPETITIONS * 2 // (models * (models - 1)))
+    repetitions = REPETITIONS if models < 8 else max(10, REPETITIONS // 6)
     claims = [
         any(each[-1].state in ("better", "worse") for each in outcomes(samples(kind, models, n, rng)))
         for _ in range(repetitions)
     ]
-    assert sum(claims) <= max(1, MOST * repetitions)
+    assert sum(claims) <= max(2, MOST * repetitions)
 
 
 @pytest.mark.parametrize("n", [6, 12, 20, 65])
