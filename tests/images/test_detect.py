@@ -470,3 +470,34 @@ KEPT: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("digest", KEPT)
 def test_images_are_made_from_the_same_files_as_before(digest: str) -> None:
     assert sets_of(*KEPT[digest]) == digest
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "label", "package"),
+    [
+        ({"go.mod": "module shop\n", "shop.go": ""}, "go test -json ./... >r.json", "go", "golang-go"),
+        ({"Cargo.toml": "[package]\n", "src/lib.rs": ""}, "cargo test >r.txt", "rust", "cargo"),
+        ({"composer.json": {"require": {"php": ">=8"}}, "a.php": ""}, "phpunit", "php", "phpunit"),
+        ({"src/Shop.php": ""}, "phpunit --log-junit r.xml", "php", "phpunit"),
+    ],
+)
+def test_go_rust_and_php_need_debians_packages_alone(
+    files: dict[str, Any], command: str, label: str, package: str
+) -> None:
+    stack = found(files, command)
+    assert (stack.name, stack.toolchain.label) == (label, label)
+    assert package in stack.toolchain.packages
+    assert "attempt" not in stack.install.partition("runners_start")[2].partition("}\n")[2]
+
+
+def test_what_a_module_requires_is_fetched_where_the_tests_may_read_it() -> None:
+    go = found({"api/go.mod": "module shop\n\nrequire example.org/a v1.0.0\n"}, "cd api && go test ./...")
+    assert "attempt go mod download" in go.install
+    assert go.toolchain.environment["GOPROXY"] == "off"
+    rust = found({"Cargo.toml": "[dependencies]\nserde = '1'\n", "core/Cargo.toml": ""}, "cargo test")
+    assert "attempt cargo fetch" in rust.install
+    assert "for folder in . core; do" in rust.install
+    assert rust.environment["CARGO_NET_OFFLINE"] == "true"
+    php = found({"composer.json": {"require": {"a/b": "^1", "ext-curl": "*"}}}, "vendor/bin/phpunit")
+    assert "attempt composer install" in php.install
+    assert {"composer", "php-curl"} <= php.toolchain.packages
