@@ -179,7 +179,8 @@ class Language:
     `loaded` says how a source asks for another file: by its name in an import, as a word, in quotes, or not
     at all. `offline` silences its package managers. `arguments` are paths that its programs take as one file,
     where commands hand them on.
-    `compiled` are files that programs load and nobody reads, `plugins` those that register plugins. `trial`
+    `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
+    `unbuilt` is what compilers and loaders print of code that does not build. `trial`
     reads its test files for trials (`altering`).
     """
 
@@ -194,5 +195,6 @@ class Language:
     arguments: re.Pattern[str] | None = None
     offline: Offline | None = None
     compiled: str = ""
+    unbuilt: str = ""
     plugins: re.Pattern[str] | None = None
     trial: TestReader | None = None

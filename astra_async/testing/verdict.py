@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from astra_async.languages import LANGUAGES
 from astra_async.overlay import project_archive
 from astra_async.testing.counting import grade
 from astra_async.testing.reports import read_reports
@@ -33,10 +34,13 @@ _SLOW_REPORT_BYTES = 256 * 1024  # beyond this a report is read in a thread, not
 # What compilers, bundlers and interpreters print when the code cannot even be loaded. Searched in a whole
 # output, on the event loop: no part may repeat without a bound, and the bounds are a compiler's.
 _BUILD_SIGNS = re.compile(
-    r"SyntaxError|Syntax Error|ParseError|IndentationError|TabError|Module parse failed|Failed to compile"
-    r"|COMPILATION ERROR|Compilation failure|cannot find symbol|error (?:TS|CS|NG)\d"
-    r"|error: .{0,40}?expected|Build FAILED|BUILD FAILURE|Test suite failed to run|Cannot find module"
-    r"|ModuleNotFoundError|ImportError|LoadError|syntax error, unexpected|(?<!\d)[1-9]\d{0,5} errors?\n"
+    "|".join(
+        [
+            r"error: .{0,40}?expected|(?<!\d)[1-9]\d{0,5} errors?\n",
+            *(language.unbuilt for language in LANGUAGES if language.unbuilt),
+        ]
+    ),
+    re.MULTILINE,
 )
 
 

@@ -85,6 +85,9 @@ def test_a_run_that_was_stopped_scores_nothing_whatever_its_report_says(
         "app/models/job.rb:3: syntax error, unexpected end-of-input",
         "A.java:1: error: class, interface, enum, or record expected",
         "javac A.java\n10 errors\n",
+        "# rental [rental.test]\n./fleet.go:106:9: declared but not used\n",
+        "error[E0382]: borrow of moved value: `code`\n",
+        "PHP Parse error:  syntax error, unexpected token in Fraction.php on line 20",
     ],
 )
 def test_code_that_does_not_build_is_a_build_failure(output: str) -> None:

@@ -35,5 +35,6 @@ DOTNET = Language(
         alone=re.compile(_TEST_PROJECT),
     ),
     loaded="word",
+    unbuilt=r"error CS\d|Build FAILED",
     compiled=r"\.nupkg$",
 )  # fmt: skip

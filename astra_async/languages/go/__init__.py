@@ -41,5 +41,6 @@ GO = Language(
     lookup=UniverseLookup,
     loaded="never",
     compiled=r"\.(?:syso|a|o)$",  # go links what lies beside the sources
+    unbuilt=r"\[(?:build|setup) failed\]|^# \S{1,200} \[\S{1,200}\.test\]$",
     trial=read_tests,
 )

@@ -72,5 +72,6 @@ JAVA = Language(
     plugins=re.compile(
         r"(?:^|/)meta-inf/(?:spring|maven/|.*\.sf$)|(?:^|/)mockito-extensions/", re.IGNORECASE
     ),
+    unbuilt=r"COMPILATION ERROR|Compilation failure|cannot find symbol|BUILD FAILURE",
     trial=read_tests,
 )

@@ -57,5 +57,9 @@ JAVASCRIPT = Language(
     merge=PACKAGE_JSON,
     offline=OFFLINE,
     compiled=r"\.node$",
+    unbuilt=(
+        r"SyntaxError|Syntax Error|ParseError|Module parse failed|Failed to compile|error (?:TS|NG)\d"
+        r"|Test suite failed to run|Cannot find module"
+    ),
     trial=read_tests,
 )

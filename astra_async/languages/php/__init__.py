@@ -48,5 +48,6 @@ PHP = Language(
     lookup=ClassLookup,
     loaded="word",
     compiled=r"\.phar$",
+    unbuilt=r"PHP (?:Parse|Fatal) error",
     trial=read_tests,
 )  # fmt: skip

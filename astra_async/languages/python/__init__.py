@@ -82,5 +82,6 @@ PYTHON = Language(
     loaded="import",
     compiled=r"\.(?:pyc|pyo|pyd|whl|egg)(?:\.\d+)*$|(?:^|/)__pycache__/",
     plugins=re.compile(r"(?:^|/)[^/]+\.(?:egg-info|dist-info|egg|pth|egg-link)(?:/|$)", re.IGNORECASE),
+    unbuilt=r"SyntaxError|IndentationError|TabError|ModuleNotFoundError|ImportError",
     trial=read_tests,
 )

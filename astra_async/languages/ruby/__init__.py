@@ -59,5 +59,6 @@ RUBY = Language(
     ),
     lookup=RequireLookup,
     compiled=r"\.gem$",
+    unbuilt=r"LoadError|syntax error, unexpected",
     trial=read_tests,
 )

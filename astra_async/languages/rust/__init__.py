@@ -45,5 +45,6 @@ RUST = Language(
     merge=TESTS_INSIDE,
     loaded="word",
     compiled=r"\.(?:rlib|rmeta|a|o)$|(?:^|/)target/(?:debug|release)/",
+    unbuilt=r"error\[E\d{4}\]|error: could not compile",
     trial=read_tests,
 )
