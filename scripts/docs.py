@@ -164,6 +164,10 @@ _SHOWN: Mapping[str, str] = {
     "base_url": '"http://localhost:8000/v1"',
     "cluster": '"tcp://head:8786"',
     "endpoint_url": '"http://localhost:9000"',
+    "batch_s3_endpoint": '"http://localhost:9000"',
+    "batch_s3": '"s3://my-bucket/batches"',
+    "batch_role": '"arn:aws:iam::123456789012:role/batches"',
+    "batch_enqueued_tokens": "1_000_000",
 }
 
 

@@ -14,7 +14,7 @@ from astra_async.asking.batches.batch_log import LOG_NAME, BatchLog, age_s, read
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, ProviderError, UsageError
-from astra_async.types import ModelSettings
+from astra_async.types import ModelSettings, S3Settings
 from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: 
         return 0
     if forget:
         return _forget(directory, str(run["run_id"]), intents, forget)
-    models = _models(run, config_file)
+    models, s3 = _models(run, config_file)
     trouble = asyncio.run(
-        _ask(directory, models, [each for each in intents.values() if each.is_open], cancel=cancel)
+        _ask(directory, models, s3, [each for each in intents.values() if each.is_open], cancel=cancel)
     )
     _print(directory, intents.values())
     for line in trouble:
@@ -55,16 +55,16 @@ def batches(*, directory: Path, config_file: Path | None, cancel: bool, forget: 
     return 1 if trouble else 0
 
 
-def _models(run: Mapping[str, Any], config_file: Path | None) -> dict[str, ModelSettings]:
+def _models(run: Mapping[str, Any], config_file: Path | None) -> tuple[dict[str, ModelSettings], S3Settings]:
     """Their settings, from the file where there is one: what is secret stands in no record."""
     names = {item.name for item in fields(ModelSettings)} - set(_SHARED)
     recorded = {model["name"]: _recorded(model, names) for model in run["models"]}
     if config_file is None:
-        return recorded
+        return recorded, S3Settings(**run.get("call", {}).get("s3") or {})
     from astra_async.config import load_config
 
     config = load_config({"out": "."}, config_file, environ=os.environ)
-    return recorded | {model.name: model for model in config.models}
+    return recorded | {model.name: model for model in config.models}, S3Settings(**config.s3)
 
 
 def _recorded(model: Mapping[str, Any], names: Container[str]) -> ModelSettings:
@@ -73,7 +73,12 @@ def _recorded(model: Mapping[str, Any], names: Container[str]) -> ModelSettings:
 
 
 async def _ask(
-    directory: Path, models: Mapping[str, ModelSettings], intents: Iterable[Intent], *, cancel: bool
+    directory: Path,
+    models: Mapping[str, ModelSettings],
+    s3: S3Settings,
+    intents: Iterable[Intent],
+    *,
+    cancel: bool,
 ) -> list[str]:
     """Bring each up to what its provider says; returns what could not be asked."""
     from astra_async.asking.batches.interfaces import open_interface
@@ -88,7 +93,7 @@ async def _ask(
                 continue
             try:
                 if intent.model not in interfaces:
-                    interfaces[intent.model] = open_interface(models[intent.model], session)
+                    interfaces[intent.model] = open_interface(models[intent.model], session, s3)
                 _take(intent, await _asked(interfaces[intent.model], intent, cancel=cancel))
             except (ProviderError, ConfigError, KeyError) as error:
                 hint = (

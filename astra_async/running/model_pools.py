@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.errors import ConflictError
 from astra_async.running.trouble import told
+from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -59,7 +60,7 @@ async def open_pools(
 
             pools[settings.name] = BatchPool(
                 settings,
-                open_interface(settings, session),
+                open_interface(settings, session, S3Settings(**config.s3)),
                 log,
                 answered=directory.answered,
                 price=partial(cost_usd, settings),

@@ -12,6 +12,7 @@ from astra_async.bundled import load_answers
 from astra_async.errors import ConfigError
 from astra_async.simulate.batches.anthropic_batches import AnthropicBatchRoutes
 from astra_async.simulate.batches.batch_store import BatchStore
+from astra_async.simulate.batches.bedrock_batches import BedrockBatchRoutes
 from astra_async.simulate.batches.gemini_batches import GeminiBatchRoutes
 from astra_async.simulate.batches.openai_batches import OpenAIBatchRoutes
 from astra_async.simulate.limits import Clocks
@@ -118,6 +119,9 @@ def _application(service: Service, batches: BatchStore) -> web.Application:
             application.router.add_post(prefix + path, functools.partial(service.handle, wire))
         for routes in (AnthropicBatchRoutes(batches, service), GeminiBatchRoutes(batches, service)):
             routes.add_to(application.router, prefix)
+        BedrockBatchRoutes(batches, service, service.settings.batch_s3_endpoint).add_to(
+            application.router, prefix
+        )
         OpenAIBatchRoutes(batches, service, "openai").add_to(application.router, prefix)
         OpenAIBatchRoutes(batches, service, "azure").add_to(application.router, f"{prefix}/openai/v1")
     return application

@@ -104,6 +104,12 @@ class ModelSettings:
     batch_settled_s: Annotated[
         float, Gt(0), Setting("Seconds after which a batch that cannot be found was never created.")
     ] = 60.0
+    batch_s3: Annotated[
+        str | None, MinLen(1), Setting("Bedrock: s3://bucket/prefix for what goes in and comes out.")
+    ] = None
+    batch_role: Annotated[
+        str | None, MinLen(1), Setting("Bedrock: ARN of the role that reads and writes there.")
+    ] = None
     price_input: Annotated[float | None, Ge(0), Setting("USD per million tokens.")] = None
     price_cached_input: Annotated[
         float | None, Ge(0), Setting("USD per million tokens read from the provider's cache.")

@@ -6,9 +6,9 @@ from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoeve
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Ge, Gt, Interval, Predicate
 
-from astra_async.types.declarations import Setting
+from astra_async.types.declarations import Setting, is_http_url
 
 FaultKind = Literal[
     "rate_limit",  # 429 with a short delay, although no limit was passed
@@ -78,6 +78,9 @@ class SimulationSettings:
         tuple[BatchFault, ...],
         Setting("What happens to the first batches that are created, one after the other.", "KIND"),
     ] = ()
+    batch_s3_endpoint: Annotated[
+        str | None, Predicate(is_http_url), Setting("S3 that holds the files of Bedrock's batches.", "URL")
+    ] = None
     denied: Annotated[
         Mapping[str, Denial],
         Setting("Models whose key is refused (`key`) or whose quota is used up (`quota`).", "MODEL=WHY"),

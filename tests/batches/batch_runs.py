@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,7 +36,33 @@ MODELS = {
     "azure/steady": "",
     "anthropic/steady": "",
     "gemini/steady": "",
+    "bedrock/anthropic.steady": "",
 }
+BUCKET = "batches"
+AWS = {"region_name": "us-east-1", "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+ENVIRON = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
+
+
+@cache
+def s3_endpoint() -> str:
+    """A real S3 (moto's), started when it is first needed."""
+    import boto3  # type: ignore[import-untyped]
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    client = boto3.client("s3", endpoint_url=url, **AWS)
+    client.create_bucket(Bucket=BUCKET)
+    client.close()
+    return url
+
+
+def simulated_for(spec: str, **settings: Any) -> Simulated:
+    """A simulated provider with whatever the batches of a model need."""
+    more = {"batch_s3_endpoint": s3_endpoint()} if spec.startswith("bedrock") else {}
+    return Simulated(**more, **settings)
 
 
 class Simulated:
@@ -98,7 +125,11 @@ class BatchRun:
             "batch_settled_s": 1.0,
             **self.settings,
         }
+        own = self.spec.startswith("bedrock")
+        if own:
+            model |= {"batch_s3": f"s3://{BUCKET}/{self.name}", "batch_role": "arn:aws:iam::1:role/batches"}
         toml = "[[models]]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in model.items())
+        toml += f"[s3]\nendpoint_url = {json.dumps(s3_endpoint())}\n" if own else ""
         config = self.folder / f"{self.name}.toml"
         config.write_text(toml)
         only = [word for name in PROBLEMS for word in ("--only", name)]
@@ -114,7 +145,7 @@ class BatchRun:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "ASTRA_CACHE": str(self.folder / "cache")},
+            env={**os.environ, **ENVIRON, "ASTRA_CACHE": str(self.folder / "cache")},
         )
 
     def finish(self, code: int = 0) -> str:
@@ -134,6 +165,9 @@ class BatchRun:
 
 def online_answers(folder: Path, spec: str) -> Counter[tuple[str, str]]:
     """What an online run with the same seed brings, from a server of its own."""
+    spec = (
+        "anthropic/steady" if spec.startswith("bedrock") else spec
+    )  # the same prompts, and the same answers
     with Simulated() as server:
         run = BatchRun(folder=folder, server=server, spec=spec, options=("--generate-only",), name="online")
         run.finish()

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from batch_runs import MODELS, PLANNED, BatchRun, Simulated, online_answers
+from batch_runs import MODELS, PLANNED, BatchRun, Simulated, online_answers, simulated_for
 
 from waiting import awaited
 
@@ -34,7 +34,7 @@ def batches(run: BatchRun, *words: str, code: int = 0) -> str:
 
 @pytest.mark.parametrize("spec", MODELS)
 def test_an_answer_out_of_a_batch_is_recorded_as_one(tmp_path: Path, spec: str) -> None:
-    with Simulated() as server:
+    with simulated_for(spec) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         run.finish()
         assert whole(run)
@@ -46,7 +46,7 @@ def test_an_answer_out_of_a_batch_is_recorded_as_one(tmp_path: Path, spec: str) 
 
 @pytest.mark.parametrize("spec", MODELS)
 def test_what_expired_is_sent_again_and_what_was_finished_is_kept(tmp_path: Path, spec: str) -> None:
-    with Simulated(batch_faults=("expire",)) as server:
+    with simulated_for(spec, batch_faults=("expire",)) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         run.finish()
         assert whole(run)
@@ -57,7 +57,7 @@ def test_what_expired_is_sent_again_and_what_was_finished_is_kept(tmp_path: Path
 
 @pytest.mark.parametrize("spec", MODELS)
 def test_requests_that_fail_at_the_server_are_sent_again(tmp_path: Path, spec: str) -> None:
-    with Simulated(batch_faults=("errors",)) as server:
+    with simulated_for(spec, batch_faults=("errors",)) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         run.finish()
         assert whole(run)
@@ -77,7 +77,7 @@ def test_a_batch_that_fails_in_validation_is_told_and_costs_nothing(tmp_path: Pa
 
 @pytest.mark.parametrize("spec", ["openai/steady", "anthropic/steady"])
 def test_results_that_come_twice_count_once(tmp_path: Path, spec: str) -> None:
-    with Simulated(batch_faults=("duplicates",)) as server:
+    with simulated_for(spec, batch_faults=("duplicates",)) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         run.finish()
         assert whole(run)
@@ -96,7 +96,7 @@ def test_results_that_are_in_no_file_are_missing_and_asked_for_by_the_next_comma
 
 @pytest.mark.parametrize("spec", ["openai/steady", "anthropic/steady", "gemini/steady"])
 def test_results_that_are_gone_are_paid_for_again_only_by_somebodys_will(tmp_path: Path, spec: str) -> None:
-    with Simulated(batch_faults=("vanish",)) as server:
+    with simulated_for(spec, batch_faults=("vanish",)) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         said = run.finish(1)
         run.finish(1)
@@ -147,7 +147,7 @@ def test_ctrl_c_leaves_batches_running_and_the_same_command_collects_them(tmp_pa
 def test_cancel_ends_batches_and_the_next_command_collects_and_sends_the_rest(
     tmp_path: Path, spec: str
 ) -> None:
-    with Simulated(batch_delay_s=30.0) as server:
+    with simulated_for(spec, batch_delay_s=30.0) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         process = run.start()
         awaited(lambda: "submitted" in kinds(run), "a batch to be submitted")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from batch_runs import Simulated
+from batch_runs import AWS, BUCKET, Simulated, s3_endpoint, simulated_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,3 +133,34 @@ def test_geminis_client_runs_a_batch(tmp_path: Path) -> None:
         )
         lines = client.files.download(file=batch.dest.file_name).decode().splitlines()
         assert sorted(json.loads(line)["key"] for line in lines) == IDS
+
+
+def test_boto3_runs_a_job() -> None:
+    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 1000, "messages": MESSAGES}
+    rows = "".join(json.dumps({"recordId": name, "modelInput": body}) + "\n" for name in IDS)
+    with simulated_for("bedrock/anthropic.steady") as server:
+        boto3 = library("boto3")
+        s3 = boto3.client("s3", endpoint_url=s3_endpoint(), **AWS)
+        s3.put_object(Bucket=BUCKET, Key="in/rows.jsonl", Body=rows.encode())
+        client = boto3.client("bedrock", endpoint_url=server.server.root_url, **AWS)
+        fields = {
+            "jobName": "t",
+            "clientRequestToken": "astra-token",
+            "modelId": "anthropic.steady",
+            "roleArn": "arn:aws:iam::123456789012:role/batches",
+            "inputDataConfig": {"s3InputDataConfig": {"s3Uri": f"s3://{BUCKET}/in/rows.jsonl"}},
+            "outputDataConfig": {"s3OutputDataConfig": {"s3Uri": f"s3://{BUCKET}/out/"}},
+        }
+        arn = client.create_model_invocation_job(**fields)["jobArn"]
+        assert client.create_model_invocation_job(**fields)["jobArn"] == arn
+        (job,) = client.list_model_invocation_jobs(nameContains="t")["invocationJobSummaries"]
+        assert job["jobArn"] == arn
+        look = partial(client.get_model_invocation_job, jobIdentifier=arn)
+        ended(look, lambda found: found["status"], "Completed")
+        folder = f"out/{arn.rpartition('/')[2]}"
+        out = s3.get_object(Bucket=BUCKET, Key=f"{folder}/rows.jsonl.out")["Body"].read().splitlines()
+        assert sorted(json.loads(line)["recordId"] for line in out) == IDS
+        manifest = s3.get_object(Bucket=BUCKET, Key=f"{folder}/manifest.json.out")["Body"].read()
+        assert json.loads(manifest)["processedRecordCount"] == 3
+        s3.close()
+        client.close()

@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from batch_runs import ANSWERS, LOG, MODELS, PLANNED, BatchRun, Simulated, online_answers
+from batch_runs import ANSWERS, LOG, MODELS, PLANNED, BatchRun, Simulated, online_answers, simulated_for
 
 from waiting import awaited
 from whole_runs import finished
@@ -25,7 +25,7 @@ def check_paid_once(run: BatchRun, server: Simulated) -> None:
 def test_sigkill_at_every_line_of_the_batch_log_pays_for_nothing_twice(
     tmp_path: Path, spec: str, moment: str
 ) -> None:
-    with Simulated() as server:
+    with simulated_for(spec) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         kills = 0
         while (process := run.start(LOG, moment, "2")).wait() == -signal.SIGKILL:  # each gets a line further
@@ -40,7 +40,7 @@ def test_sigkill_at_every_line_of_the_batch_log_pays_for_nothing_twice(
 
 @pytest.mark.parametrize("spec", MODELS)
 def test_sigkill_between_the_intent_and_the_create_sends_it_once(tmp_path: Path, spec: str) -> None:
-    with Simulated() as server:
+    with simulated_for(spec) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         finished(run.start(LOG, "after", "1"), -signal.SIGKILL)
         assert server.created == 0
@@ -51,7 +51,7 @@ def test_sigkill_between_the_intent_and_the_create_sends_it_once(tmp_path: Path,
 
 @pytest.mark.parametrize("spec", MODELS)
 def test_sigkill_between_request_and_answer_finds_the_batch_again(tmp_path: Path, spec: str) -> None:
-    with Simulated(batch_faults=("silent",)) as server:
+    with simulated_for(spec, batch_faults=("silent",)) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         process = run.start()
         awaited(lambda: server.created == 1, "the create to arrive")
@@ -68,7 +68,7 @@ def test_sigkill_between_request_and_answer_finds_the_batch_again(tmp_path: Path
 def test_a_create_whose_answer_is_lost_is_looked_for_and_not_repeated(
     tmp_path: Path, spec: str, fault: str, created: int
 ) -> None:
-    with Simulated(batch_faults=(fault,)) as server:
+    with simulated_for(spec, batch_faults=(fault,)) as server:
         run = BatchRun(folder=tmp_path, server=server, spec=spec)
         run.finish()
         assert server.created == created
@@ -88,7 +88,7 @@ def test_sigkill_while_results_are_recorded_loses_none(tmp_path: Path, number: s
 @pytest.mark.parametrize("spec", MODELS)
 def test_two_runs_of_one_account_take_each_its_own_batch(tmp_path: Path, spec: str) -> None:
     """Both are of the same size, and both lose the answer to their create."""
-    with Simulated(batch_faults=("lost_create", "lost_create")) as server:
+    with simulated_for(spec, batch_faults=("lost_create", "lost_create")) as server:
         runs = [BatchRun(folder=tmp_path, server=server, spec=spec, name=name) for name in ("one", "other")]
         processes = [run.start() for run in runs]
         for process in processes:

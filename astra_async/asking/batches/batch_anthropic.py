@@ -8,13 +8,14 @@ once it has ended, the first of its results tells, for a custom_id belongs to on
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 from yarl import URL
 
 from astra_async.asking.batches.batch_interface import (
     CLOCKS_DIFFER_S,
+    FileBatches,
     Found,
     Gone,
     Outcome,
@@ -49,12 +50,14 @@ _STATUSES: Mapping[Any, int] = {
 }
 
 
-class AnthropicBatches:
+class AnthropicBatches(FileBatches):
     """Batches of one model."""
 
     most_requests = 100_000
     most_bytes = 256_000_000
-    opening, between, closing = b'{"requests":[', b",", b"]}"
+    opening: ClassVar[bytes] = b'{"requests":['
+    between: ClassVar[bytes] = b","
+    closing: ClassVar[bytes] = b"]}"
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         self.control = control

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from astra_async.asking.batches.batch_log import Intent
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.asking.providers.request_fields import WireFormat
-    from astra_async.types import ModelRequest, ModelSettings
+    from astra_async.types import ModelRequest, ModelSettings, S3Settings
 
 # 4xx after which the request may still have been carried out.
 _UNCERTAIN = frozenset({408, 409, 425, 499})
@@ -131,6 +131,9 @@ class BatchInterface(Protocol):
         """Ask for a batch's end; what is finished stays."""
         ...
 
+    async def close(self) -> None:
+        """Release connections of its own."""
+
 
 class Gone(RequestRejected):
     """The provider knows no such batch or file (any more)."""
@@ -148,15 +151,24 @@ def body_of(wire: WireFormat, request: ModelRequest) -> Json:
 
 
 class Control:
-    """Requests that manage batches, over the session that all models share; nothing is repeated here."""
+    """Requests that manage batches, over the session that all models share; nothing is repeated here.
+
+    Attributes:
+        s3: where files lie that are not uploaded to the provider itself.
+        environ: names credentials and addresses.
+    """
 
     def __init__(
         self,
         settings: ModelSettings,
         wire: WireFormat,
         session: aiohttp.ClientSession,
+        *,
+        s3: S3Settings,
         environ: Mapping[str, str],
     ) -> None:
+        self.s3 = s3
+        self.environ = environ
         self._settings = settings
         self._wire = wire
         self._session = session
@@ -258,11 +270,18 @@ class Control:
 
 
 class FileBatches:
-    """What interfaces share whose requests are lines of a file."""
+    """What interfaces share whose requests are lines of a file, sent over the session of all models."""
 
     opening: ClassVar[bytes] = b""
     between: ClassVar[bytes] = b"\n"
     closing: ClassVar[bytes] = b"\n"
+
+    @classmethod
+    def check(cls, settings: ModelSettings) -> None:
+        """Refuse settings that its batches cannot be made of. Raises ConfigError."""
+
+    async def close(self) -> None:
+        """The session is others'."""
 
 
 async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -178,3 +178,4 @@ class Work:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.interface.close()

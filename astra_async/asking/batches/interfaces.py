@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.providers import PROVIDERS, wire_format
 from astra_async.errors import ConfigError
@@ -15,33 +15,42 @@ if TYPE_CHECKING:
     import aiohttp
 
     from astra_async.asking.batches.batch_interface import BatchInterface
-    from astra_async.types import ModelSettings
+    from astra_async.types import ModelSettings, S3Settings
 
 
 def open_interface(
-    settings: ModelSettings, session: aiohttp.ClientSession, environ: Mapping[str, str] = os.environ
+    settings: ModelSettings,
+    session: aiohttp.ClientSession,
+    s3: S3Settings,
+    environ: Mapping[str, str] = os.environ,
 ) -> BatchInterface:
-    """The batches of one model, over a session that others share.
+    """The batches of one model, over a session that others share; Bedrock's files lie in `s3`.
 
     Raises:
-        ConfigError: as `providers.check_settings`, or its provider has no batches.
+        ConfigError: as `check_batch` and `providers.check_settings`.
     """
     from astra_async.asking.batches.batch_interface import Control
     from astra_async.asking.providers.models import resolve
 
-    check_batch(settings)
-    module, _, name = PROVIDERS[settings.provider].batches.partition(".")
-    made_by = getattr(import_module(f"{__package__}.{module}"), name)
+    made_by = _class_of(settings)
     settings = resolve(settings)
     wire = wire_format(settings, environ)
-    interface: BatchInterface = made_by(wire, Control(settings, wire, session, environ))
+    interface: BatchInterface = made_by(wire, Control(settings, wire, session, s3=s3, environ=environ))
     return interface
 
 
 def check_batch(settings: ModelSettings) -> None:
-    """Refuse batches where there are none. Raises ConfigError."""
-    if not PROVIDERS[settings.provider].batches:
+    """Refuse batches where there are none, or where a setting for them is missing. Raises ConfigError."""
+    _class_of(settings)
+
+
+def _class_of(settings: ModelSettings) -> Any:
+    module, _, name = PROVIDERS[settings.provider].batches.partition(".")
+    if not name:
         raise ConfigError(
             f"{settings.name}: {settings.provider} has no batches here; leave out --batch, or `batch`"
             " in [[models]]"
         )
+    made_by = getattr(import_module(f"{__package__}.{module}"), name)
+    made_by.check(settings)
+    return made_by

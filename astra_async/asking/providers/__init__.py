@@ -76,6 +76,7 @@ PROVIDERS: Mapping[str, Known] = {
         prices="aws",
         caches_prompts=True,
         credentials=("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
+        batches="batch_bedrock.BedrockBatches",
     ),
     "azure": Known(
         "openai_chat.Azure",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import SourceError
@@ -11,6 +11,9 @@ from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
 from astra_async.problems.fetch.retrying import Passing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from astra_async.problems.fetch.cache import Cache
     from astra_async.problems.fetch.locations import S3Object
     from astra_async.types import S3Settings
@@ -66,6 +69,23 @@ class ObjectStore:
         except (HttpError, TimeoutError, ConnectionError) as error:
             raise Passing("the connection ended in the middle of the file", where=str(where)) from error
 
+    async def send(self, where: S3Object, path: Path) -> None:
+        """Puts a file there. Raises as `fetch`."""
+        with _translated(where, anonymous=self._settings.anonymous), path.open("rb") as stream:
+            client = await self._client(where.region)
+            await client.put_object(Bucket=where.bucket, Key=where.key, Body=stream)
+
+    async def save(self, where: S3Object, path: Path) -> None:
+        """Appends the object to a file. Raises as `fetch`."""
+        with _translated(where, anonymous=self._settings.anonymous), path.open("ab") as stream:
+            client = await self._client(where.region)
+            body = (await client.get_object(Bucket=where.bucket, Key=where.key))["Body"]
+            try:
+                async for chunk in body.iter_chunks(CHUNK_BYTES):
+                    stream.write(chunk)
+            finally:
+                body.close()
+
     async def close(self) -> None:
         """Closes all clients."""
         await self._stack.aclose()
@@ -104,6 +124,22 @@ def _library(settings: S3Settings) -> tuple[Any, Any]:
         s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
     )
     return aioboto3, config
+
+
+@contextmanager
+def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
+    """What the library and the connection raise, in our words."""
+    from aiohttp import ClientError as HttpError
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        raise _from_answer(where, error, anonymous=anonymous) from error
+    except BotoCoreError as error:
+        raise _from_library(where, error) from error
+    except (HttpError, TimeoutError, ConnectionError) as error:
+        raise Passing("the connection ended in the middle of the file", where=str(where)) from error
 
 
 def _request(where: S3Object, known: Known | None) -> dict[str, str]:

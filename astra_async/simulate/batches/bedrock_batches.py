@@ -1,0 +1,153 @@
+"""Bedrock's batch inference: jobs whose requests and results lie in S3, in the models' own forms.
+
+A model is called `anthropic.NAME`, `amazon.nova-NAME` or `openai.NAME`, which says the form of its bodies.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from aiohttp import web
+
+from astra_async.simulate.batches.batch_store import Line, created
+from astra_async.simulate.wires.chat import ChatCompletions
+from astra_async.simulate.wires.claude_messages import Messages
+from astra_async.simulate.wires.converse_stream import Converse
+from astra_async.simulate.wires.wire import Detail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.simulate.batches.batch_store import Batch, BatchStore
+    from astra_async.simulate.service import Service
+    from astra_async.simulate.wires.wire import Wire
+
+_WIRE = Converse(stream=False)
+_FORMS: Mapping[str, Wire] = {"anthropic.": Messages(), "amazon.nova-": _WIRE, "openai.": ChatCompletions()}
+_STATES = {
+    "validating": "Validating",
+    "in_progress": "InProgress",
+    "canceling": "Stopping",
+    "completed": "Completed",
+    "failed": "Failed",
+    "expired": "Expired",
+    "cancelled": "Stopped",
+}
+_ARN = "arn:aws:bedrock:us-east-1:123456789012:model-invocation-job/"
+
+
+class BedrockBatchRoutes:
+    """The handlers; `endpoint` is the S3 that holds the files."""
+
+    def __init__(self, store: BatchStore, service: Service, endpoint: str | None) -> None:
+        self._store = store
+        self._service = service
+        self._endpoint = endpoint
+
+    def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
+        """Serve them below a prefix."""
+        router.add_post(f"{prefix}/model-invocation-job", self._create)
+        router.add_get(f"{prefix}/model-invocation-jobs", self._list)
+        router.add_get(f"{prefix}/model-invocation-job/{{arn:.+}}", self._look)
+        router.add_post(f"{prefix}/model-invocation-job/{{arn:.+}}/stop", self._stop)
+
+    async def _create(self, request: web.Request) -> web.Response:
+        fields = orjson.loads(await request.read())
+        token = fields.get("clientRequestToken")
+        for batch in self._store.of("bedrock"):
+            if token and batch.about["clientRequestToken"] == token:
+                return web.json_response({"jobArn": _ARN + batch.id})
+        try:
+            model, uri = str(fields["modelId"]), str(fields["inputDataConfig"]["s3InputDataConfig"]["s3Uri"])
+            content = await self._read(uri)
+            lines = [self._line(model, line) for line in content.splitlines() if line.strip()]
+        except (ValueError, LookupError, TypeError) as error:
+            return _WIRE.failure("bad_request", Detail(message=f"the job cannot be read: {error!r}"))
+        about = {name: fields.get(name) for name in ("jobName", "clientRequestToken", "modelId", "roleArn")}
+        about |= {name: fields[name] for name in ("inputDataConfig", "outputDataConfig")}
+        batch = await created(self._store, request, "bedrock", "", lines, about)
+        return web.json_response({"jobArn": _ARN + batch.id})
+
+    def _line(self, model: str, line: bytes) -> Line:
+        fields = orjson.loads(line)
+        form = next(name for name in _FORMS if name in model)
+        profile = model.rpartition(form)[2]
+        answer = partial(self._service.processed, _FORMS[form], fields["modelInput"], None, profile)
+        return Line(str(fields["recordId"]), len(line) // 4, answer)
+
+    async def _list(self, request: web.Request) -> web.Response:
+        wanted = request.query.get("nameContains", "")
+        jobs = [await self._object(batch) for batch in self._store.of("bedrock")]
+        return web.json_response(
+            {"invocationJobSummaries": [job for job in jobs if wanted in job["jobName"]]}
+        )
+
+    async def _look(self, request: web.Request) -> web.Response:
+        batch = self._store.batches.get(request.match_info["arn"].rpartition("/")[2])
+        return _missing() if batch is None else web.json_response(await self._object(batch))
+
+    async def _stop(self, request: web.Request) -> web.Response:
+        batch = self._store.batches.get(request.match_info["arn"].rpartition("/")[2])
+        if batch is None:
+            return _missing()
+        self._store.cancel(batch)
+        return web.json_response({})
+
+    async def _object(self, batch: Batch) -> dict[str, Any]:
+        batch = self._store.refreshed(batch)
+        if batch.has_ended and batch.phase != "failed" and not batch.results:
+            batch.results = {"results": b"".join(map(_result, batch.having("answered", "errored")))}
+            if batch.fault != "vanish":
+                await self._write(batch)
+        told = {"message": "The file is not valid."} if batch.phase == "failed" else {}
+        return {
+            **batch.about,
+            **told,
+            "jobArn": _ARN + batch.id,
+            "status": _STATES[batch.phase],
+            "submitTime": datetime.fromtimestamp(batch.created_unix, UTC).isoformat(),
+        }
+
+    async def _write(self, batch: Batch) -> None:
+        """The results, and the manifest beside them."""
+        source = str(batch.about["inputDataConfig"]["s3InputDataConfig"]["s3Uri"])
+        out = str(batch.about["outputDataConfig"]["s3OutputDataConfig"]["s3Uri"]).rstrip("/")
+        folder = f"{out}/{batch.id}"
+        manifest = {
+            "totalRecordCount": len(batch.lines),
+            "processedRecordCount": len(batch.having("answered")),
+        }
+        async with self._client() as client:
+            for name, content in (
+                (source.rpartition("/")[2] + ".out", batch.results["results"]),
+                ("manifest.json.out", orjson.dumps(manifest)),
+            ):
+                bucket, _, key = f"{folder}/{name}".removeprefix("s3://").partition("/")
+                await client.put_object(Bucket=bucket, Key=key, Body=content)
+
+    async def _read(self, uri: str) -> bytes:
+        bucket, _, key = uri.removeprefix("s3://").partition("/")
+        async with self._client() as client:
+            answer = await client.get_object(Bucket=bucket, Key=key)
+            return bytes(await answer["Body"].read())
+
+    def _client(self) -> Any:
+        import aioboto3
+
+        session = aioboto3.Session("simulated", "simulated", region_name="us-east-1")
+        return session.client("s3", endpoint_url=self._endpoint)
+
+
+def _result(line: Line) -> bytes:
+    if line.fate == "answered":
+        return orjson.dumps({"recordId": line.custom_id, "modelOutput": orjson.Fragment(line.body)}) + b"\n"
+    error = {"errorCode": line.status, "errorMessage": "The model could not process this record."}
+    return orjson.dumps({"recordId": line.custom_id, "error": error}) + b"\n"
+
+
+def _missing() -> web.Response:
+    headers = {"x-amzn-errortype": "ResourceNotFoundException"}
+    return web.json_response({"message": "Could not find the job."}, status=404, headers=headers)
