@@ -68,7 +68,13 @@ def run_summary(board: Board) -> Record:
 
 
 def headline(board: Board) -> list[Record]:
-    """The leaderboard's numbers of each model, from the very functions of the report."""
+    """The leaderboard's numbers of each model, from the very functions of the report.
+
+    Empty while the logs are read for the first time: numbers of a part of them would be nobody's, and their
+    intervals take longer than the reading.
+    """
+    if any(run.loading is not None for run in board.runs):
+        return []
     entries: dict[tuple[int, int], Entry] = {}
     for number, run in enumerate(board.runs):
         if run.plan:
