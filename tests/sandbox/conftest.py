@@ -89,7 +89,7 @@ def run(image: str) -> Run:
         *result_files: str,
         archive: bytes = tar({"a.txt": b"a\n"}),
         image: str = default_image,
-        limits: Limits = Limits(timeout_s=60.0),  # noqa: B008 - immutable
+        limits: Limits = Limits(timeout_s=600.0),  # noqa: B008 - immutable
         environment: Mapping[str, str] | None = None,
     ) -> Execution:
         job = Job(

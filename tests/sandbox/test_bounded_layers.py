@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("leaves_no_container")]
 MB = 1024**2
-LIMITS = Limits(disk_bytes=64 * MB, timeout_s=60.0)
+LIMITS = Limits(disk_bytes=64 * MB, timeout_s=600.0)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_pool_of_holders_is_no_larger_than_the_places(large: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="pool", slots=2) as sandbox:
             for size in (64, 65, 66, 67):
-                limits = Limits(disk_bytes=size * MB, timeout_s=60.0)
+                limits = Limits(disk_bytes=size * MB, timeout_s=600.0)
                 await sandbox.run(Job(image=large, archive=tar({"a": b"a"}), command="ls", limits=limits))
             await asyncio.gather(*sandbox._tasks)
             assert len(await own_containers(sandbox.engine)) == 2

@@ -51,9 +51,9 @@ def test_slots_bound_what_runs_at_once_and_the_rest_waits(image: str) -> None:
 def test_the_time_limit_does_not_run_while_a_job_waits_for_a_slot(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="patience", slots=1) as sandbox:
-            first = asyncio.create_task(sandbox.run(job(image, "sleep 6")))
+            first = asyncio.create_task(sandbox.run(job(image, "sleep 16")))
             await eventually(lambda: asyncio.sleep(0, sandbox.running == 1))
-            assert not (await sandbox.run(job(image, "true", timeout_s=5.0))).timed_out
+            assert not (await sandbox.run(job(image, "true", timeout_s=15.0))).timed_out
             assert (await first).exit_code == 0
 
     asyncio.run(check())

@@ -32,7 +32,7 @@ def private() -> Iterator[PrivateEngine]:
 
 
 def job(command: str) -> Job:
-    return Job(image=IMAGE, archive=tar({"a": b"a"}), command=command, limits=Limits(timeout_s=60.0))
+    return Job(image=IMAGE, archive=tar({"a": b"a"}), command=command, limits=Limits(timeout_s=600.0))
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

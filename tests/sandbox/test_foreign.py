@@ -94,7 +94,7 @@ async def _every_end(engine: Engine) -> None:
     program = [sys.executable, "-m", "astra_async.testing.sandbox.sweep"]
     for run in ("", "r1"):
         ended = await asyncio.create_subprocess_exec(*program, run, stdin=subprocess.DEVNULL)
-        await asyncio.wait_for(ended.wait(), 200)
+        await asyncio.wait_for(ended.wait(), 600)
 
 
 @pytest.mark.docker
@@ -103,7 +103,7 @@ def test_images_that_are_made_here_carry_no_label_of_ours(image: str) -> None:
     async def labels() -> AsyncIterator[Any]:
         async with await Engine.open() as engine:
             tag = f"astra-test/labels:{secrets.token_hex(4)}"
-            job = Job(image=image, archive=tar({"a": b""}), command="true", limits=Limits(timeout_s=60.0))
+            job = Job(image=image, archive=tar({"a": b""}), command="true", limits=Limits(timeout_s=600.0))
             try:
                 await warm_image(engine, job, tag, progress=print)
                 yield ((await engine.image(tag) or {}).get("Config") or {}).get("Labels")

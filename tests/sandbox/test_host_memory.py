@@ -73,7 +73,7 @@ def removed(group: Path) -> bool:
 
 
 def job(command: str, *, memory_bytes: int) -> Job:
-    limits = Limits(timeout_s=60.0, memory_bytes=memory_bytes)
+    limits = Limits(timeout_s=600.0, memory_bytes=memory_bytes)
     return Job(image=IMAGE, archive=tar({"a": b"a"}), command=command, limits=limits)
 
 

@@ -27,7 +27,7 @@ def warmed(image: str, command: str, limits: Limits | None = None) -> tuple[str,
         image=image,
         archive=tar({"src/a.js": b"a", "run.sh": b"true"}, folders=("empty",)),
         command=command,
-        limits=limits or Limits(timeout_s=60.0),
+        limits=limits or Limits(timeout_s=600.0),
     )
 
     async def one() -> str:

@@ -258,7 +258,7 @@ def test_a_slow_docker_holds_up_no_model_call_and_makes_no_test_time_out(slow_ru
     assert not any(line["timed_out"] for line in results)
     last_answer = max(line["finished_at"] for line in run.lines("completions.jsonl"))
     first_answer = min(line["finished_at"] for line in run.lines("completions.jsonl"))
-    assert seconds_between(first_answer, last_answer) < 20
+    assert seconds_between(first_answer, last_answer) < 40
     assert seconds_between(last_answer, min(line["finished_at"] for line in results)) > 5
 
 
