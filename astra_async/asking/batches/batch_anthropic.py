@@ -8,7 +8,7 @@ once it has ended, the first of its results tells, for a custom_id belongs to on
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from yarl import URL
@@ -55,9 +55,9 @@ class AnthropicBatches(FileBatches):
 
     most_requests = 100_000
     most_bytes = 256_000_000
-    opening: ClassVar[bytes] = b'{"requests":['
-    between: ClassVar[bytes] = b","
-    closing: ClassVar[bytes] = b"]}"
+    opening: bytes = b'{"requests":['
+    between: bytes = b","
+    closing: bytes = b"]}"
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
         self.control = control

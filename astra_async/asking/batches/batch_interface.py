@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import aiohttp
 import orjson
@@ -272,9 +272,9 @@ class Control:
 class FileBatches:
     """What interfaces share whose requests are lines of a file, sent over the session of all models."""
 
-    opening: ClassVar[bytes] = b""
-    between: ClassVar[bytes] = b"\n"
-    closing: ClassVar[bytes] = b"\n"
+    opening: bytes = b""
+    between: bytes = b"\n"
+    closing: bytes = b"\n"
 
     @classmethod
     def check(cls, settings: ModelSettings) -> None:

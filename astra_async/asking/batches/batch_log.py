@@ -84,6 +84,8 @@ class BatchLog:
         if self._path.exists():
             self._log = AppendLog.open(self._path)
         self.intents = read_intents(directory)
+        for left in (*self.folder.glob("*.requests"), *self.folder.glob("*.draft")):
+            left.unlink(missing_ok=True)  # by a process that was killed: both are made anew
 
     def open_of(self, model: str) -> list[Intent]:
         """A model's batches that are not collected."""

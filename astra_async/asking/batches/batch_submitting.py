@@ -99,7 +99,9 @@ class Submitting:
             written = await asyncio.to_thread(write_requests, path, self._work.interface, named)
             for call in chunk[written:]:
                 self._work.calls.settle(call, 0.0)
-            file = await self._work.patiently(lambda: self._work.interface.upload(path, token))
+            file = await self._work.patiently(
+                lambda: self._work.interface.upload(path, token), refusals_s=0.0
+            )
             if self._work.stopping.is_set():
                 raise Stopped
             await self._create(

@@ -132,7 +132,7 @@ class Work:
             return
         raise Stopped
 
-    async def patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+    async def patiently(self, ask: Callable[[], Awaitable[_T]], *, refusals_s: float = _REFUSALS_S) -> _T:
         """Ask until there is an answer: what manages batches costs nothing, and they go on meanwhile."""
         began, fails = time.monotonic(), 0
         while True:
@@ -142,7 +142,7 @@ class Work:
                 raise
             except ProviderError as error:
                 fails += 1
-                most_s = _PATIENCE_S if isinstance(error, PASSING) else _REFUSALS_S
+                most_s = _PATIENCE_S if isinstance(error, PASSING) else refusals_s
                 if time.monotonic() - began >= most_s:
                     raise
                 if fails == 1:
