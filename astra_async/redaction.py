@@ -1,7 +1,9 @@
 """The one place that decides what may be written: messages, events, records and reports all pass here.
 
 Two rules. What the user gave us as a secret (a key's variable, a password or signature in a URL, the value of
-a header) is kept by value (`keep_secret`) and masked wherever it turns up, in every spelling. Servers send
+a header) is kept by value (`keep_secret`) and masked wherever it turns up, in every spelling, in base64 and
+in hex. An answer's text is what is tested and stays as it is, but for what we ourselves had sent to its
+server (`keep_sent`): no model knows that, and an echo of it is masked there, too. Servers send
 secrets that we never saw: what has the shape of a key is masked as well, and a word never is. So a shape
 needs what words lack, a digit within a long piece, or a place that only secrets have (`user:password@`).
 """
@@ -78,16 +80,63 @@ _MOST_BACKSLASHES = 64  # of one, encoded six times
 _BLANK_CODE = r"(?:[0189][0-9A-Fa-f]|20|7[fF]|[aA]0)"
 _BLANKS = rf"(?:[\s\x00-\x1f\x7f-\x9f]|\\++(?:[bfnrtv]|x{_BLANK_CODE}|u00{_BLANK_CODE}|u202[89]))+"
 
-_known: set[str] = set()  # grows only: a secret of this process stays one
-_known_shape: list[re.Pattern[str]] = []
+# A character written by its number, as any of ours may be: in JSON and Python, in HTML, in a URL.
+_NUMBERED = re.compile(
+    r"(?<!\\)\\++(?:u00|x)([2-7][0-9A-Fa-f])|&#x0*([2-7][0-9A-Fa-f]);|%([2-7][0-9A-Fa-f])|&#0*([1-9][0-9]{1,2});"
+)
+_LEAST_SENT = 16  # a shorter one, or one without a digit, may be a word that an answer holds by chance
+
+
+class _Kept:
+    """Secrets by value, in what they are recognised by."""
+
+    def __init__(self) -> None:
+        self._values: set[str] = set()  # grows only: a secret of this process stays one
+        self._encoded: list[str] = []
+        self._shape: re.Pattern[str] | None = None
+
+    def keep(self, value: str) -> None:
+        """One more."""
+        if value not in self._values:
+            self._values.add(value)
+            self._encoded += _encodings(value)
+            self._shape = None
+
+    def mask(self, text: str) -> str:
+        """The text without them, however they are written; itself where it holds none."""
+        if not self._values:
+            return text
+        if self._shape is None:
+            self._shape = _shape_of(self._values)
+        text = self._shape.sub(MASK, text)
+        for form in self._encoded:
+            if form in text:
+                text = text.replace(form, MASK)
+        plain = _NUMBERED.sub(_character, text) if "\\" in text or "%" in text or "&#" in text else text
+        return self._shape.sub(MASK, plain) if plain != text and self._shape.search(plain) else text
+
+
+_known, _sent = _Kept(), _Kept()
 
 
 def keep_secret(*values: str) -> None:
     """From now on these values are masked in whatever is written, in every spelling that we know of."""
     for value in values:
-        if len(value.strip()) >= _LEAST_SECRET and value.strip() not in _known:
-            _known.add(value.strip())
-            _known_shape.clear()
+        if len(value.strip()) >= _LEAST_SECRET:
+            _known.keep(value.strip())
+
+
+def keep_sent(*values: str) -> None:
+    """As `keep_secret`; and these go to a server, which may send them back within an answer."""
+    keep_secret(*values)
+    for value in values:
+        if len(value.strip()) >= _LEAST_SENT and _has_digit(value):
+            _sent.keep(value.strip())
+
+
+def mask_sent(text: str) -> str:
+    """An answer's text without what we have sent to prove who we are; else as it came."""
+    return _sent.mask(text)
 
 
 def keep_secrets_of(environ: Mapping[str, str]) -> None:
@@ -139,7 +188,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
     given = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
     if given:
         text = _shape_of(given).sub(MASK, text)
-    text = _mask_known(text)
+    text = _known.mask(text)
     lower = text.lower()
     for shape, masked, needles in _SHAPES:
         if any(needle in lower for needle in needles):
@@ -180,7 +229,7 @@ def public_url(url: str) -> str:
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
     ]
     host = parts.netloc.rpartition("@")[2]
-    return _mask_known(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "&".join(pairs), "")))
+    return _known.mask(urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "&".join(pairs), "")))
 
 
 def public_text(text: str) -> str:
@@ -226,12 +275,20 @@ def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return public
 
 
-def _mask_known(text: str) -> str:
-    if not _known:
-        return text
-    if not _known_shape:
-        _known_shape.append(_shape_of(_known))
-    return _known_shape[0].sub(MASK, text)
+def _encodings(secret: str) -> list[str]:
+    """The value in hex and, wherever it stands in what is encoded, in base64: all letters that it decides."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    forms = [raw.hex(), raw.hex().upper()]
+    for before in range(3):
+        known = base64.b64encode(bytes(before) + raw).decode()
+        known = known[-(-4 * before // 3) : (before + len(raw)) * 4 // 3]
+        forms += [known, known.replace("+", "-").replace("/", "_")]
+    return list(dict.fromkeys(forms))
+
+
+def _character(found: re.Match[str]) -> str:
+    code = int(found[4]) if found[4] else int(found[1] or found[2] or found[3], 16)
+    return chr(code) if 0x20 <= code < 0x7F else found[0]  # noqa: PLR2004 - printable ASCII
 
 
 def _shape_of(secrets: Iterable[str]) -> re.Pattern[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
 import pytest
@@ -17,13 +18,18 @@ from astra_async.redaction import (
     keep_secret,
     keep_secrets_in,
     keep_secrets_of,
+    keep_sent,
     mask,
+    mask_sent,
     one_line,
     public_headers,
     public_settings,
     public_url,
 )
 from waiting import cpu_within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BUNDLED = Path(__file__).parent.parent / "astra_async"
 
@@ -248,3 +254,40 @@ def test_no_shape_is_passed_over_for_want_of_what_it_must_hold(text: str) -> Non
     for shape, masked, _ in _SHAPES:
         expected = shape.sub(masked, expected)
     assert mask(text) == expected
+
+
+DISGUISED: dict[str, Callable[[str], str]] = {
+    "hex": lambda key: key.encode().hex(),
+    "HEX": lambda key: key.encode().hex().upper(),
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64, one before": lambda key: base64.b64encode(b"x" + key.encode()).decode(),
+    "base64, two before": lambda key: base64.b64encode(b"xy" + key.encode() + b"z").decode(),
+    "base64url": lambda key: base64.urlsafe_b64encode(f"Bearer {key}".encode()).decode(),
+    "user:password": lambda key: base64.b64encode(f"me:{key}".encode()).decode(),
+    "json": lambda key: "".join(f"\\u{ord(c):04x}" for c in key),
+    "one letter": lambda key: key.replace("s", "\\u0073"),
+    "twice encoded": lambda key: "".join(f"\\\\u{ord(c):04X}" for c in key),
+    "python": lambda key: "".join(f"\\x{ord(c):02x}" for c in key),
+    "url": lambda key: "".join(f"%{ord(c):02X}" for c in key),
+    "html": lambda key: "".join(f"&#{ord(c)};" for c in key),
+    "html, hex": lambda key: "".join(f"&#x{ord(c):x};" for c in key),
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISED)
+@pytest.mark.parametrize("key", ["sk-geheim-0815-abcdefgh", "s/e+c~r=et 4711 mit Leerzeichen"])
+def test_a_kept_secret_is_found_in_every_encoding(key: str, disguise: str) -> None:
+    keep_sent(key)
+    written = DISGUISED[disguise](key)
+    for text in (f"no such key: {written} (see the docs)", f'{{"message": "{written}"}}'):
+        for masked in (mask(text), one_line(text), mask_sent(text)):
+            assert "***" in masked
+            assert written[4:-4] not in masked
+            assert key not in masked
+
+
+def test_an_answers_text_stays_as_it_is_but_for_what_was_sent() -> None:
+    keep_secret("postgres", "correct-horse-99")
+    keep_sent("placeholder", "a1")
+    text = r"db('postgres', 'correct-horse-99', 'placeholder', sk-proj-0123456789abcdef, '\u0041%41&#65;')"
+    assert mask_sent(text) is text

@@ -41,6 +41,7 @@ REPAIRS = {
     "surrogate": "lone surrogates became U+FFFD",
     "invalid_utf8": "bytes of the stream that are no text became U+FFFD",
     "no_finish_reason": "the stream ended in order, and the server did not say why the answer ended",
+    "key_masked": "the server had put a key of ours into the answer; it is `***` there",
     "stray_data": "data between the stream's events that is none (such as ping) was passed over",
     "thinking": "a <think> block before the answer was dropped",
     "prose": "text around the answer was ignored",

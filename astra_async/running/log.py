@@ -2,7 +2,8 @@
 
 Invariants:
 - A record is one `os.write` of one line on an O_APPEND descriptor: a killed process can tear only the
-  last line, and opening cuts such a tail off again.
+  last line, and opening cuts such a tail off again. One that lacks nothing but its newline gets that: no
+  beginning of an object is itself a whole one.
 - A write that fails leaves the file as it was before: the torn part is cut off at once or, where the disk
   refuses that too, before anything else is written behind it.
 - `sync` may run in a thread; everything else belongs to one thread.
@@ -59,7 +60,7 @@ class AppendLog:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or create the file; a torn last line is cut off. Raises StorageError."""
+        """Open or create the file; a torn last line is cut off, a whole one ended. Raises StorageError."""
         try:
             mode = file_mode(path.parent)
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, mode)
@@ -68,7 +69,10 @@ class AppendLog:
                 os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & mode)
             size = found.st_size
             whole = _end_of_last_line(descriptor, size)
-            if whole < size:
+            if whole < size and _is_record(os.pread(descriptor, size - whole, whole)):
+                os.write(descriptor, b"\n")
+                whole = size = size + 1
+            elif whole < size:
                 os.ftruncate(descriptor, whole)
         except OSError as error:
             raise storage_error(path, error) from error
@@ -132,13 +136,18 @@ class AppendLog:
 
 
 def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Every whole, non-empty line of a file as (line number from 1, offset, content); none if absent."""
+    """Every whole, non-empty line of a file as (line number from 1, offset, content); none if absent.
+
+    The last one may lack its newline, as AppendLog.open says.
+    """
     try:
         with path.open("rb") as stream:
             offset = 0
             for number, line in enumerate(stream, 1):
                 if line.endswith(b"\n") and len(line) > 1:
                     yield number, offset, line[:-1]
+                elif not line.endswith(b"\n") and _is_record(line):
+                    yield number, offset, line
                 offset += len(line)
     except FileNotFoundError:
         return
@@ -209,6 +218,16 @@ async def keep_synced(
                     on_error(StorageError(f"{log.path}: cannot be synced: {type(error).__name__}: {error}"))
     finally:
         disk.shutdown(wait=False)  # a disk that hangs holds up nobody here
+
+
+def _is_record(line: bytes) -> bool:
+    """Whether a line is a whole object that holds something."""
+    if line[:1] != b"{":
+        return False
+    try:
+        return bool(decode(line))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _write_rest(descriptor: int, rest: bytes) -> int:

@@ -6,12 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from bedrock_server import frame
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from provider_calls import KEYS, Watch, call, request, settings
-from recorded import RECORDED, TEXT, Recorded
-from wire_server import Reply, pieces, serving
+from recorded import RECORDED, TEXT, Recorded, chat_chunk, gemini_chunk
+from wire_server import Reply, named, pieces, serving, sse
 
 from astra_async.asking.providers import PROVIDERS, open_provider
 from astra_async.asking.providers.reception import Reception
@@ -136,6 +137,41 @@ def test_the_key_goes_into_its_header_and_never_into_a_message(recorded: Recorde
     key, message = asyncio.run(run())
     assert key not in message
     assert "who is ***" in message
+
+
+@every_format
+@pytest.mark.parametrize("cut", [1, 7, 100_000])
+def test_a_key_that_a_server_puts_into_the_answer_is_masked_and_named(recorded: Recorded, cut: int) -> None:
+    """The recorded text is made of the key's letters, one event each, so that it comes in pieces."""
+    key = KEYS[PROVIDERS[recorded.spec.partition("/")[0]].key_variable or "AWS_SECRET_ACCESS_KEY"]
+
+    async def run() -> Completion:
+        async with serving(Reply(pieces=pieces(echoed(recorded.spec, f"const k = '{key}';"), cut))) as server:
+            return await call(settings(recorded.spec, base_url=server.base_url))
+
+    completion = asyncio.run(run())
+    assert completion.text == "const k = '***';"
+    assert completion.repairs == ("key_masked",)
+
+
+def echoed(spec: str, text: str) -> bytes:
+    """An answer of that text, in halves."""
+    halves = text[:20], text[20:]
+    match spec.partition("/")[0]:
+        case "anthropic":
+            kind = {"type": "content_block_delta"}
+            deltas = [{**kind, "delta": {"type": "text_delta", "text": half}} for half in halves]
+            return named(*deltas, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
+        case "gemini":
+            return sse(*(gemini_chunk({"text": half}) for half in halves), gemini_chunk(finish="STOP"))
+        case "bedrock":
+            frames = [frame("contentBlockDelta", {"delta": {"text": half}}) for half in halves]
+            return b"".join(frames) + frame("messageStop", {"stopReason": "end_turn"})
+        case "openai-responses":
+            said = [{"type": "message", "content": [{"type": "output_text", "text": text}]}]
+            return named({"type": "response.completed", "response": {"status": "completed", "output": said}})
+        case _:
+            return sse(*(chat_chunk({"content": half}) for half in halves), chat_chunk({}, "stop"), "[DONE]")
 
 
 @every_format

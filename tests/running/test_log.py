@@ -41,7 +41,7 @@ def test_appended_records_are_found_again_by_offset_and_by_scan(tmp_path: Path) 
     ]
 
 
-@pytest.mark.parametrize("torn", [b"{", b'{"n": 1', b'{"n": 1}', b"x" * 200_000])
+@pytest.mark.parametrize("torn", [b"{", b'{"n": 1', b'{"n": {"m": 1}', b"[1]", b"12", b"{}", b"x" * 200_000])
 def test_a_torn_tail_is_cut_off_and_counted(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"n": 0}\n' + torn)
@@ -51,6 +51,24 @@ def test_a_torn_tail_is_cut_off_and_counted(tmp_path: Path, torn: bytes) -> None
     assert log.read_at(*place) == {"n": 1}
     log.close()
     assert path.read_bytes() == b'{"n": 0}\n{"n":1}\n'
+
+
+@pytest.mark.parametrize("before", [b"", b'{"n":0}\n'])
+def test_a_whole_last_line_that_lacks_only_its_newline_is_kept(tmp_path: Path, before: bytes) -> None:
+    path = tmp_path / "a.jsonl"
+    last = encode({"n": 1, "text": "x" * 100_000})
+    for end in range(1, len(last)):  # no beginning of it is taken for whole
+        if end < 20 or end > len(last) - 20:
+            path.write_bytes(before + last[:end])
+            assert len(list(scan(path))) == before.count(b"\n")
+    path.write_bytes(before + last)
+    assert [content for *_, content in scan(path)][-1] == last
+    log = AppendLog.open(path)
+    assert log.cut_bytes == 0
+    place = log.append({"n": 2})
+    assert log.read_at(*place) == {"n": 2}
+    log.close()
+    assert path.read_bytes() == before + last + b'\n{"n":2}\n'
 
 
 def test_a_file_that_is_one_torn_line_becomes_empty(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ MAX_CHARACTERS = 32 * 1024 * 1024
 # Repairs, by the names that records know them by.
 INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
 NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and nobody said why
+KEY_MASKED = "key_masked"  # the server had put into the answer what we had sent to prove who we are
 STRAY_DATA = "stray_data"  # between events stood data that is none, such as `ping`
 
 # What fields for the reason hold while there is none.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.providers.proxies import is_local
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
-from astra_async.redaction import keep_secret, keep_secrets_of, one_line
+from astra_async.redaction import keep_secrets_of, keep_sent, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,7 @@ class Signer:
         self._environ = environ
         self._bearer = environ.get("AWS_BEARER_TOKEN_BEDROCK", "").strip()
         named = environ.get("AWS_ACCESS_KEY_ID") or environ.get("AWS_PROFILE")
+        keep_sent(self._bearer)
         self._needs_none = is_local(address) and not named
         self._finding = asyncio.Lock()
         self._found: Any = None
@@ -99,7 +100,7 @@ class Signer:
         if self._found is None:
             raise NoCredentialsError
         frozen = self._found.get_frozen_credentials()
-        keep_secret(frozen.secret_key, frozen.token or "")
+        keep_sent(frozen.access_key, frozen.secret_key, frozen.token or "")
         return frozen
 
 

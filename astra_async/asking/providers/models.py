@@ -15,7 +15,7 @@ from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.connection import address
 from astra_async.asking.providers.proxies import is_local
 from astra_async.errors import ConfigError
-from astra_async.redaction import keep_secret
+from astra_async.redaction import keep_sent
 from astra_async.types import DEFAULT_MAX_TOKENS
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def key_for(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
     if key:
         if not (key.isascii() and key.isprintable()):
             raise ConfigError(f"{name} holds characters that an API key cannot have: set it again")
-        keep_secret(key)
+        keep_sent(key)
         return key
     local = bool(settings.base_url) and is_local(_base(settings))
     if settings.api_key_env is None and (settings.provider == "openai-compatible" or local):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from astra_async.asking.providers.answer import (
+    KEY_MASKED,
     STRAY_DATA,
     WRONG_SHAPE,
     Answer,
@@ -28,7 +29,7 @@ from astra_async.asking.providers.error_meaning import Failure, classify, likene
 from astra_async.asking.providers.patience import Patience
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
-from astra_async.redaction import one_line
+from astra_async.redaction import mask_sent, one_line
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
@@ -246,7 +247,9 @@ class Reception:
         return self._completion(Answer(text=text, finish_reason=reason, usage=usage, returned_model=model))
 
     def _completion(self, answer: Answer) -> Completion:
-        text, repairs = mend(answer.text)
+        whole, repairs = mend(answer.text)
+        text = mask_sent(whole)
+        repairs += () if text is whole or text == whole else (KEY_MASKED,)
         return Completion(
             text=text,
             finish_reason=answer.finish_reason,
