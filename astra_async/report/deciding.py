@@ -154,8 +154,8 @@ def table(runs: Sequence[Run]) -> Table:
         notes=(
             (
                 "Repeated intervals hold whatever made the run stop. Stopping as soon as a difference shows"
-                " makes it look larger: by up to 1.2 points near the smallest that can be found, not at all"
-                " where there is none."
+                " makes it look larger, on average by less than a point; differences that are hard to find"
+                " are found where they came out large."
             ),
         ),
     )
@@ -253,10 +253,12 @@ def _sentence(each: Compared, problems: int, record: Mapping[str, Any]) -> str:
     points = f"{100 * abs(look.difference):.1f} points"
     ends = shown(_turned(look.interval) if worse else look.interval, "points")
     margin = 100 * record["margin"]
+    reckoned = look.interval is None or look.interval[0] <= 0 <= look.interval[1]
+    unless = " unless there are rare large losses that no problem has shown" if reckoned else ""
     decided = f"decided after {look.k} samples of each problem"
     return {
-        "better": f"{first} is better than {second} by {points} {ends}, {decided}.",
-        "worse": f"{first} is better than {second} by {points} {ends}, {decided}.",
+        "better": f"{first} is better than {second} by {points} {ends}, {decided}{unless}.",
+        "worse": f"{first} is better than {second} by {points} {ends}, {decided}{unless}.",
         "equivalent": f"{first} and {second} are equivalent within {margin:g} points, {decided}.",
         "open": f"{first}{' and ' if second else ''}{second}: open after {look.k} samples of each problem.",
         "precise": f"{first}: a standard error of {record['target_se']} points, {decided}.",

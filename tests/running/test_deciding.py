@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +26,6 @@ from in_memory import run_in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from astra_async.running.runner import Runner
 
@@ -52,7 +56,12 @@ def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) ->
     def attach(runner: Runner) -> None:
         run = runner.directory.run
         run["models"] = [{"name": name, "spec": name} for name in dict.fromkeys([*_names(run), *pools])]
-        run |= {"formats": ["xml"], "samples": SAMPLES, "problems": {name: {} for name in PROBLEMS}}
+        run |= {
+            "run_id": "the same",
+            "formats": ["xml"],
+            "samples": SAMPLES,
+            "problems": {name: {} for name in PROBLEMS},
+        }
         runner.directory.save()
         wanted = config(path, tuple(pools), **fields)
         runner.deciding = open_deciding(wanted, runner.directory, PROBLEMS, docker=True)
@@ -129,6 +138,46 @@ def test_a_stop_and_a_resume_make_the_same_looks(tmp_path: Path, stop_after: int
     assert states[0] == states[1]
 
 
+def slow(share: int) -> ScriptedPool:
+    quick = passing(share)._answer
+
+    async def answer(request: ModelRequest) -> Completion:
+        await asyncio.sleep(0.002 * (request.key.sample + 1))
+        return quick(request)  # type: ignore[return-value]
+
+    return ScriptedPool(answer)
+
+
+THREE = {"a": 4, "b": 3, "c": 3}
+
+
+def lines_in(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def killed_after(lines: int, directory: Path) -> int:
+    """A process that runs until so many verdicts are there, and is killed then; its exit code."""
+    command = [sys.executable, __file__, str(directory)]
+    path = ":".join(filter(None, sys.path))
+    with subprocess.Popen(command, env={"PYTHONPATH": path, "HOME": str(directory.parent)}) as process:
+        end = time.monotonic() + 240
+        while process.poll() is None and lines_in(directory / "results.jsonl") < lines:
+            assert time.monotonic() < end, f"waited in vain for {lines} verdicts"
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+    return process.returncode
+
+
+def test_kills_at_any_moment_change_no_digit(tmp_path: Path) -> None:
+    bring_about(tmp_path / "whole", {name: slow(share) for name, share in THREE.items()})
+    for lines in (1, 70, 144, 150, 200):
+        killed_after(lines, tmp_path / "run")
+    bring_about(tmp_path / "run", {name: slow(share) for name, share in THREE.items()})
+    expected, found = record(tmp_path / "whole"), record(tmp_path / "run")
+    assert found == expected
+    assert lines_in(tmp_path / "run" / "results.jsonl") == lines_in(tmp_path / "whole" / "results.jsonl")
+
+
 def test_a_missing_sample_makes_no_look_and_the_same_command_goes_on(tmp_path: Path) -> None:
     broken = passing(4)
     answer = broken._answer
@@ -194,3 +243,7 @@ def test_a_finished_run_is_told_what_it_would_have_spent(tmp_path: Path) -> None
     (row,) = build_report([tmp_path / "run"]).table("looks_replayed").by_name()
     assert (row["asked"], row["decided"], row["pairs"], row["same"]) == (0.25, 1, 1, 1)
     assert float(str(row["cost_usd"])) == pytest.approx(float(str(row["whole_usd"])) / 4)
+
+
+if __name__ == "__main__":
+    bring_about(Path(sys.argv[1]), {name: slow(share) for name, share in THREE.items()})
