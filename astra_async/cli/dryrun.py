@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from astra_async.asking.providers import PROVIDERS
-from astra_async.asking.providers.models import bytes_per_token
+from astra_async.asking.providers.models import batch_share, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
@@ -74,6 +74,7 @@ def dry_run(config: RunConfig) -> int:
         *_sizes(config, prepared),
         *_recorded(config, prepared),
         *_looks(config, len(prepared), found),
+        *_batches(config),
     ):
         say(sentence)
     _say_budget(config, [*found, *further])
@@ -193,6 +194,17 @@ def _say_budget(config: RunConfig, found: Sequence[Forecast]) -> None:
     say(f"{_usd(total)} in all without a cache; the budget of {_usd(config.budget_usd)} {verdict}.")
 
 
+def _batches(config: RunConfig) -> Iterator[str]:
+    """Which models are asked by batches, and at which price."""
+    for share, told in (
+        (0.5, "half the price is counted"),
+        (1.0, "no lower price is confirmed, the full one is counted"),
+    ):
+        names = [each.name for each in config.models if each.batch and batch_share(each) == share]
+        if names:
+            yield f"In batches, within a day each: {', '.join(names)}; {told}."
+
+
 def _cells(found: Forecast) -> tuple[str, ...]:
     return (
         found.model,
@@ -200,8 +212,7 @@ def _cells(found: Forecast) -> tuple[str, ...]:
         f"{found.input_tokens:,}",
         f"{found.output_tokens:,}",
         _usd(found.cost_usd),
-        _usd(found.cost_cached_usd),
-        duration(found.about_s),
+        *(("", "a day") if found.about_s is None else (_usd(found.cost_cached_usd), duration(found.about_s))),
     )
 
 

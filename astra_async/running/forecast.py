@@ -29,6 +29,7 @@ class Forecast:
 
     `cost_usd` None: no price is known. `cost_cached_usd`: with every repetition of a prompt read from the
     provider's cache. `about_s`: the calls alone, at TYPICAL_LATENCY_S each, within the limits that are set.
+    In batches nobody knows the time, nor what a cache brings: both are None.
     """
 
     model: str
@@ -37,7 +38,7 @@ class Forecast:
     output_tokens: int
     cost_usd: float | None
     cost_cached_usd: float | None
-    about_s: float
+    about_s: float | None
 
 
 def estimate(
@@ -89,8 +90,10 @@ def _forecast(settings: ModelSettings, calls: Sequence[_Calls]) -> Forecast:
         input_tokens=inputs,
         output_tokens=outputs,
         cost_usd=_sum_usd(settings, [(alone, times) for alone, times, _ in calls]),
-        cost_cached_usd=_sum_usd(settings, [part for _, _, cached in calls for part in cached]),
-        about_s=_about_s(settings, count, inputs, outputs),
+        cost_cached_usd=None
+        if settings.batch
+        else _sum_usd(settings, [part for _, _, cached in calls for part in cached]),
+        about_s=None if settings.batch else _about_s(settings, count, inputs, outputs),
     )
 
 

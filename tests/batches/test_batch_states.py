@@ -211,3 +211,17 @@ def test_a_batch_costs_half(tmp_path: Path) -> None:
             usage = line["usage"]
             whole_usd = (usage["input_tokens"] * 1.0 + usage["output_tokens"] * 10.0) / 1e6
             assert line["cost_usd"] == pytest.approx(whole_usd / 2)
+
+
+def test_a_dry_run_tells_of_batches_and_their_price(tmp_path: Path) -> None:
+    prices = {"price_input": 1.0, "price_output": 10.0}
+    with Simulated() as server:
+        told = []
+        for options in (("--dry-run", "--batch"), ("--dry-run",)):
+            run = BatchRun(folder=tmp_path, server=server, settings=prices, options=options)
+            command = [sys.executable, "-m", "astra_async", *run.words]
+            told.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        batch_usd, online_usd = (float(re.findall(r"\$([\d.]+)", each)[0]) for each in told)
+        assert batch_usd == pytest.approx(online_usd / 2, abs=0.01)
+        assert "In batches, within a day each: openai/steady; half the price is counted." in told[0]
+        assert server.created == 0
