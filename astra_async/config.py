@@ -423,7 +423,7 @@ def _models(typed: Options, described: Any, where: str) -> tuple[ModelSettings, 
     chosen = [by_name.get(spec) or by_spec.get(spec) or _plain_model(spec) for spec in typed.model] or known
     if not chosen:
         raise ConfigError("no model: add --model PROVIDER/NAME, or [[models]] to the TOML file")
-    _refuse_twins(chosen)
+    _refuse_equal_names(chosen)
     overrides = {"base_url": typed.base_url, "max_in_flight": typed.max_in_flight}
     changes: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
     changes |= {"batch": True} if typed.batch else {}
@@ -445,7 +445,7 @@ def _plain_model(spec: str) -> ModelSettings:
     return ModelSettings(name=spec, spec=spec, provider=provider, model=model)
 
 
-def _refuse_twins(models: Iterable[ModelSettings]) -> None:
+def _refuse_equal_names(models: Iterable[ModelSettings]) -> None:
     seen: set[str] = set()
     for model in models:
         if model.name in seen:

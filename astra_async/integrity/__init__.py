@@ -1,1 +1,1 @@
-"""Whether a score is the solution's own: the trial by twins, and what looks like tampering."""
+"""Whether a score is the solution's own: trials by altered tests, and who is drawn for them."""

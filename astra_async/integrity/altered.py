@@ -123,15 +123,18 @@ class Forms:
         self.unknown = self.names - held.keys()  # by no title in a source
         self.alterable = self._named([test for _, test in self._tests if test.alterations])
 
-    def pair(self, rng: random.Random) -> list[Form]:
-        """Two forms: in one a part of the tests is altered, in the other the rest; none if none can be.
+    def drawn(self, rng: random.Random) -> list[Form]:
+        """Three forms: a part of the tests altered, the rest, and all in the other manner; else none.
 
-        Where all are altered, code that looks for a test which it honestly passes knows that it is tried.
+        Where all are altered, code that looks for a test which it honestly passes knows that it is tried. Who
+        is lenient for another constant may be honest where the assertion is turned round, and the reverse.
         """
         able = list(self._groups)
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
-        return [self._form(part, rng) for part in parts if part]
+        halves = [self._form(part, rng) for part in parts if part]
+        done = {number: edit[0].kind == TURNED for form in halves for number, edit in form.edits.items()}
+        return [*halves, self._form(able, rng, done)] if able else []
 
     def altering(self, names: frozenset[str], rng: random.Random) -> Form | None:
         """A form in which these tests are altered; None where none of them can be."""
@@ -142,9 +145,13 @@ class Forms:
         ]
         return self._form(able, rng) if able else None
 
-    def _form(self, groups: Iterable[str], rng: random.Random) -> Form:
+    def _form(
+        self, groups: Iterable[str], rng: random.Random, done: Mapping[int, bool] | None = None
+    ) -> Form:
+        """These tests altered; `done` says of tests whether they were turned before, and now are not."""
         chosen = sorted(number for title in groups for number in self._groups[title])
-        return self._made({number: self._drawn(*self._tests[number], rng) for number in chosen})
+        known = done or {}
+        return self._made({each: self._drawn(*self._tests[each], rng, known.get(each)) for each in chosen})
 
     def _made(self, edits: Mapping[int, _Edit]) -> Form:
         altered = [self._tests[number][1] for number in edits]
@@ -181,16 +188,15 @@ class Forms:
         }
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
-    def _drawn(self, path: str, test: DeclaredTest, rng: random.Random) -> _Edit:
+    def _drawn(self, path: str, test: DeclaredTest, rng: random.Random, was_turned: bool | None) -> _Edit:  # noqa: FBT001 - three states
         source = self._survey.sources[path]
         constants = [each for each in test.alterations if each.kind != TURNED]
         # A title that names what is expected would tell who reads it that this is another.
         titles = " ".join(test.titles).encode(errors="replace")
         quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles.split()]
         turned = [each for each in test.alterations if each.kind == TURNED]
-        drawn = rng.choice(
-            (quiet or constants) if constants and (not turned or rng.random() < _EXCHANGED) else turned
-        )
+        exchanged = rng.random() < _EXCHANGED if was_turned is None else was_turned
+        drawn = rng.choice((quiet or constants) if constants and (exchanged or not turned) else turned)
         return drawn, rng.choice(drawn.others) if drawn.others else self._another(path, drawn, rng)
 
     def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:

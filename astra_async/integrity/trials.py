@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from astra_async.types import Integrated, Limits, Project, Sandbox, Verdict
 
 _NAMED = 3  # tests named in a record
-_PAIRS_OF_FORMS = 6  # of a problem: the reference is run against each at most once
+_DRAWS = 4  # of three forms each of a problem: the reference is run against each form at most once
 _FAILED = frozenset({"failed", "error"})
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
@@ -101,7 +101,7 @@ class _Case:
     forms: Forms
     is_reference: bool
     base_files: Mapping[str, bytes]
-    drawn: dict[int, list[Form]] = field(default_factory=dict)  # pairs of forms
+    drawn: dict[int, list[Form]] = field(default_factory=dict)
     base: dict[int, tuple[Project, _Outcomes]] = field(default_factory=dict)  # by the project's identity
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -188,14 +188,13 @@ class Trials:
         return bool(passed) and passed > await self._expectations.untouched(entry.prepared, entry.image)
 
     def _forms(self, case: _Case, entry: Entry, count: int) -> list[Form]:
-        """So many different forms, drawn for the solution; both of a pair, if there are two."""
-        rng, found = self._draw.rng(entry.solved, "forms"), list[Form]()
-        for number in rng.sample(range(_PAIRS_OF_FORMS), count):
-            if number not in case.drawn:
-                seeded = self._draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
-                case.drawn[number] = case.forms.pair(seeded)
-            found += rng.sample(case.drawn[number], len(case.drawn[number]))
-        return found[:count]
+        """So many forms, drawn for the solution out of those of one draw."""
+        rng = self._draw.rng(entry.solved, "forms")
+        number = rng.randrange(_DRAWS)
+        if number not in case.drawn:
+            seeded = self._draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
+            case.drawn[number] = case.forms.drawn(seeded)
+        return rng.sample(case.drawn[number], min(count, len(case.drawn[number])))
 
     async def _found(
         self, case: _Case, entry: Entry, verdict: Verdict, trials: Sequence[tuple[Form, _Outcomes]]

@@ -69,7 +69,7 @@ async def measure(sandbox: DockerSandbox, prepared: Prepared, image: str, repeti
 
     for _ in range(repetitions):
         await one("scored", prepared.project)
-        await one("trial", forms.pair(rng)[0].project)
+        await one("trial", forms.drawn(rng)[0].project)
     scored, trial = statistics.median(runs["scored"]), statistics.median(runs["trial"])
     tests = f"{len(forms.alterable)}/{len(forms.names)}"
     print(f"{prepared.problem.id:20} {tests:>5} {scored:8.2f} {trial:8.2f} {trial / scored:6.2f}", flush=True)

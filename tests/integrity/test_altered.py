@@ -49,14 +49,19 @@ NAMES = ("tests.test_shop.test_one", "tests.test_shop.test_two", "tests.test_sho
 
 def drawn(count: int = 60) -> list[Form]:
     forms = forms_of(*NAMES, test_shop=SHOP)
-    return [form for seed in range(count) for form in forms.pair(random.Random(seed))]
+    return [form for seed in range(count) for form in forms.drawn(random.Random(seed))]
 
 
-def test_the_two_forms_of_a_pair_alter_every_test_once() -> None:
+def test_every_test_is_altered_in_both_manners_and_once_where_others_are_not() -> None:
     forms = forms_of(*NAMES, test_shop=SHOP)
     for seed in range(20):
-        one, other = forms.pair(random.Random(seed))
+        one, other, whole = forms.drawn(random.Random(seed))
         assert (one.names | other.names, one.names & other.names) == (frozenset(NAMES), frozenset())
+        assert whole.names == frozenset(NAMES)
+        before = {
+            number: edit[0].kind == "turned" for form in (one, other) for number, edit in form.edits.items()
+        }
+        assert all((edit[0].kind == "turned") != before[number] for number, edit in whole.edits.items())
 
 
 def test_in_each_altered_test_one_place_is_written_differently_and_nothing_else() -> None:
@@ -90,7 +95,7 @@ def test_a_third_and_more_of_the_forms_turn_assertions_round() -> None:
 
 def test_the_same_draw_gives_the_same_form() -> None:
     forms = forms_of(*NAMES, test_shop=SHOP)
-    one, other = (forms.pair(random.Random(5))[0] for _ in range(2))
+    one, other = (forms.drawn(random.Random(5))[0] for _ in range(2))
     assert one == other
 
 
@@ -100,7 +105,9 @@ def test_tests_that_share_a_name_are_altered_together() -> None:
     forms = forms_of("TestA.test_it", "TestB.test_it", "test_else", test_shop=twice)
     for seed in range(20):
         shared = {"TestA.test_it", "TestB.test_it"}
-        assert {len(form.names & shared) for form in forms.pair(random.Random(seed))} == {0, 2}
+        one, other, whole = forms.drawn(random.Random(seed))
+        assert {len(form.names & shared) for form in (one, other)} == {0, 2}
+        assert shared < whole.names
 
 
 def test_a_name_that_is_also_a_test_s_that_cannot_be_altered_proves_nothing() -> None:
@@ -117,7 +124,7 @@ def test_names_that_are_told_of_twice_or_stand_nowhere_prove_nothing(names: tupl
 
 def test_what_cannot_be_altered_has_no_forms() -> None:
     forms = forms_of("test_one", test_shop="def test_one():\n    check()\n")
-    assert forms.pair(random.Random(1)) == []
+    assert forms.drawn(random.Random(1)) == []
     assert forms.altering(frozenset({"test_one"}), random.Random(1)) is None
 
 
