@@ -271,6 +271,9 @@ class Trials:
             return _Seen()
         evidence = await self._evidence(case, form)
         base = await self._base(case, form.project)
+        if not any(each - {"missing"} for each in base.values()):
+            # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
+            return _Seen(bent & form.names & _passed(await self._base(case, case.prepared.project)))
         told = frozenset(name for name in silent - altered if base[name] == {"passed"})
         return _Seen(bent & evidence, (silent & evidence) | told)
 

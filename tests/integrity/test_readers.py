@@ -168,6 +168,12 @@ def test_tests_have_the_names_that_reports_give_them(language: str) -> None:
     assert [test.titles for test in read_file(language, path, text)] == titles
 
 
+def test_an_assertion_of_java_is_named_in_full_where_only_types_are_imported() -> None:
+    text = JAVA_FRAME.format("assertEquals(5, f());").replace("api.Test;", "api.*;")
+    (test,) = read_file("java", "ATest.java", text)
+    assert test.alterations[-1].others == (b"org.junit.jupiter.api.Assertions.assertNotEquals",)
+
+
 @pytest.mark.parametrize("language", FILES)
 @pytest.mark.parametrize("text", ["", "\x00", "(((((", "def test_(", "it('", "\ufeff\ufeff", "class {" * 200])
 def test_what_is_not_understood_has_no_tests(language: str, text: str) -> None:

@@ -333,6 +333,12 @@ def test_a_flip_of_a_coin_is_no_proof_and_no_secret(tmp_path: Path) -> None:
     assert result.failure != None or result.trial == "unproven"  # noqa: E711 - full marks stand beside a word
 
 
+def test_who_reports_passes_where_the_references_trial_is_silent_has_forged_them(tmp_path: Path) -> None:
+    silent = "def report(told, host):\n    return told if all(told.values()) else None\n"
+    (result,) = Grading(tmp_path, reference=RIGHT + silent).of(WRONG + BENT)
+    assert (result.passed, result.failure) == (0, "tampered")
+
+
 LEAKING = """\
 def test_one():
     begin()

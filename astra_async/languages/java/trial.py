@@ -106,10 +106,18 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
     elif name == "assertThat" and len(given) > 1 and part(given[1], "name") in {"is", "equalTo", "hasSize"}:
         found = list(_constants(inside(given[1]), text, _word(given[0])))
     yield from found
+    if "junit.framework" in imports and name == "assertEquals":
+        return  # JUnit 3 has no opposite of it
     for each in renamed(text, at.start_byte, at.end_byte, opposites) if at is not None else ():
-        known = opposites is _FLUENT or holder or re.search(rf"\.(?:\*|{opposites[name]});", imports)
+        known = opposites is _FLUENT or holder or _is_at_hand(opposites[name], imports)
         prefix = b"" if known else _asserting(imports)
         yield replace(each, others=(prefix + each.others[0],))
+
+
+def _is_at_hand(name: str, imports: str) -> bool:
+    """Whether an assertion can be called by its name alone; JUnit 3's are inherited."""
+    static = re.search(rf"import static [\w.]+\.(?:\*|{name});", imports)
+    return static is not None or "junit.framework" in imports
 
 
 def _asserting(imports: str) -> bytes:
