@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 # Folders of tests that wait more than they compute: for whole programs, nodes, a browser.
 _WAITING = ("cluster", "system", "view")
-# Folders of tests with containers that share what one process makes: a sandbox, two engines.
-_SHARING = ("cluster", "integrity")
+# Folders of tests with containers that share what one process makes (a sandbox, two engines, images), or
+# look at what the dead have left, which every sandbox that another process opens sweeps away.
+_SHARING = ("cluster", "integrity", "sandbox")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
