@@ -17,7 +17,10 @@ from yarl import URL
 
 from astra_async.asking.providers import check_settings
 from astra_async.asking.providers.proxies import proxy_for
-from astra_async.errors import ConfigError, Overloaded, PoolUnusable, TransientError
+from astra_async.errors import AstraError, ConfigError, Overloaded, PoolUnusable, TransientError
+from astra_async.problems.fetch.locations import S3Object
+from astra_async.problems.fetch.objects import ObjectStore
+from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
     import ssl
@@ -240,6 +243,36 @@ def test_a_damaged_compression_is_one_attempts_trouble(recorded: Recorded) -> No
 
     with pytest.raises(TransientError, match="compression is damaged"):
         asyncio.run(run())
+
+
+@pytest.mark.parametrize("signs_itself", [True, False])
+def test_s3_checks_certificates_through_a_proxy_as_well(
+    monkeypatch: pytest.MonkeyPatch, authority: Authority, tmp_path: Path, *, signs_itself: bool
+) -> None:
+    """Its library, left to itself, believes every certificate behind a proxy."""
+
+    async def run() -> bytes:
+        tls = authority.server(HOST, signs_itself=signs_itself)
+        reply = Reply(pieces=[b"an object"], content_type="application/octet-stream")
+        async with (
+            serving(reply, tls=tls) as server,
+            proxying({HOST: URL(server.base_url).port or 0}) as proxy,
+        ):
+            monkeypatch.setenv("HTTPS_PROXY", proxy.base_url)
+            store = ObjectStore(S3Settings(endpoint_url=f"https://{HOST}", region="us-east-1"))
+            try:
+                await store.save(S3Object(bucket="b", key="k"), tmp_path / "kept")
+            finally:
+                await store.close()
+        return (tmp_path / "kept").read_bytes()
+
+    for name, value in (("AWS_CA_BUNDLE", str(authority.bundle)), *KEYS.items()):
+        monkeypatch.setenv(name, value)
+    if signs_itself:
+        with pytest.raises(AstraError, match=r"(?i)ssl|certificate"):
+            asyncio.run(run())
+    else:
+        assert asyncio.run(run()) == b"an object"
 
 
 PROXY = {"HTTPS_PROXY": "http://p:1", "HTTP_PROXY": "http://p:1"}

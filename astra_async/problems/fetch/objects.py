@@ -115,6 +115,7 @@ def _library(settings: S3Settings) -> tuple[Any, Any]:
     import aioboto3
     from aiobotocore.config import AioConfig
     from botocore import UNSIGNED
+    from botocore.httpsession import get_cert_path
 
     config = AioConfig(
         signature_version=UNSIGNED if settings.anonymous else None,
@@ -122,6 +123,8 @@ def _library(settings: S3Settings) -> tuple[Any, Any]:
         read_timeout=60,
         retries={"total_max_attempts": 1},  # attempts are counted in one place, for every source alike
         s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
+        # Without a bundle for the proxy the library checks no certificate behind one, not even the server's.
+        proxies_config={"proxy_ca_bundle": get_cert_path(verify=True)},
     )
     return aioboto3, config
 
