@@ -23,6 +23,7 @@ from astra_async.cluster.nodes import Node, NodeGone, NodeRefused
 from astra_async.cluster.supply import Supply
 from astra_async.errors import EngineUnavailable, ImageError, NodesLost
 from astra_async.testing.sandbox.engine_errors import both_ends
+from astra_async.testing.sandbox.sweep import place_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -383,8 +384,8 @@ class _OneNode:
 
 
 def _place(node: Node) -> str:
-    """Where the worker's process can be seen from: see `testing.sandbox.sweep`."""
-    return str(node.about["process"]).rsplit(":", 2)[0]
+    """Where the worker's process can be seen from."""
+    return place_of(str(node.about["process"]))
 
 
 def _configured(name: str, default: float) -> float:

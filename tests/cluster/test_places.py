@@ -12,6 +12,7 @@ from distributed.core import Server, Status
 from astra_async.cluster.head import ClusterSandbox
 from astra_async.cluster.messages import TESTS, Stream, from_execution, unpack
 from astra_async.errors import EngineUnavailable, NodesLost
+from astra_async.testing.sandbox.sweep import owner, place_of
 from astra_async.types import Execution, Job, Limits
 
 if TYPE_CHECKING:
@@ -171,3 +172,10 @@ def test_a_scheduler_that_is_not_there_is_named() -> None:
             )
 
     asyncio.run(check())
+
+
+def test_workers_of_one_host_see_each_other_and_of_another_do_not() -> None:
+    mine = owner()
+    place, pid, started = mine.split(".")
+    assert place_of(mine) == place_of(f"{place}.{int(pid) + 1}.{started}") == place
+    assert place_of(f"{'0' * 16}.{pid}.{started}") != place

@@ -61,7 +61,7 @@ class Claim(NamedTuple):
     @property
     def owner_is_here(self) -> bool:
         """Whether the owner could be seen from here if it lived."""
-        return self.owner.partition(".")[0] == _place()
+        return place_of(self.owner) == _place()
 
     @property
     def owner_is_dead(self) -> bool:
@@ -73,6 +73,11 @@ class Claim(NamedTuple):
 def owner() -> str:
     """The name of this process as an owner."""
     return f"{_place()}.{os.getpid()}.{_start_time(os.getpid())}"
+
+
+def place_of(owner: str) -> str:
+    """Where an owner's process can be seen from."""
+    return owner.partition(".")[0]
 
 
 def container_name(run_id: str) -> str:
