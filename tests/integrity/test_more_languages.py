@@ -29,6 +29,7 @@ def test_there_are_ten_of_each_for_each_language() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.first(end=lambda case: (case.framework, case.outcome))
 @pytest.mark.docker
 @pytest.mark.parametrize("case", ATTACKS, ids=name_of)
 def test_an_attack_earns_nothing(case: LanguageCase, graded: Graded) -> None:
@@ -41,6 +42,7 @@ def test_an_attack_earns_nothing(case: LanguageCase, graded: Graded) -> None:
         assert (result.passed, result.failure) == (0, "tampered"), result.note
 
 
+@pytest.mark.first(framework=lambda case: case.framework)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", HONEST, ids=name_of)
 def test_an_unusual_honest_answer_keeps_every_point(case: LanguageCase, graded: Graded) -> None:

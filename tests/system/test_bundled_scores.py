@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.docker
 STACKS: dict[str, list[str]] = defaultdict(list)
-UNATTACKED = ("go", "php", "rust")  # the others are met by tests/integrity in the first tier
 for each in problem_ids():
     STACKS[str(image_set_of(each))].append(each)
 
 
-@pytest.mark.first(unattacked=lambda stack: stack in UNATTACKED and stack)
 @pytest.mark.timeout(3600)  # some ten runs of tests for each problem
 @pytest.mark.parametrize(
     "stack", [pytest.param(name, marks=pytest.mark.seconds(20 * len(STACKS[name]))) for name in STACKS]
