@@ -22,7 +22,6 @@ from astra_async.running.wiring import (
     ready_problems,
     resolved_models,
 )
-from astra_async.stats.sequential import schedule_of
 
 # SDs of two models' differences between problems, and of one model within a problem.
 _TYPICAL_SDS = ((0.05, 0.15), (0.15, 0.2), (0.25, 0.3))
@@ -155,6 +154,8 @@ def _looks(config: RunConfig, problems: int, found: Sequence[Forecast]) -> Itera
     """The schedule of --until, and what it costs to stop after each look."""
     if config.until is None:
         return
+    from astra_async.stats.sequential import schedule_of
+
     schedule = schedule_of(config.samples, margin=config.margin / 100)
     whole = sum(each.cost_usd or 0.0 for each in found)
     for k, spent in zip(schedule.rounds, schedule.spent, strict=True):

@@ -32,7 +32,6 @@ from astra_async.running.runner import Runner
 from astra_async.running.sample import Asking, Rooms, Workshop
 from astra_async.running.trouble import told
 from astra_async.running.turns import TurnPlan
-from astra_async.running.until import open_deciding
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Exclusive, Timeouts
@@ -204,7 +203,11 @@ async def _open_rooms(
             _say_who_is_not_tried(config, prepared, say)
         pools = await _pools(config, directory, stack, say)
         plan = plan_of(config, problems, prepared, unprepared)
-        deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
+        deciding = None
+        if config.until or directory.run.get("deciding"):
+            from astra_async.running.until import open_deciding  # numpy, which no other run needs
+
+            deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
         if tests:
