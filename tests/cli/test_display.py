@@ -15,6 +15,7 @@ import sys
 import termios
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyte
@@ -173,9 +174,10 @@ def test_pace_estimates_from_what_was_finished_since_it_began() -> None:
     assert (calls, tests) == (0, 0)  # nothing within the last minute
 
 
+TESTS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 SHOWING = """
 import asyncio, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 from dataclasses import replace
 from astra_async.cli.console import open_console
 from astra_async.cli.display import Display
@@ -216,6 +218,7 @@ class Terminal:
         environ["TERM"] = "xterm-256color"
         ends = {"stdin": self._theirs, "stdout": self._theirs, "stderr": self._theirs}
         with subprocess.Popen(command, env=environ, **ends) as process:  # type: ignore[call-overload]
+            self._process = process
             os.set_blocking(self._ours, False)
             try:
                 yield process
@@ -235,7 +238,12 @@ class Terminal:
         return [each.rstrip() for each in self.screen.display if each.strip()]
 
     def await_lines(self, hold: Callable[[list[str]], bool]) -> list[str]:
-        return awaited(lambda: self.lines, "the display", until=hold)
+        def seen() -> list[str]:
+            has_ended, lines = self._process.poll() is not None, self.lines
+            assert not has_ended or hold(lines), f"the program ended, and showed {lines}"
+            return lines
+
+        return awaited(seen, "the display", until=hold)
 
 
 def bars(lines: list[str]) -> list[int]:
@@ -254,7 +262,7 @@ def _is_whole(lines: list[str], width: int) -> bool:
 
 def test_a_resized_terminal_shows_one_whole_display() -> None:
     terminal = Terminal(120)
-    with terminal.running(sys.executable, "-c", SHOWING.format(tests=os.path.dirname(__file__))) as process:  # noqa: PTH120
+    with terminal.running(sys.executable, "-c", SHOWING.format(tests=TESTS)) as process:
         for width in (120, 80, 60, 100):
             terminal.resize(width)
             terminal.await_lines(lambda lines, width=width: bars(lines) == [width - 1])  # type: ignore[misc]

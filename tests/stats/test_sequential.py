@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REPETITIONS = int(os.environ.get("LOOK_REPETITIONS", "60"))
 Kind = Literal["shares", "whole", "skewed", "alike"]
 SCHEDULE = schedule_of(32, flips=999)
-MOST = 0.055 + 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
+MOST = 0.055 + 3 * (0.05 * 0.95 / REPETITIONS) ** 0.5  # three standard errors: there are twenty cells
 
 
 def samples(kind: Kind, models: int, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
