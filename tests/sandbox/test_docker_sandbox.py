@@ -279,7 +279,7 @@ def test_a_slow_engine_makes_no_command_that_ended_in_time_too_late(image: str) 
 
 _OTHER_RUN = """
 import asyncio, os, signal, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {places!r}
 from sandbox_jobs import tar
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.sweep import RUN_LABEL
@@ -303,7 +303,7 @@ asyncio.run(main())
 
 def started_run(image: str, run_id: str, tests: Path, end: str) -> subprocess.Popen[str]:
     """A program whose run has one container that runs and one that is made ahead."""
-    code = _OTHER_RUN.format(tests=str(tests), run_id=run_id, image=image, end=end)
+    code = _OTHER_RUN.format(places=[str(tests), str(tests.parent)], run_id=run_id, image=image, end=end)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
