@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -87,6 +87,10 @@ class Simulated:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def hurry(self) -> None:
+        """Batches that are created from now on take a second."""
+        self.server.batches._settings = replace(self.settings, batch_delay_s=1.0)
 
     @property
     def processed(self) -> int:

@@ -156,6 +156,7 @@ def test_cancel_ends_batches_and_the_next_command_collects_and_sends_the_rest(
         assert "told to end" in batches(run, "--cancel")
         if spec.startswith("gemini"):  # shows only in the end that it was cancelled
             awaited(lambda: "cancelled" in batches(run), "the batch to end")
+        server.hurry()
         run.finish()
         assert whole(run)
         assert server.processed == PLANNED
@@ -172,6 +173,7 @@ def test_a_batch_that_is_cancelled_under_way_is_not_sent_again_by_itself(tmp_pat
         assert process.returncode == 1
         assert "was cancelled; the same command sends the rest again" in said
         assert server.created == 1
+        server.hurry()
         run.finish()
         assert whole(run)
 
