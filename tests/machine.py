@@ -13,7 +13,7 @@ from astra_async.images.build import ensure_image_set
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.types import Job, Limits
 
-_VARIABLE = "ASTRA_TESTS_SLOWNESS"
+_VARIABLE = "TESTS_SLOWNESS"  # not ASTRA_...: the program warns of one that it does not know
 _QUIET_S = 0.35  # on two cores that do nothing else
 _MOST = 10.0
 
