@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,7 +46,8 @@ def made_set(folder: Path, **files: str) -> Path:
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     made_set(tmp_path / "test-tiny", install_sh=INSTALL, lock_txt="1\n")
-    (tmp_path / "test-tiny/Dockerfile").write_text(DOCKERFILE)
+    own = f"# {token_hex(8)}: no image that a killed test has left is taken for this one\n"
+    (tmp_path / "test-tiny/Dockerfile").write_text(DOCKERFILE + own)
     return tmp_path / "test-tiny"
 
 
