@@ -25,6 +25,7 @@ from watched_runs import (
     nasty_run,
 )
 
+from astra_async.files import write_atomically
 from astra_async.running.log import now_utc
 from astra_async.view.access import Access
 from astra_async.view.serving import Viewer, served
@@ -104,6 +105,23 @@ def look(directory: Path, steps: Steps) -> None:
             await steps(page)
 
     asyncio.run(all_steps())
+
+
+@asynccontextmanager
+async def kept_live(directory: Path, live: dict[str, Any]) -> AsyncIterator[None]:
+    """Write live.json again and again, as a run does: an old one is one of a run that has died."""
+
+    async def keep() -> None:
+        while True:
+            write_atomically(directory / "live.json", orjson.dumps(live | {"at": now_utc()}))
+            await asyncio.sleep(0.5)
+
+    keeping = asyncio.create_task(keep())
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        await asyncio.wait([keeping])
 
 
 @pytest.fixture(scope="module")
@@ -453,15 +471,15 @@ def test_nothing_is_under_way_where_no_process_lives(tmp_path: Path) -> None:
         assert await page.text(".verdict strong") == "waiting"
         assert "hash" not in await page.text(".written")
         now = {"schema": 1, "pid": os.getpid(), "host": socket.gethostname(), "ended": False}
-        live = {**now, "since": now_utc(), "at": now_utc(), "stopping": False, "seconds_left": None}
+        live = {**now, "since": now_utc(), "stopping": False, "seconds_left": None}
         counts = {"planned": 48, "answered": 47, "final": 46, "asking": 1, "grading": 1, "waiting": 0}
         live |= {"samples": {**counts, "missing": 0}, "models": {}, "doing": ["images: 1 of 2 made"]}
         live |= {"containers": {"busy": 0, "ahead": 0, "slots": 2}}
-        (directory / "live.json").write_bytes(orjson.dumps(live))
-        await page.go("", f"{chips} === 'under way 1,waiting 1,missing 0'")
-        await page.until(
-            "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 made')"
-        )
+        async with kept_live(directory, live):
+            await page.go("", f"{chips} === 'under way 1,waiting 1,missing 0'")
+            await page.until(
+                "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 made')"
+            )
 
     look(directory, steps)
 
@@ -573,18 +591,17 @@ def test_the_overview_tells_what_a_running_run_waits_for(tmp_path: Path) -> None
     }
 
     async def steps(page: Page) -> None:
-        live["at"] = now_utc()  # an old one is one of a run that has died
-        (directory / "live.json").write_bytes(orjson.dumps(live))
-        await page.go("", "document.querySelectorAll('.pools tbody tr').length === 2")
-        rows = await page.run(all_of(".pools tbody tr", "[...b.cells].map((c) => c.textContent)"))
-        assert rows == [
-            ["alpha", "3", "9", "42", "$1.250", f"paused 31 s: rate limited {RUNS_SCRIPT}"],
-            ["beta", "3", "9", "42", "$1.250", "ended: 401: no such key"],
-        ]
-        line = await page.text(".standing-line")
-        for part in ("3 being asked", "2 of 4 containers busy, 1 ready", "$2.50", "about 20 min left"):
-            assert part in line
-        assert await page.text("#run-state") == "running"
+        async with kept_live(directory, live):
+            await page.go("", "document.querySelectorAll('.pools tbody tr').length === 2")
+            rows = await page.run(all_of(".pools tbody tr", "[...b.cells].map((c) => c.textContent)"))
+            assert rows == [
+                ["alpha", "3", "9", "42", "$1.250", f"paused 31 s: rate limited {RUNS_SCRIPT}"],
+                ["beta", "3", "9", "42", "$1.250", "ended: 401: no such key"],
+            ]
+            line = await page.text(".standing-line")
+            for part in ("3 being asked", "2 of 4 containers busy, 1 ready", "$2.50", "about 20 min left"):
+                assert part in line
+            assert await page.text("#run-state") == "running"
 
     look(directory, steps)
 
