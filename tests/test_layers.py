@@ -37,6 +37,7 @@ LAYERS = {
         "integrity.trials",
         "images",
         "simulate",
+        "agents",
     },
     "run": {"asking", "running", "export", "view", "cluster"},
     "top": {"cli", "__main__", ""},
