@@ -84,7 +84,7 @@ def test_containers_made_ahead_fit_only_their_image_and_limits(image: str) -> No
         async with await DockerSandbox.open(run_id="kinds", slots=1) as sandbox:
             small, large = job(image, "true", processes=50), job(image, "true", processes=60)
             sandbox.expect(image, small.limits)
-            await sandbox._fit(image)
+            await sandbox.fit(image)
             await sandbox.run(large)
 
             async def kept() -> bool:
@@ -178,7 +178,7 @@ def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int) -> N
 
     async def check() -> None:
         async with await DockerSandbox.open(run_id="cancel", slots=2) as sandbox:
-            await sandbox._fit(image)
+            await sandbox.fit(image)
             sandbox.expect(image, job(image).limits)
             tasks = [asyncio.create_task(sandbox.run(job(image, "sleep 0.1"))) for _ in range(2)]
             await asyncio.sleep(moment)
@@ -197,7 +197,7 @@ def test_a_cancellation_at_any_moment_leaves_nothing(image: str, seed: int) -> N
 def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="cancel-twice", slots=1) as sandbox:
-            await sandbox._fit(image)
+            await sandbox.fit(image)
             for pause in (0.0, 0.005, 0.02):
                 task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
                 await asyncio.sleep(0.3)
@@ -215,7 +215,7 @@ def test_a_second_cancellation_during_the_clean_up_leaves_nothing(image: str) ->
 def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="killed", slots=1) as sandbox:
-            await sandbox._fit(image)
+            await sandbox.fit(image)
             task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
             (victim,) = await await_commands(sandbox.engine, 1)
             await sandbox.engine.docker.containers.container(victim).kill()
@@ -229,7 +229,7 @@ def test_a_container_killed_from_outside_is_lost_and_not_scored(image: str) -> N
 def test_a_container_removed_from_outside_is_lost_and_not_scored(image: str) -> None:
     async def check() -> None:
         async with await DockerSandbox.open(run_id="removed", slots=1) as sandbox:
-            await sandbox._fit(image)
+            await sandbox.fit(image)
             task = asyncio.create_task(sandbox.run(job(image, "sleep 60")))
             (victim,) = await await_commands(sandbox.engine, 1)
             await sandbox.engine.remove(victim)
@@ -245,7 +245,7 @@ def test_two_sandboxes_do_not_disturb_each_other(image: str) -> None:
             await DockerSandbox.open(run_id="one", slots=1) as one,
             await DockerSandbox.open(run_id="two", slots=1) as two,
         ):
-            await one._fit(image)
+            await one.fit(image)
             command = "until [ -e go ]; do sleep 0.1; done; echo one"
             mine = asyncio.create_task(one.run(job(image, command)))
             (container,) = await await_commands(one.engine, 1)
@@ -265,7 +265,7 @@ def test_a_slow_engine_makes_no_command_that_ended_in_time_too_late(image: str) 
     async def check() -> None:
         with SlowEngine(0.0) as between:
             async with await DockerSandbox.open(run_id="late", slots=3, docker_host=between.host) as sandbox:
-                await sandbox._fit(image)
+                await sandbox.fit(image)
                 between.longest_s = 3.0
                 jobs = [sandbox.run(job(image, "exit 3", timeout_s=1.0)) for _ in range(3)]
                 ends = await asyncio.gather(*jobs)
