@@ -1,0 +1,213 @@
+"""Connections that an agent opens on its own loopback address, carried to the gateway's socket in here.
+
+The agent's container has no network. A container of ours joins its network namespace, listens there on
+127.0.0.1 and carries every connection as frames over its own standard input and output, which are an attached
+stream of the engine: the same way on a local engine, a remote one and a node of a cluster. It has a file
+system, processes and a user of its own, so that the agent sees an open port and nothing else.
+
+What one connection has sent and the other end has not yet taken is bounded by a window: a connection that
+nobody reads holds up no other, and no end holds more than its window of it. The container ends with our
+stream. `relay.pl` is its program and says what the frames are; perl belongs to every Debian.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from contextlib import asynccontextmanager, suppress
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from astra_async.errors import ContainerLost, SandboxError
+from astra_async.testing.sandbox.engine_errors import both_ends, engine_call
+from astra_async.testing.sandbox.hardened import confined
+from astra_async.types import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from aiodocker.stream import Stream
+
+    from astra_async.testing.sandbox.containers import Containers
+
+PORT = 24_601  # below the ports that the kernel gives away by itself
+_WINDOW_BYTES = 128 * 1024
+_PIECE_BYTES = 64 * 1024
+_MOST_CONNECTIONS = 128
+_LISTENS_WITHIN_S = 60.0
+_SAID_BYTES = 4096
+_HEADER = struct.Struct(">cII")
+_COUNT = struct.Struct(">I")
+_LIMITS = Limits(memory_bytes=128 * 1024**2, processes=16)
+_USER = "65533:65533"  # of no image, and not that of a first process
+_STDOUT = 1
+_log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def relayed(containers: Containers, base: str, agent: str, gateway: Path) -> AsyncIterator[Relay]:
+    """While this is open, 127.0.0.1:PORT of a started container leads to the gateway's socket.
+
+    `base` is the id of an image with perl, `agent` the container.
+
+    Raises:
+        SandboxError: the engine cannot, or the image has no perl.
+    """
+    program = resources.files(__package__).joinpath("relay.pl").read_text()
+    command = ["perl", "-e", program, str(PORT), str(_WINDOW_BYTES), str(_MOST_CONNECTIONS)]
+    config = confined(base, command, _LIMITS, keeper=_USER, labels=containers.labels)
+    config["NetworkDisabled"] = False
+    config["HostConfig"] |= {"NetworkMode": f"container:{agent}", "IpcMode": "none"}
+    async with containers.removing(await containers.create_as(config)) as made:
+        stream = await containers.engine.attach(made.container)
+        relay = Relay(stream, gateway)
+        try:
+            await containers.engine.start(made.container)
+            await relay.listens()
+            yield relay
+        finally:
+            await relay.close()
+
+
+class Relay:
+    """Our end of the stream; to be closed. `lost` is set when the container's end has gone."""
+
+    def __init__(self, stream: Stream, gateway: Path) -> None:
+        self.lost = asyncio.Event()
+        self._stream = stream
+        self._gateway = gateway
+        self._listens = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._open: dict[int, _Connection] = {}
+        self._said = bytearray()  # on its standard error
+        self._reading = asyncio.create_task(self._read())
+
+    async def listens(self) -> None:
+        """Return when it listens. Raises SandboxError when it never does."""
+        waits = [asyncio.create_task(event.wait()) for event in (self._listens, self.lost)]
+        await asyncio.wait(waits, timeout=_LISTENS_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+        for each in waits:
+            each.cancel()
+        if not self._listens.is_set():
+            why = both_ends(self._said.decode(errors="replace")) or "the engine did not start it in time"
+            raise SandboxError(f"The way from an agent's container to its model could not be opened: {why}")
+
+    async def close(self) -> None:
+        """Cut every connection; the container ends."""
+        tasks = [self._reading, *(each.task for each in self._open.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with suppress(AssertionError):  # aiodocker's, when the connection has gone already
+            await self._stream.close()
+
+    async def send(self, kind: bytes, number: int, content: bytes = b"") -> None:
+        """Send a frame. Raises ContainerLost."""
+        async with self._writing, engine_call("write to the relay", timeout_s=None, running=True):
+            await self._stream.write_in(_HEADER.pack(kind, number, len(content)) + content)
+
+    def forget(self, number: int) -> None:
+        """A connection has ended."""
+        self._open.pop(number, None)
+
+    async def _read(self) -> None:
+        held = bytearray()
+        try:
+            async with engine_call("read from the relay", timeout_s=None, running=True):
+                while (message := await self._stream.read_out()) is not None:
+                    if message.stream != _STDOUT:
+                        self._said += message.data[: _SAID_BYTES - len(self._said)]
+                        continue
+                    held += message.data
+                    self._take(held)
+        except ContainerLost as error:
+            _log.info("a relay was lost: %s", error)
+        finally:
+            self.lost.set()
+
+    def _take(self, held: bytearray) -> None:
+        """Act on every whole frame, and remove it from what is held."""
+        at = 0
+        while at + _HEADER.size <= len(held):
+            kind, number, length = _HEADER.unpack_from(held, at)
+            end = at + _HEADER.size + length
+            if end > len(held):
+                break
+            self._act(kind, number, bytes(held[at + _HEADER.size : end]))
+            at = end
+        del held[:at]
+
+    def _act(self, kind: bytes, number: int, content: bytes) -> None:
+        if kind == b"L":
+            self._listens.set()
+        elif kind == b"O":
+            self._open[number] = _Connection(self, number, self._gateway)
+        elif (connection := self._open.get(number)) is not None:
+            connection.take(kind, content)
+
+
+class _Connection:
+    """One connection of the agent's, and ours to the gateway."""
+
+    def __init__(self, relay: Relay, number: int, gateway: Path) -> None:
+        self._relay = relay
+        self._number = number
+        # Invariant: at most a window of bytes, since the sender waits until they were delivered.
+        self._came: asyncio.Queue[bytes] = asyncio.Queue()  # empty: no more will come
+        self._credit = _WINDOW_BYTES
+        self._more_credit = asyncio.Event()
+        self.task = asyncio.create_task(self._carry(gateway))
+
+    def take(self, kind: bytes, content: bytes) -> None:
+        """A frame of this connection."""
+        if kind == b"D":
+            self._came.put_nowait(content)
+        elif kind == b"E":
+            self._came.put_nowait(b"")
+        elif kind == b"W":
+            self._credit += _COUNT.unpack(content)[0]
+            self._more_credit.set()
+        elif kind == b"R":
+            self.task.cancel()
+
+    async def _carry(self, gateway: Path) -> None:
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(gateway))
+            try:
+                async with asyncio.TaskGroup() as ways:
+                    ways.create_task(self._to_gateway(writer))
+                    ways.create_task(self._to_agent(reader))
+            finally:
+                writer.close()
+        except* OSError as group:
+            _log.info("a connection to the gateway broke: %s", group.exceptions[0])
+            await self._reset()
+        except* ContainerLost:
+            pass  # whoever runs the agent sees it
+        finally:
+            self._relay.forget(self._number)
+
+    async def _reset(self) -> None:
+        with suppress(ContainerLost):
+            await self._relay.send(b"R", self._number)
+
+    async def _to_gateway(self, writer: asyncio.StreamWriter) -> None:
+        while content := await self._came.get():
+            writer.write(content)
+            await writer.drain()
+            await self._relay.send(b"W", self._number, _COUNT.pack(len(content)))
+        writer.write_eof()
+
+    async def _to_agent(self, reader: asyncio.StreamReader) -> None:
+        while content := await reader.read(min(_PIECE_BYTES, await self._allowed())):
+            self._credit -= len(content)
+            await self._relay.send(b"D", self._number, content)
+        await self._relay.send(b"E", self._number)
+
+    async def _allowed(self) -> int:
+        while self._credit <= 0:
+            self._more_credit.clear()
+            await self._more_credit.wait()
+        return self._credit
