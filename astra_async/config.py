@@ -23,6 +23,9 @@ from annotated_types import Ge, Gt, MinLen, Predicate
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_secrets_in, keep_secrets_of, public_settings
 from astra_async.types import (
+    ANSWER_FORMATS,
+    AgentLimits,
+    AgentSettings,
     Declared,
     Format,
     Limits,
@@ -35,7 +38,7 @@ from astra_async.types import (
     declared,
     refuse_unknown,
 )
-from astra_async.types.declarations import is_cluster, is_http_url, shown
+from astra_async.types.declarations import is_agent_name, is_cluster, is_http_url, shown
 from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
@@ -72,6 +75,20 @@ class Options:
         Literal["xml", "json", "both"],
         Setting("Answer format asked for; `both` gives K samples of each."),
     ] = "xml"
+    agent: Annotated[
+        tuple[str, ...],
+        Setting("Agent that works on each problem, `none` for a single answer; may be repeated.", "NAME"),
+    ] = ()
+    agent_minutes: Annotated[
+        float, Gt(0), Setting("Most minutes of an agent's work, without those of model calls.", "M")
+    ] = 30.0
+    agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
+    agent_usd: Annotated[
+        float | None, Gt(0), Setting("Most dollars of one agent's work; no limit if not set.", "USD")
+    ] = None
+    agents_at_once: Annotated[
+        int | None, Ge(1), Setting("Agents' containers at once (by the memory that is left).", "N")
+    ] = None
     projects: Annotated[str | None, MinLen(1), Setting("Folder or URL of relative projects.", "ROOT")] = None
     column: Annotated[
         tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
@@ -159,6 +176,9 @@ class RunConfig:
     models: tuple[ModelSettings, ...]
     problems: str = BUNDLED
     formats: tuple[Format, ...] = ("xml",)
+    agents: tuple[AgentSettings, ...] = ()
+    agent_limits: AgentLimits = field(default_factory=AgentLimits)
+    agents_at_once: int | None = None
     samples: int = 32
     until: Until | None = None
     target_se: float | None = None
@@ -201,6 +221,7 @@ def tables() -> Mapping[str, type]:
     """The class that declares each table of a TOML file."""
     return {
         "models": ModelSettings,
+        "agents": AgentSettings,
         "s3": S3Settings,
         "sandbox": Limits,
         "prompt": PromptSettings,
@@ -250,16 +271,19 @@ def load_config(
     inside = {
         name: checked_table(table, toml.get(name, {}), f"{where}: [{name}]")
         for name, table in tables().items()
-        if name != "models" and name in toml
+        if name not in {"models", "agents"} and name in toml
     }
     limits = Limits(**inside.get("sandbox", {}))
     models = _models(typed, toml.get("models", []), where)
     _refuse_accidents(typed, models)
+    agents = _agents(typed, toml.get("agents", []), where)
     return RunConfig(
         out=Path(typed.out),
         models=models,
         problems=typed.problems or BUNDLED,
-        formats=("xml", "json") if typed.format == "both" else (typed.format,),
+        formats=_formats(typed),
+        agents=agents,
+        agent_limits=AgentLimits(minutes=typed.agent_minutes, steps=typed.agent_steps, usd=typed.agent_usd),
         columns=parse_columns(typed.column),
         sandboxes=typed.sandboxes or default_sandboxes(limits),
         limits=limits,
@@ -274,7 +298,7 @@ def load_config(
 _TAKEN_OVER = (
     *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "trials"),
     *("reuse_identical", "keep_output", "cluster", "turns", "feedback", "retry_images"),
-    *("until", "target_se", "margin"),
+    *("until", "target_se", "margin", "agents_at_once"),
 )
 
 
@@ -412,6 +436,31 @@ def _may_cost(model: ModelSettings) -> bool:
     if model.provider == "openai-compatible" and model.base_url is None:
         return False  # it cannot be asked at all, which is told later
     return urlsplit(model.base_url or "").hostname not in {"localhost", "127.0.0.1", "::1"}
+
+
+def _formats(typed: Options) -> tuple[Format, ...]:
+    """Answer formats, unless agents alone are asked for, and then the agents."""
+    agents = [name for name in dict.fromkeys(typed.agent) if name != "none"]
+    answers = ANSWER_FORMATS if typed.format == "both" else (typed.format,)
+    return (*(answers if "none" in typed.agent or not agents else ()), *agents)
+
+
+def _agents(typed: Options, described: Any, where: str) -> tuple[AgentSettings, ...]:
+    """The agents that are asked for, with what the file says of them; `agents.catalog` knows the rest."""
+    if not isinstance(described, list):
+        raise ConfigError(f"{where}: agents: write each as [[agents]] with `name = ...`")
+    own = {}
+    for number, table in enumerate(described, 1):
+        place = f"{where}: [[agents]] {number}"
+        values = checked_table(AgentSettings, table, place)
+        if "name" not in values:
+            raise ConfigError(f"{place}: `name` is missing, such as name = 'shell'")
+        own[values["name"]] = AgentSettings(**values)
+    names = [name for name in dict.fromkeys(typed.agent) if name != "none"]
+    for name in names:
+        if not is_agent_name(name):
+            raise ConfigError(f"--agent {shown(name)}: no name of an agent; `astra agents list` has them")
+    return tuple(own.get(name) or AgentSettings(name=name) for name in names)
 
 
 def _models(typed: Options, described: Any, where: str) -> tuple[ModelSettings, ...]:

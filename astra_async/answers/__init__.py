@@ -11,6 +11,7 @@ and the repair in the record lets a user judge the format on its own.
     json_shapes                 JSON's files, whatever shape they have
     reading, contents           what a reader found; a single file's content mended
     lenient                     the slow repair in a process of its own
+    agents_files                what an agent left in its project
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from astra_async.answers.agents_files import read_agents_files
 from astra_async.answers.contents import mended
 from astra_async.answers.json_answer import OBJECT_START, may_hold_json, read_json, slow_repair
 from astra_async.answers.reading import EXACT
 from astra_async.answers.xml_answer import read_xml
 from astra_async.answers.xml_search import FILE_HEAD
 from astra_async.surrogates import without_surrogates
-from astra_async.types import Solution, Unusable
+from astra_async.types import Solution, Unusable, is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,7 +130,12 @@ def parse_leniently(text: str, fmt: Format, finish_reason: FinishReason) -> Solu
 
 
 def parse_solution(text: str, fmt: Format, finish_reason: FinishReason = "stop") -> Solution | Unusable:
-    """Both stages in order, for tools that may wait; the pipeline runs the second in a helper process."""
+    """All stages in order, for tools that may wait; the pipeline runs the last in a helper process.
+
+    What an agent left is no text of a model's: it is read as it was recorded, or raises ValueError.
+    """
+    if is_agent(fmt):
+        return read_agents_files(text)
     return parse_strictly(text, fmt, finish_reason) or parse_leniently(text, fmt, finish_reason)
 
 

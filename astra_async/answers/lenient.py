@@ -23,8 +23,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
 
 from astra_async.answers import parse_leniently, parse_strictly
+from astra_async.answers.agents_files import read_agents_files
 from astra_async.running.log import decode, encode
-from astra_async.types import FinishReason, Format, Solution, Unusable
+from astra_async.types import FinishReason, Format, Solution, Unusable, is_agent
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -47,7 +48,11 @@ async def read_answer(
     """What an answer gives, by the strict parsers where they can read it.
 
     There is a verdict on every text: what breaks a parser here is read again where no failure is another's.
+    The record of what an agent left is no model's text: one that is damaged raises ValueError, and its sample
+    is missing.
     """
+    if is_agent(fmt):
+        return read_agents_files(text)
     try:
         if len(text) > _LONG_ANSWER_CHARACTERS:
             solution = await asyncio.to_thread(parse_strictly, text, fmt, finish_reason)

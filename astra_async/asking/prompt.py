@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from astra_async.overlay import path_policy
 from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.source_text import source_text
-from astra_async.types import Prompt
+from astra_async.types import Prompt, is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from astra_async.types import Format, Problem, Project, ProjectFile
 
 PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}
+AGENT_PROMPT_VERSION = "agent-1"
 
 PROMPT_LEAVES_OUT: tuple[str, ...] = (
     # dependencies, version control, build output, caches
@@ -152,6 +153,25 @@ stay as they are.
 """,
 }
 
+# What every agent is told, whatever its own prompts say beside it.
+_AGENT_INTRODUCTION = """\
+# Task
+
+You work in a project, in the folder that you were started in. Change the project so that it does what the \
+problem statement below asks. What you leave there is checked by automated tests, some of which you may \
+not see.
+
+- Nobody answers questions: decide for yourself, and end when the work is done.
+- There is no network, and nothing can be installed beyond what is there. You may run the project's own \
+tests; the command is: {command}
+- Tests that are there and the configuration of the test runner and the build are put back before the tests \
+run; changes to them are lost. Of package.json only `dependencies` and `devDependencies` are taken.
+- Keep names, routes, status codes, messages and identifiers exactly as the problem statement and the \
+project give them.
+- You have {minutes:g} minutes, in which the time that your model takes to answer does not count. What the \
+project holds when they are over is what is checked.
+"""
+
 _STATEMENT = "\n# Problem Statement\n\n"
 _FILES = (
     "\n# Project Files\n\nEach file stands between two fences of backticks, under its path. A file ends with"
@@ -201,6 +221,32 @@ def build_prompt(
     return Prompt(text=text, sha256=digest, files=tuple(shown), left_out=tuple(left_out))
 
 
+def build_agent_prompt(
+    problem: Problem,
+    project: Project,
+    *,
+    minutes: float,
+    leave_out: Sequence[str] = PROMPT_LEAVES_OUT,
+) -> Prompt:
+    """What agents are told, which find the project's files in their container: instructions and statement.
+
+    `minutes` is an agent's own time. `files` and `left_out` are those of a prompt that shows files.
+    """
+    task = _AGENT_INTRODUCTION.format(command=problem.test_command, minutes=minutes)
+    text = "".join([task, _STATEMENT, problem.statement.strip("\n"), "\n"])
+    hidden, ignored = PathPatterns.of(problem.hidden_paths), _compiled(tuple(leave_out))
+    rules = {
+        file.path: "hidden file" if hidden.matches(file.path) else _rule_against(file, ignored)
+        for file in sorted(project.files, key=lambda each: each.path)
+    }
+    return Prompt(
+        text=text,
+        sha256=hashlib.sha256(text.encode(errors="replace")).hexdigest(),
+        files=tuple(path for path, rule in rules.items() if rule is None),
+        left_out=tuple((path, rule) for path, rule in rules.items() if rule is not None),
+    )
+
+
 def shown_files(prompt: str) -> dict[str, str]:
     """The project's files by path, read back from a prompt that `build_prompt` made."""
     files: dict[str, str] = {}
@@ -218,11 +264,14 @@ def shown_files(prompt: str) -> dict[str, str]:
 
 def prompt_fingerprint(fmt: Format, leave_out: Sequence[str] = PROMPT_LEAVES_OUT) -> str:
     """A hash of everything but problem and project that decides a prompt: version, wording, rules."""
-    wording = (_INTRODUCTION, _FORMATS[fmt], _STATEMENT, _FILES, _PROTECTED, _NO_LINE_END)
+    version = AGENT_PROMPT_VERSION if is_agent(fmt) else PROMPT_VERSIONS[fmt]
+    wording: tuple[str, ...] = (_AGENT_INTRODUCTION, _STATEMENT)
+    if not is_agent(fmt):
+        wording = (_INTRODUCTION, _FORMATS[fmt], _STATEMENT, _FILES, _PROTECTED, _NO_LINE_END)
     digest = hashlib.sha256()
-    for part in (PROMPT_VERSIONS[fmt], *wording, str(MAX_FILE_BYTES), *leave_out):
+    for part in (version, *wording, str(MAX_FILE_BYTES), *leave_out):
         digest.update(b"%d:%s" % (len(part.encode()), part.encode()))
-    return f"{PROMPT_VERSIONS[fmt]}:{digest.hexdigest()[:16]}"
+    return f"{version}:{digest.hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=8)

@@ -13,7 +13,15 @@ from astra_async.cli.console import json_option, say, takes_standard_output, tel
 from astra_async.errors import UsageError
 from astra_async.running.recorded import key_fields, readable, stored_prompt
 from astra_async.types import SampleKey, Solution
-from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_key
+from astra_async.types.records import (
+    Flaw,
+    check_answer,
+    check_result,
+    is_output_of,
+    read_key,
+    read_run,
+    require_run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +39,7 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 @click.argument("model")
 @click.argument("problem")
 @click.argument("sample", type=int)
-@click.option("--format", "fmt", type=click.Choice(("xml", "json")), help="Answer format, if there are both.")
+@click.option("--format", "fmt", help="Answer format or agent, if there are several.", metavar="NAME")
 @click.option(
     "--part",
     type=click.Choice(("result", "output", "changes", "events", "answer", "feedback", "prompt")),
@@ -52,8 +60,9 @@ def show(  # noqa: PLR0913 - a flag each
     json_path: Path | None,
 ) -> None:
     """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
-    formats = (fmt,) if fmt else ("xml", "json")
-    keys = [SampleKey(model, name, problem, sample) for name in formats]  # type: ignore[arg-type]
+    require_run(directory)
+    formats = (fmt,) if fmt else tuple(read_run(directory / "run.json")["formats"])
+    keys = [SampleKey(model, name, problem, sample) for name in formats]
     shown = _look_up(directory, keys, turn)
     if json_path:
         write_json(json_path, shown.as_json() | _beside(directory, shown))

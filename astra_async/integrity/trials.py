@@ -24,12 +24,12 @@ from astra_async.types import Unusable
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from astra_async.integrity.draw import Draw
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations
-    from astra_async.types import Integrated, Limits, Project, Sandbox, Verdict
+    from astra_async.types import Changed, Integrated, Limits, Project, Sandbox, Verdict
 
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of three forms each of a problem: the reference is run against each form at most once
@@ -100,7 +100,7 @@ class _Case:
     image: str
     forms: Forms
     is_reference: bool
-    base_files: Mapping[str, bytes]
+    base_files: Changed
     drawn: dict[int, list[Form]] = field(default_factory=dict)
     base: dict[int, tuple[Project, _Outcomes]] = field(default_factory=dict)  # by the project's identity
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -218,7 +218,7 @@ class Trials:
         return Finding(decision=decision, seconds=seconds)
 
     async def _again(
-        self, case: _Case, files: Mapping[str, bytes], form: Form, seen: _Seen, rng: random.Random
+        self, case: _Case, files: Changed, form: Form, seen: _Seen, rng: random.Random
     ) -> tuple[frozenset[str], str, float]:
         """What a form has shown, once more, beside the tests as they are, in drawn order.
 
@@ -249,7 +249,7 @@ class Trials:
         return bent, "", seconds
 
     async def _pair(
-        self, case: _Case, files: Mapping[str, bytes], form: Form, rng: random.Random
+        self, case: _Case, files: Changed, form: Form, rng: random.Random
     ) -> tuple[frozenset[str], _Outcomes, float]:
         """The tests as they are and an altered form, in drawn order: what passes, what the form says."""
         projects = [case.prepared.project, form.project]
@@ -313,15 +313,13 @@ class Trials:
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
-    async def _run(
-        self, case: _Case, project: Project, changed: Mapping[str, bytes]
-    ) -> tuple[_Outcomes, float]:
+    async def _run(self, case: _Case, project: Project, changed: Changed) -> tuple[_Outcomes, float]:
         prepared = replace(case.prepared, project=project)
         tested = await run_tests(self._sandbox, prepared, case.image, changed, self._limits)
         return case.forms.outcomes(tested.report), tested.execution.duration_s
 
 
-def _base_files(prepared: Prepared) -> Mapping[str, bytes]:
+def _base_files(prepared: Prepared) -> Changed:
     """The reference's files where there is one that can be used, else none."""
     if prepared.reference is None:
         return {}

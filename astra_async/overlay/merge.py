@@ -63,8 +63,13 @@ def integrate(project: Project, solution: Solution, policy: ChangePolicy) -> Int
     of line end: a moved line is not written anew, and the cost stays linear.
     """
     overlay = _Overlay(policy)
-    for path, text in anchored(solution, project).files.items():
+    solution = anchored(solution, project)
+    for path in solution.deleted:
+        overlay.delete(path)
+    for path, text in solution.files.items():
         overlay.add(path, text)
+    for path, content in solution.binary.items():
+        overlay.add_binary(path, content)
     overlay.settle_own_tests()
     if not overlay.changed and not overlay.unchanged:
         reasons = ", ".join(sorted({entry.reason for entry in overlay.dropped}))
@@ -77,7 +82,7 @@ class _Overlay:
     """The changes of one answer while they are gathered."""
 
     policy: ChangePolicy
-    changed: dict[str, bytes] = field(default_factory=dict)
+    changed: dict[str, bytes | None] = field(default_factory=dict)
     unchanged: int = 0
     dropped: list[Dropped] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)
@@ -94,20 +99,44 @@ class _Overlay:
         else:
             self._apply(path, without_surrogates(text).encode())
 
+    def add_binary(self, path: str, content: bytes) -> None:
+        """A content that is no text. Of a file that is merged by its lines there is none to take."""
+        reason = self._refusal(path, "")
+        if reason is None and merge_of(path, self._pristine_text(path)) is not None:
+            reason = "no_text"
+        if reason is not None:
+            self.dropped.append(Dropped(path=_recordable(path), reason=reason))
+        else:
+            self._apply(path, content)
+
+    def delete(self, path: str) -> None:
+        """What may not be changed may not be deleted, and what is merged by its lines stays."""
+        reason = self.policy.refusal(path)
+        if reason is None and merge_of(path, self._pristine_text(path)) is not None:
+            reason = "not_deletable"
+        if reason is not None:
+            self.dropped.append(Dropped(path=_recordable(path), reason=reason))
+        elif path in self.policy.files:
+            self.changed[path] = None
+
     def settle_own_tests(self) -> None:
         """Keep of the answer's own tests what the rest of it loads, and what those load."""
         waiting = dict(self.own_tests)
         asked = (
-            {name for content in self.changed.values() for name in _asked_for(content)} if waiting else set()
+            {name for content in self.changed.values() for name in _asked_for(content or b"")}
+            if waiting
+            else set()
         )
         while needed := [path for path in waiting if _is_loaded(path, asked)]:
             for path in needed:
                 self._apply(path, without_surrogates(waiting.pop(path)).encode())
-                asked |= set(_asked_for(self.changed.get(path, b"")))
+                asked |= set(_asked_for(self.changed.get(path) or b""))
         self.dropped.extend(Dropped(path=_recordable(path), reason="own_test") for path in waiting)
 
     def integrated(self) -> Integrated:
-        added = {path: _added_lines(self._pristine(path), content) for path, content in self.changed.items()}
+        added = {
+            path: _added_lines(self._pristine(path), content or b"") for path, content in self.changed.items()
+        }
         names = {
             "report_file": _report_names(self.policy.reports.patterns),
             "test_file": {path.rpartition("/")[2] for path in self.policy.tests},
@@ -123,9 +152,12 @@ class _Overlay:
         )
 
     def _change(self, path: str) -> FileChange:
-        before, after = lines_of(self._pristine(path)), lines_of(self.changed[path])
+        content = self.changed[path]
+        before, after = lines_of(self._pristine(path)), lines_of(content or b"")
         added, removed = changed_lines(before, after, files=len(self.changed))
-        kind: Literal["new", "changed"] = "changed" if path in self.policy.files else "new"
+        kind: Literal["new", "changed", "deleted"] = "changed" if path in self.policy.files else "new"
+        if content is None:
+            kind = "deleted"
         return FileChange(path=_recordable(path), added=added, removed=removed, kind=kind)
 
     def _refusal(self, path: str, text: str) -> str | None:
@@ -204,10 +236,13 @@ def _added_lines(pristine: bytes, content: bytes) -> list[str]:
     return added
 
 
-def _digest(files: Mapping[str, bytes]) -> str:
+def _digest(files: Mapping[str, bytes | None]) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
-        name = path.encode()
-        digest.update(b"%d:%s%d:" % (len(name), name, len(files[path])))
-        digest.update(files[path])
+        name, content = path.encode(), files[path]
+        if content is None:
+            digest.update(b"%d:%sdeleted:" % (len(name), name))
+            continue
+        digest.update(b"%d:%s%d:" % (len(name), name, len(content)))
+        digest.update(content)
     return digest.hexdigest()

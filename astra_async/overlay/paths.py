@@ -41,6 +41,8 @@ def anchored(solution: Solution, project: Project) -> Solution:
     Idempotent. Paths that cannot be mended (`..` out of the project, absolute ones where the project has
     nothing of the name) stay so, to be refused by name.
     """
+    if solution.exact:
+        return solution
     repairs = dict.fromkeys(solution.repairs)
     names = _Names(project)
     cleaned = [(names.spelled(_mended(path)), path, content) for path, content in solution.files.items()]

@@ -19,12 +19,13 @@ _PRISTINE_TIME_S = 1_577_836_800  # 2020-01-01T00:00:00Z
 _BLOCK = 512
 
 
-def project_archive(project: Project, changed: Mapping[str, bytes]) -> bytes:
+def project_archive(project: Project, changed: Mapping[str, bytes | None]) -> bytes:
     """A tar of the project relative to its root: folders first, then files in order of their paths.
 
     The same input gives the same bytes. Executable bits, links inside the project and empty folders are
-    kept; a changed file keeps its pristine mode and stands in the archive once. Names that ustar cannot
-    hold get a pax header.
+    kept; a changed file keeps its pristine mode and stands in the archive once, a new one is executable if it
+    begins as a script does, and one whose content is None is left out. Names that ustar cannot hold get a pax
+    header.
 
     Pristine files bear a fixed time. A changed file bears a time that follows from its content: caches that
     compare size and time (bytecode, bootsnap, webpack) would otherwise take a changed file of the same size
@@ -33,21 +34,29 @@ def project_archive(project: Project, changed: Mapping[str, bytes]) -> bytes:
     modes = {file.path: 0o755 if file.executable else 0o644 for file in project.files}
     pieces = [_header(folder, tarfile.DIRTYPE, 0o755) for folder in _folders(project, changed)]
     links = {file.path: file.link for file in project.files if file.link is not None}
-    contents: dict[str, bytes] = {file.path: file.content for file in project.files} | dict(changed)
+    contents: dict[str, bytes | None] = {file.path: file.content for file in project.files}
+    contents |= changed
     for path in sorted(contents):
+        content = contents[path]
+        if content is None:
+            continue
         link = None if path in changed else links.get(path)
         if link is not None:
             pieces.append(_header(path, tarfile.SYMTYPE, 0o777, link=link))
             continue
-        content = contents[path]
         time_s = _time_of(content) if path in changed else _PRISTINE_TIME_S
         pieces += [
-            _header(path, tarfile.REGTYPE, modes.get(path, 0o644), size=len(content), time_s=time_s),
+            _header(path, tarfile.REGTYPE, modes.get(path, _mode(content)), size=len(content), time_s=time_s),
             content,
             b"\0" * (-len(content) % _BLOCK),
         ]
     pieces.append(b"\0" * (2 * _BLOCK))
     return b"".join(pieces)
+
+
+def _mode(content: bytes) -> int:
+    """Of a new file."""
+    return 0o755 if content.startswith(b"#!") else 0o644
 
 
 def _folders(project: Project, changed: Iterable[str]) -> list[str]:

@@ -9,14 +9,20 @@ from dataclasses import asdict, dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from astra_async.asking.prompt import PROMPT_LEAVES_OUT, RULE_BINARY, RULE_TOO_LARGE, build_prompt
+from astra_async.asking.prompt import (
+    PROMPT_LEAVES_OUT,
+    RULE_BINARY,
+    RULE_TOO_LARGE,
+    build_agent_prompt,
+    build_prompt,
+)
 from astra_async.errors import ProjectError
 from astra_async.languages import LANGUAGES, lacks, language_of
 from astra_async.overlay import PathPolicy, integrate, path_policy, replaceable_tests
 from astra_async.problems import complete
 from astra_async.problems.manifest import find_manifest, read_manifest
 from astra_async.problems.source_text import as_utf8, source_text
-from astra_async.types import Integrated
+from astra_async.types import AGENT_MINUTES, Integrated, is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +55,7 @@ async def prepare_all(
     formats: Sequence[Format],
     *,
     leave_out: Sequence[str] | None = None,
+    agent_minutes: float = AGENT_MINUTES,
     on_ready: Callable[[int], None] = lambda _: None,
 ) -> tuple[dict[str, Prepared], dict[str, ProjectError]]:
     """All problems made ready; those that cannot be, with the reason. `on_ready` hears how many are done."""
@@ -59,7 +66,9 @@ async def prepare_all(
     async def load_some() -> None:
         for problem in left:
             try:
-                ready[problem.id] = await prepare(problem, source, formats, leave_out=leave_out)
+                ready[problem.id] = await prepare(
+                    problem, source, formats, leave_out=leave_out, agent_minutes=agent_minutes
+                )
             except ProjectError as error:
                 failed[problem.id] = error
             except Exception as error:  # noqa: BLE001 - the boundary: this problem's trouble, no other's
@@ -83,6 +92,7 @@ async def prepare(
     formats: Sequence[Format],
     *,
     leave_out: Sequence[str] | None = None,
+    agent_minutes: float = AGENT_MINUTES,
 ) -> Prepared:
     """One problem made ready. Raises ProjectError naming the problem."""
     try:
@@ -98,7 +108,12 @@ async def prepare(
     )
     rules = PROMPT_LEAVES_OUT if leave_out is None else leave_out
     policy = path_policy(whole, project)
-    prompts = {fmt: build_prompt(whole, project, fmt, leave_out=rules, policy=policy) for fmt in formats}
+    prompts = {
+        fmt: build_agent_prompt(whole, project, minutes=agent_minutes, leave_out=rules)
+        if is_agent(fmt)
+        else build_prompt(whole, project, fmt, leave_out=rules, policy=policy)
+        for fmt in formats
+    }
     return Prepared(
         problem=whole,
         project=project,
@@ -223,7 +238,7 @@ def _reference_sizes(prepared: Prepared) -> dict[str, int] | None:
     if not isinstance(changed, Integrated):
         return None
     return {
-        "output_characters": sum(map(len, changed.files.values())),
+        "output_characters": sum(len(content or b"") for content in changed.files.values()),
         "lines_written": changed.lines_written,
         "files_changed": changed.files_changed,
     }

@@ -35,7 +35,7 @@ from astra_async.running.counted import CountedTests
 from astra_async.running.fingerprint import merge_parts
 from astra_async.running.held import HeldLines, LateLines
 from astra_async.running.indexing import OnRecord, ignore, index_log, outputs_at
-from astra_async.running.log import AppendLog, encode, fields_of, now_utc, sync_entries
+from astra_async.running.log import AppendLog, encode, now_utc, sync_entries
 from astra_async.running.ownership import (
     lock_directory,
     make_private,
@@ -46,6 +46,7 @@ from astra_async.running.recorded import (
     TURN_LOG_NAMES,
     Place,
     Spent,
+    completion_fields,
     completion_from,
     count_events,
     count_spent,
@@ -206,7 +207,7 @@ class RunDirectory:
         Raises StorageError when the disk refuses it: it is held then, and not lost.
         """
         self._is_used = True
-        record = {"schema": SCHEMA, **key_fields(key), **fields_of(completion)}
+        record = {"schema": SCHEMA, **key_fields(key), **completion_fields(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         if feedback:
             record |= {"feedback": feedback.text, "feedback_sha256": feedback.sha256}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # What a final line repeats of the completion.
 _OF_THE_COMPLETION = (
     *("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s", "latency_s"),
-    "returned_model",
+    *("returned_model", "agent"),
 )
 
 

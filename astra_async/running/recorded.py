@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from astra_async.running.log import fields_of, scan
-from astra_async.types import Completion, Usage
+from astra_async.types import AgentWork, Completion, Usage
 from astra_async.types.records import (
     Flaw,
     check_answer,
@@ -57,7 +57,16 @@ def completion_from(record: Mapping[str, Any]) -> Completion:
         cost_estimated=record.get("cost_estimated") is True,
         repairs=tuple(known("repairs", (list,), [])),
         via="batch" if record.get("via") == "batch" else None,
+        agent=_agent_work(record.get("agent")),
     )
+
+
+def _agent_work(record: Any) -> AgentWork | None:
+    """What an answer's line says of the agent; as much of it as is known here."""
+    if not isinstance(record, dict):
+        return None
+    known = {item.name: record[item.name] for item in fields(AgentWork) if item.name in record}
+    return AgentWork(**{"agent": "", "version": "", "end": "done", **known})
 
 
 def readable(path: Path, holding: bytes = b"") -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -149,9 +158,22 @@ def stored_prompt(directory: Path, sha256: str) -> str | None:
         return None
 
 
+def completion_fields(completion: Completion) -> dict[str, Any]:
+    """An answer's fields as they are recorded: what belongs to agents only where one gave it."""
+    recorded = fields_of(completion)
+    for name in ("calls", "native"):
+        recorded.pop(name, None)  # of single calls, which calls.jsonl has
+    if completion.agent is None:
+        del recorded["agent"]
+    return recorded
+
+
 def result_fields(result: Result) -> dict[str, Any]:
     """A final line's fields as they are recorded: a test without a message has none."""
-    return fields_of(result) | {
+    recorded = fields_of(result)
+    if result.agent is None:
+        del recorded["agent"]
+    return recorded | {
         "tests": [_outcome_fields(test) for test in result.tests],
         "extra_tests": [_outcome_fields(test) for test in result.extra_tests],
     }

@@ -120,6 +120,7 @@ async def ready_problems(
             store,
             config.formats,
             leave_out=config.leave_out,
+            agent_minutes=config.agent_limits.minutes,
             on_ready=_patience(say, len(problems)),
         )
     return ready, dict(failed)

@@ -18,12 +18,12 @@ from astra_async.testing.verdict import judge, limits_for, run_tests
 from astra_async.types import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
 
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.expected import Expectations, Expected
-    from astra_async.types import Failure, Limits, NamedOutcome, Sandbox, Solution, Verdict
+    from astra_async.types import Changed, Failure, Limits, NamedOutcome, Sandbox, Solution, Verdict
 
 T = TypeVar("T")
 UNTOUCHED = "untouched"
@@ -155,7 +155,7 @@ class Validator:
     async def _try(
         self, prepared: Prepared, image: str, expected: Expected, candidate: Candidate
     ) -> Repetitions:
-        changed: Mapping[str, bytes] = {}
+        changed: Changed = {}
         dropped: tuple[str, ...] = ()
         if candidate.solution is not None:
             integrated = integrate(prepared.project, candidate.solution, prepared.policy)
@@ -181,7 +181,7 @@ class Validator:
         )
 
     async def _run(
-        self, prepared: Prepared, image: str, changed: Mapping[str, bytes], expected: Expected
+        self, prepared: Prepared, image: str, changed: Changed, expected: Expected
     ) -> tuple[Verdict, Failure | None, float]:
         tested = await run_tests(self.sandbox, prepared, image, changed, self.limits)
         verdict, failure, _ = judge(tested, expected.tests)

@@ -16,10 +16,11 @@ from astra_async.testing.reports.suspects import JEST_AFTER, JEST_NO_TESTS, JEST
 from astra_async.types import Job, NamedOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from astra_async.problems.prepare import Prepared
     from astra_async.types import (
+        Changed,
         Execution,
         ExpectedTest,
         Failure,
@@ -55,7 +56,7 @@ class Tested:
 
 
 async def run_tests(
-    sandbox: Sandbox, prepared: Prepared, image: str, changed: Mapping[str, bytes], limits: Limits
+    sandbox: Sandbox, prepared: Prepared, image: str, changed: Changed, limits: Limits
 ) -> Tested:
     """Run the problem's tests on its project with `changed` laid over. Raises SandboxError."""
     problem = prepared.problem
@@ -64,6 +65,7 @@ async def run_tests(
         archive=project_archive(prepared.project, changed),
         command=prepared.command,
         result_files=problem.result_files,
+        deleted=tuple(path for path, content in changed.items() if content is None),
         environment=prepared.environment,
         limits=limits_for(prepared, limits),
         label=problem.id,

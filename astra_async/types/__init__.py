@@ -6,11 +6,26 @@ US dollars); paths inside a project are relative, with `/`, and never begin with
 
     samples    Problem, Project, Prompt, SampleKey
     calls      Completion, Provider
+    agents     Dialogue, AgentSettings, AgentWork
     results    Solution, Integrated, TestReport, Verdict, Result
     sandbox    Job, Execution, Sandbox
     settings   Setting: how whatever can be set is declared and checked
 """
 
+from astra_async.types.agents import (
+    AGENT_MINUTES,
+    AgentEnd,
+    AgentLimits,
+    AgentSettings,
+    AgentWire,
+    AgentWork,
+    Dialogue,
+    Message,
+    NativeBody,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from astra_async.types.calls import (
     DEFAULT_MAX_TOKENS,
     LONGEST_RESET_S,
@@ -39,6 +54,7 @@ from astra_async.types.declarations import (
 )
 from astra_async.types.results import (
     REUSED,
+    Changed,
     Dropped,
     Failure,
     FileChange,
@@ -58,6 +74,7 @@ from astra_async.types.results import (
     is_last,
 )
 from astra_async.types.samples import (
+    ANSWER_FORMATS,
     AnswerKey,
     ExpectedTest,
     Format,
@@ -70,5 +87,6 @@ from astra_async.types.samples import (
     S3Settings,
     SampleKey,
     TurnKey,
+    is_agent,
 )
 from astra_async.types.sandbox import Execution, Job, Limits, RunSandbox, Sandbox

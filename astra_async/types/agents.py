@@ -5,15 +5,18 @@ An agent stands in a sample's key where the answer's format does. What it leaves
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoever checks a setting
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from annotated_types import MinLen, Predicate
+
+from astra_async.types.declarations import Setting, is_agent_name
 
 # The interfaces that agents speak to their model: chat completions, Responses, Messages, generateContent.
 AgentWire = Literal["chat", "responses", "messages", "gemini"]
 # Why an agent's work came to its end: by itself, with an error of its own, or at one of its limits.
+AGENT_MINUTES = 30.0
 AgentEnd = Literal["done", "crashed", "time", "steps", "cost", "context"]
 
 
@@ -86,24 +89,28 @@ class AgentSettings:
 
     `command` is run by bash in the project's folder, as the tests' user. In it and in `variables` and `files`
     (path below HOME -> text) these stand for what a sample has: {prompt}, {prompt_file}, {model}, {base_url},
-    {token}. `speaks` is the interface that it calls its model by. `volume` is the read-only folder that it
-    was installed into, mounted at /opt/agent.
+    {token}. `speaks` is the interface that it calls its model by; the agent `shell`, which works in this
+    process, needs none. What it was installed into is mounted at /opt/agent, read-only; `sha256` covers that.
     """
 
-    name: str
-    version: str
-    speaks: AgentWire | None = None  # None: `shell`, which works in this process
-    command: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    sha256: str = ""  # of what is installed
+    name: Annotated[str, Predicate(is_agent_name), Setting("What --agent and every record call it.")]
+    version: Annotated[str, Setting("What every record says of it.")] = ""
+    speaks: Annotated[AgentWire | None, Setting("Interface that it calls its model by.")] = None
+    command: Annotated[str, MinLen(1), Setting("What bash runs in the project's folder.")] = ""
+    variables: Annotated[Mapping[str, str], Setting("Variables of its environment.")] = field(
+        default_factory=dict
+    )
+    files: Annotated[Mapping[str, str], Setting("Files below its HOME, path to text.")] = field(
+        default_factory=dict
+    )
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
     """What one sample's work may take; None: no limit. `minutes` leave out the time of model calls."""
 
-    minutes: float = 30.0
+    minutes: float = AGENT_MINUTES
     steps: int | None = 250
     usd: float | None = None
 

@@ -11,6 +11,7 @@ from annotated_types import Ge, Gt, Interval, MinLen, Predicate
 from astra_async.types.declarations import Setting, is_http_url
 
 if TYPE_CHECKING:
+    from astra_async.types.agents import AgentWork
     from astra_async.types.samples import AnswerKey
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
@@ -186,6 +187,7 @@ class Completion:
     cost_estimated: bool = False
     repairs: tuple[str, ...] = ()
     via: Literal["batch"] | None = None
+    agent: AgentWork | None = None  # of what an agent left: all of its calls together
 
 
 # A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.

@@ -10,6 +10,7 @@ to set.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import NoneType, UnionType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 200
 _MOST_LOCAL = 64
+_NO_AGENTS = {"xml", "json", "both", "none"}
 _NOUNS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -160,6 +162,11 @@ def is_cluster(text: str) -> bool:
         return parts.scheme in {"tcp", "tls"} and bool(parts.hostname and parts.port) and not parts.username
     except ValueError:
         return False
+
+
+def is_agent_name(text: str) -> bool:
+    """A name of small letters, digits, dots and hyphens that is no answer format, not none and not both."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,40}", text) is not None and text not in _NO_AGENTS
 
 
 def shown(value: object) -> str:

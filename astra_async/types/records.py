@@ -18,8 +18,9 @@ import orjson
 from astra_async.errors import ConflictError, UsageError
 from astra_async.surrogates import without_surrogates
 from astra_async.types.calls import FinishReason
+from astra_async.types.declarations import is_agent_name
 from astra_async.types.results import Failure, Status  # noqa: TC001 - msgspec reads annotations
-from astra_async.types.samples import AnswerKey, Format, SampleKey, TurnKey
+from astra_async.types.samples import ANSWER_FORMATS, AnswerKey, Format, SampleKey, TurnKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_FORMATS, _FINISHES = frozenset(get_args(Format)), frozenset(get_args(FinishReason))
+_FINISHES = frozenset(get_args(FinishReason))
 _ROUNDING = 1e-9
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -51,6 +52,21 @@ class TestFields(msgspec.Struct, gc=False):
     name: str
     outcome: str
     message: str = ""
+
+
+class AgentFields(msgspec.Struct, gc=False):
+    """`agent` of a final line: what the agent did for it."""
+
+    agent: str = ""
+    version: str = ""
+    end: str = ""
+    steps: Count = 0
+    replayed: Count = 0
+    repeated_usd: float = 0.0
+    model_s: float = 0.0
+    own_s: float = 0.0
+    translated: bool = False
+    removed: tuple[str, ...] = ()
 
 
 class ResultFields(msgspec.Struct, gc=False, kw_only=True):
@@ -102,6 +118,7 @@ class ResultFields(msgspec.Struct, gc=False, kw_only=True):
     note: str = ""
     started_at: str = ""
     finished_at: str = ""
+    agent: AgentFields | None = None
 
     @property
     def key(self) -> AnswerKey:
@@ -151,11 +168,16 @@ def read_line(line: bytes) -> dict[str, Any]:
     return record
 
 
+def is_format(value: object) -> bool:
+    """Whether it names an answer format or an agent."""
+    return type(value) is str and (value in ANSWER_FORMATS or is_agent_name(value))
+
+
 def read_key(record: Mapping[str, Any]) -> SampleKey:
     """The sample that a record is about. Raises Flaw."""
     model, problem_id, sample = record.get("model"), record.get("problem_id"), record.get("sample")
     fmt: Any = record.get("format")
-    if type(model) is not str or type(problem_id) is not str or fmt not in _FORMATS:
+    if type(model) is not str or type(problem_id) is not str or not is_format(fmt):
         raise Flaw("it names no sample (model, format, problem_id, sample)")
     if type(sample) is not int or sample < 0:
         raise Flaw(f"sample is {_shown(sample)}, not a number from 0")
@@ -341,7 +363,7 @@ def _wrong_fields(run: Mapping[str, Any]) -> list[tuple[str, Any]]:
     fits = {
         "run_id": isinstance(run.get("run_id"), str),
         "samples": "samples" not in run or (type(run["samples"]) is int and run["samples"] > 0),
-        "formats": _is_list_of(run.get("formats", []), lambda each: each in _FORMATS),
+        "formats": _is_list_of(run.get("formats", []), is_format),
         "models": _is_list_of(
             models, lambda each: isinstance(each, dict) and isinstance(each.get("name"), str)
         ),

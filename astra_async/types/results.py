@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -9,8 +10,7 @@ from astra_async.types.calls import Usage
 from astra_async.types.samples import AnswerKey, SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from astra_async.types.agents import AgentWork
     from astra_async.types.calls import FinishReason
     from astra_async.types.samples import Format
 
@@ -27,6 +27,7 @@ Failure = Literal[
     "context_exceeded",
     "format_error",
     "path_violation",
+    "no_change",
 ]
 Trouble = Literal["provider_error", "project_error", "sandbox_error"]
 # Whether the solution was tried; `equal`: another sample was; `not_due`: there is no score to doubt;
@@ -46,10 +47,17 @@ def is_last(failure: Failure | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The files an answer gives, path to full text, as the model wrote the paths; repairs by name."""
+    """The files an answer gives, path to full text, as the model wrote the paths; repairs by name.
+
+    `exact`: these are an agent's, as they lay in its container, and their paths are meant as they stand. Only
+    then are there `deleted` paths, and contents that are no text (`binary`).
+    """
 
     files: Mapping[str, str]
     repairs: tuple[str, ...] = ()
+    exact: bool = False
+    deleted: tuple[str, ...] = ()
+    binary: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +84,21 @@ class FileChange:
     path: str
     added: int
     removed: int
-    kind: Literal["new", "changed"]
+    kind: Literal["new", "changed", "deleted"]
+
+
+Changed = Mapping[str, bytes | None]  # a project's files by path, as an answer leaves them; None: deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrated:
-    """What an answer changes in the project: new content by path, and what was dropped.
+    """What an answer changes in the project: new content by path (None: deleted), and what was dropped.
 
     `lines_written` counts lines that the pristine file does not have: a moved line is none of them, though
     `changes` counts it as added and removed. `sha256` covers the applied paths and contents.
     """
 
-    files: Mapping[str, bytes]
+    files: Changed
     changes: tuple[FileChange, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     suspicions: tuple[str, ...] = ()
@@ -188,6 +199,7 @@ class Result:
     note: str = ""  # one line on why there is no solution or no report
     started_at: str = ""
     finished_at: str = ""
+    agent: AgentWork | None = None  # recorded of agents only
 
     @property
     def key(self) -> AnswerKey:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 from annotated_types import MinLen, Predicate
 
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
     from astra_async.types.results import Solution
 
-Format = Literal["xml", "json"]
+# What an answer is: text in one of ANSWER_FORMATS, or what the agent of this name left in the project.
+Format = str
+ANSWER_FORMATS: tuple[Format, ...] = ("xml", "json")
+
+
+def is_agent(fmt: Format) -> bool:
+    """Whether samples of this format are an agent's work."""
+    return fmt not in ANSWER_FORMATS
 
 
 class SampleKey(NamedTuple):

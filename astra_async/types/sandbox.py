@@ -39,13 +39,15 @@ class Job:
     """One container's work. `archive` is a tar of the whole project, relative to its root.
 
     The sandbox rewrites owners to the run's user. `result_files` are paths or globs relative to the
-    project; they are deleted before the command runs and read when nothing of it runs any more.
+    project; they are deleted before the command runs and read when nothing of it runs any more. `deleted` are
+    paths that the image may hold and the project shall not.
     """
 
     image: str
     archive: bytes
     command: str
     result_files: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     label: str = ""

@@ -291,7 +291,7 @@ class Following:
             found = read_sourced(self.directory / "labels.csv")
         except UsageError as error:
             found, self._labels_trouble = {}, one_line(str(error))
-        self.labels = {SampleKey(*key): label for key, label in found.items()}  # type: ignore[arg-type]
+        self.labels = {SampleKey(*key): label for key, label in found.items()}
         self.version += 1
 
     def _is_changed(self, name: str) -> bool:

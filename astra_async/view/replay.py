@@ -111,12 +111,14 @@ class _Room:
     characters: int = _MOST_CHARACTERS_IN_ALL
 
 
-def _difference(named: tuple[str, str], before: ProjectFile | None, after: bytes, room: _Room) -> FileDiff:
+def _difference(
+    named: tuple[str, str], before: ProjectFile | None, after: bytes | None, room: _Room
+) -> FileDiff:
     path, kind = named
-    contents = (before.content if before else b"", after)
+    contents = (before.content if before else b"", after or b"")
     old, new = ([_short(line) for line in lines_of(content)] for content in contents)
     unified, cut = _unified(old, new, room)
-    is_unseen = kind == "changed" and before is None  # left out of the prompt: what it was is not known
+    is_unseen = kind != "new" and before is None  # left out of the prompt: what it was is not known
     return FileDiff(path=path, kind=kind, unified=unified, cut=cut or is_unseen)
 
 

@@ -33,10 +33,8 @@ from astra_async.testing.verdict import run_tests
 from astra_async.types import ExpectedTest, Integrated, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from astra_async.problems.prepare import Prepared
-    from astra_async.types import Project
+    from astra_async.types import Changed, Project
 
 PROBLEMS = (
     *("company-form", "product-api", "length-converter", "notes-search", "movie-browser"),
@@ -45,7 +43,7 @@ PROBLEMS = (
 _MEASURED = re.compile(r"used ([\d.]+) ([\d.]+)")
 
 
-async def cpu_s(sandbox: DockerSandbox, prepared: Prepared, image: str, files: Mapping[str, bytes]) -> float:
+async def cpu_s(sandbox: DockerSandbox, prepared: Prepared, image: str, files: Changed) -> float:
     """CPU seconds of one run of the tests."""
     command = f"TIMEFORMAT='used %U %S'; time ( {prepared.command}\n)"
     tested = await run_tests(sandbox, replace(prepared, command=command), image, files, Limits())

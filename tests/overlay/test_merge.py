@@ -281,7 +281,7 @@ def test_of_package_json_only_dependencies_are_merged() -> None:
         "devDependencies": {"mocha": "^9.0.0", "chai": "npm:evil@1", "sinon": "file:./src"},
     }
     result = applied({"package.json": json.dumps(answer)})
-    assert json.loads(result.files["package.json"]) == PACKAGE | {
+    assert json.loads(result.files["package.json"] or "") == PACKAGE | {
         "dependencies": {"express": "^4.18.0", "cors": "^2.8.5"},
         "devDependencies": {"mocha": "^9.0.0"},
     }

@@ -387,7 +387,7 @@ def test_a_projects_folder_too_large_to_copy_is_run_in_place(run: Run, made: Cal
 
 
 def test_a_stale_report_that_cannot_be_deleted_is_never_scored(run: Run, made: Callable[[str], str]) -> None:
-    with pytest.raises(ImageError, match=r"result file that the run's user cannot delete.*out/unit\.xml"):
+    with pytest.raises(ImageError, match=r"has to go and that the run's user cannot delete.*out/unit\.xml"):
         run("true", "out/unit.xml", image=made("large-project"))
 
 

@@ -14,6 +14,7 @@ process of its user; where the first process sees others all the same, the conta
 from __future__ import annotations
 
 import asyncio
+import glob
 import logging
 import re
 import time
@@ -117,7 +118,8 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
         SandboxError: any other trouble of the engine.
     """
     command = Command(text=job.command, user=fitness.user, environment=job.environment)
-    stale = [path for path in map(inside_project, job.result_files) if path]
+    gone = (*job.result_files, *map(glob.escape, job.deleted))
+    stale = [path for path in map(inside_project, gone) if path]
     owner = (fitness.uid, fitness.gid)
     archive = upload_archive(
         job.archive, PROJECT, owner, stale=stale, contents={**fitness.overlaid, **fitness.contents}
@@ -298,7 +300,7 @@ async def _stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitn
 async def _delete(
     engine: Engine, container: str, stale: Sequence[str], *, job: Job, fitness: Fitness
 ) -> None:
-    """Delete result files that the image holds; nothing of the tests has run yet."""
+    """Delete files that the image holds and must not; nothing of the tests has run yet."""
     process = await engine.prepare(
         container, ["bash", "-c", _DELETE, "bash", *stale], user=fitness.user, environment={}
     )
@@ -307,7 +309,9 @@ async def _delete(
         await _drain(stream, output)
     if await engine.exit_code(process):
         shown = both_ends(output.text())
-        raise ImageError(f"Image {job.image} holds a result file that the run's user cannot delete: {shown}")
+        raise ImageError(
+            f"Image {job.image} holds a file that has to go and that the run's user cannot delete: {shown}"
+        )
 
 
 async def _disk_full(engine: Engine, container: str, limit: int) -> None:
