@@ -148,11 +148,20 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
 _SET: Mapping[str, Mapping[str, str]] = {
     "": {"problems": '"bundled"', "samples": "4", "budget_usd": "20.0"},
     "models": {"spec": '"simulated/steady"', "name": '"steady"', "max_in_flight": "64"},
+    "agents": {
+        "name": '"own-agent"',
+        "version": '"1"',
+        "speaks": '"chat"',
+        "command": """'python3 /opt/agent/work.py {prompt_file} --model {model}'""",
+        "variables": '{ OPENAI_BASE_URL = "{base_url}", OPENAI_API_KEY = "{token}" }',
+        "files": "{}",
+    },
     "sandbox": {"timeout_s": "300.0"},
 }
 _SHOWN: Mapping[str, str] = {
     "model": '["openai/gpt-4o"]',
     "out": '"runs/october"',
+    "agent": '["none", "shell"]',
     "column": '["project=Project Zip"]',
     "only": '["product-api"]',
     "stop": '["END"]',
@@ -181,8 +190,9 @@ def example() -> str:
         *_keys("", options().values()),
     ]
     for name, table in tables().items():
-        head = "[[models]]" if name == "models" else f"[{name}]"
-        note = ["# One such table for each model."] if name == "models" else []
+        several = name in {"models", "agents"}
+        head = f"[[{name}]]" if several else f"[{name}]"
+        note = [f"# One such table for each {name[:-1]}."] if several else []
         parts += ["", *note, head, *_keys(name, declared(table))]
     return "\n".join(parts) + "\n"
 

@@ -20,16 +20,18 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, cast, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from astra_async.answers import parse_leniently, parse_strictly
 from astra_async.answers.agents_files import read_agents_files
 from astra_async.running.log import decode, encode
-from astra_async.types import FinishReason, Format, Solution, Unusable, is_agent
+from astra_async.types import ANSWER_FORMATS, Solution, Unusable, is_agent
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from typing import Self
+
+    from astra_async.types import FinishReason, Format
 
 CPU_S = 10
 MEMORY_BYTES = 2 * 1024**3
@@ -193,7 +195,7 @@ def _answer(request: bytes, cpu_s: int) -> NoReturn:
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
         text, fmt, finish_reason = decode(request)
-        if fmt in get_args(Format):
+        if fmt in ANSWER_FORMATS:
             reply = encode(parse_leniently(text, fmt, finish_reason))
             sys.stdout.buffer.write(len(reply).to_bytes(_LENGTH_BYTES) + reply)
             sys.stdout.buffer.flush()

@@ -48,6 +48,7 @@ from astra_async.running.recorded import (
     Spent,
     completion_fields,
     completion_from,
+    count_calls,
     count_events,
     count_spent,
     key_fields,
@@ -176,6 +177,7 @@ class RunDirectory:
             directory.warnings += directory._held.found(tuple(paid_for.values()), late.take)
             if directory._outputs_at is not None:
                 directory._outputs_at |= outputs_at(path / "outputs.jsonl")
+            count_calls(directory.earlier, path)
             count_events(directory.earlier, path)
         except BaseException:
             directory.discard_if_unused()
@@ -213,7 +215,8 @@ class RunDirectory:
             record |= {"feedback": feedback.text, "feedback_sha256": feedback.sha256}
             record |= {"feedback_version": feedback.version}
         log, line = self._answers_of(key), encode(record)
-        self.recorded_usd[key.model] += completion.cost_usd or 0.0
+        if completion.agent is None:  # an agent's calls are recorded one by one
+            self.recorded_usd[key.model] += completion.cost_usd or 0.0
         # Invariant: an answer is on disk and in `answered`, or held; the caller never has to keep it.
         try:
             self.answered[key] = self._append_answer(log, line)

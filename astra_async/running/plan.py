@@ -33,7 +33,8 @@ class Plan:
     `unprepared` holds problems that cannot run, with the reason: their samples are missing.
     `blocks` is the number of consecutive samples of a problem asked together, by model; `caching` names
     models whose requests should be marked for the prompt cache: a reuse is expected soon. A model without
-    `max_in_flight` is asked for everything at once: it is for batches to say how much goes when.
+    `max_in_flight` is asked for everything at once: it is for batches to say how much goes when. Samples that
+    agents work on have places of their own, `agents_at_once` of each model, so that they hold back no others.
     """
 
     models: tuple[str, ...]
@@ -44,6 +45,7 @@ class Plan:
     unprepared: Mapping[str, AstraError] = field(default_factory=dict)
     blocks: Mapping[str, int] = field(default_factory=dict)
     max_in_flight: Mapping[str, int] = field(default_factory=dict)
+    agents_at_once: int = 0
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:

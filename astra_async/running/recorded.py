@@ -10,11 +10,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from astra_async.running.log import fields_of, scan
-from astra_async.types import AgentWork, Completion, Usage
+from astra_async.types import AgentWork, Completion, Usage, is_agent
 from astra_async.types.records import (
     Flaw,
     check_answer,
     check_turn,
+    is_format,
     read_key,
     read_named,
     read_record,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]  # offset and length of a line
 # Of further turns; there where a run was asked for some.
+CALLS_NAME = "calls.jsonl"  # of agents
 TURN_LOG_NAMES = ("turns.jsonl", "turn_results.jsonl")
 # The logs that hold one answer at most for each key, and what a line of theirs has to be.
 ANSWER_LOGS: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
@@ -126,8 +128,15 @@ def spent(directory: Path) -> dict[str, Spent]:
     for name in ANSWER_LOGS:
         for record in named(directory / name):
             count_spent(found, record)
+    count_calls(found, directory)
     count_events(found, directory)
     return found
+
+
+def count_calls(found: dict[str, Spent], directory: Path) -> None:
+    """Add what the model calls of agents have taken, also of samples that have no answer yet."""
+    for record in named(directory / CALLS_NAME):
+        _count(found, record)
 
 
 def count_events(found: dict[str, Spent], directory: Path) -> None:
@@ -137,7 +146,17 @@ def count_events(found: dict[str, Spent], directory: Path) -> None:
 
 
 def count_spent(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
-    """Add what a record says was spent; what is no number was edited, and says nothing."""
+    """Add what a record of an answer or an event says was spent.
+
+    Not that of what an agent left: its calls are counted, each once (`count_calls`).
+    """
+    is_answer, fmt = record.get("kind") is None, record.get("format")
+    if not (is_answer and is_format(fmt) and is_agent(str(fmt))):
+        _count(found, record)
+
+
+def _count(found: dict[str, Spent], record: Mapping[str, Any]) -> None:
+    """What is no number was edited, and says nothing."""
     one = found.setdefault(str(record.get("model") or record.get("pool")), Spent())
     usage, cost_usd = record.get("usage"), record.get("cost_usd")
     if isinstance(usage, dict):

@@ -36,6 +36,7 @@ from astra_async.running.plan import Speed, Tally
 from astra_async.running.sample import Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
 from astra_async.testing.verdict import limits_for
+from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -82,7 +83,7 @@ class Runner:
         self.deciding: Deciding | None = None
         self._asked = dict.fromkeys(plan.models, plan.samples)
         self._missing: set[AnswerKey] = set()
-        self._admissions: dict[str, Admission] = {}
+        self._admissions: dict[tuple[str, bool], Admission] = {}  # by model, and whether agents work
         self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
         self._listener_error: Exception | None = None
 
@@ -144,7 +145,8 @@ class Runner:
     async def _round(self, models: Sequence[str], first: int, end: int) -> None:
         async with asyncio.TaskGroup() as samples:
             for model in models:
-                samples.create_task(self._feed(model, samples, first, end))
+                for by_agent in sorted({is_agent(fmt) for fmt in self.plan.formats}):
+                    samples.create_task(self._feed(model, samples, range(first, end), by_agent=by_agent))
 
     def _plan_until(self, end: int, going: Sequence[str]) -> None:
         """Invariant: what is planned is what has been asked for in the rounds begun, here and in run.json."""
@@ -181,8 +183,7 @@ class Runner:
 
     def is_grading(self, model: str) -> bool:
         """Whether answers of a model wait for their tests or are tested: turns may follow from them."""
-        admission = self._admissions.get(model)
-        return admission is not None and admission.waiting > 0
+        return any(each.waiting > 0 for (name, _), each in self._admissions.items() if name == model)
 
     async def publish(self) -> None:
         """Rewrite problems.csv from the metrics as they stand, from a thread. Raises StorageError."""
@@ -229,13 +230,13 @@ class Runner:
                     counts.final += is_final
                     counts.answered += is_final or key in self.directory.answered
 
-    async def _feed(self, model: str, samples: asyncio.TaskGroup, first: int, end: int) -> None:
+    async def _feed(self, model: str, samples: asyncio.TaskGroup, numbers: range, *, by_agent: bool) -> None:
         room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
-        places = self.plan.max_in_flight.get(model)
+        places = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
         admission = Admission(self.tally, *((math.inf, math.inf) if places is None else (places, room)))
-        self._admissions[model] = admission
+        self._admissions[model, by_agent] = admission
         async for sample in self._in_order(model):
-            if not first <= sample.sample < end:
+            if sample.sample not in numbers or is_agent(sample.format) != by_agent:
                 continue
             key: AnswerKey | None = sample
             if sample in self.directory.graded:

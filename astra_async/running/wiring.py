@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from astra_async.problems.collect import Wanted
     from astra_async.problems.fetch import Store
     from astra_async.problems.prepare import Prepared
-    from astra_async.types import ModelSettings, Problem
+    from astra_async.types import AgentSettings, ModelSettings, Problem
 
 _DEMO_SPEED = 0.02  # simulated models answer in a second or so, not in the better part of a minute
 _SIMULATED_SOON = "http://127.0.0.1"  # its server is not started yet
@@ -166,7 +166,8 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
         models={
             model.name: model_part(_without_address(model, config), config.seed) for model in config.models
         },
-        formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats},
+        formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats}
+        | {agent.name: agent_part(agent, config, leave_out) for agent in config.agents},
         problems={problem_id: problem_part(item) for problem_id, item in prepared.items()},
         grading=grading,
         feedback={
@@ -175,6 +176,15 @@ def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapp
             if not config.answers_only_from_record
         },
     )
+
+
+def agent_part(agent: AgentSettings, config: RunConfig, leave_out: Sequence[str]) -> dict[str, Any]:
+    """What of an agent changes what it leaves: itself, its prompt, its limits."""
+    return {
+        "prompt": prompt_fingerprint(agent.name, leave_out),
+        "agent": asdict(agent),
+        "limits": asdict(config.agent_limits),
+    }
 
 
 def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, FeedbackMode]:

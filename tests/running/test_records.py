@@ -152,7 +152,7 @@ def test_an_answer_stays_although_what_stands_beside_it_is_damaged(tmp_path: Pat
         (RUN | {"models": {"m": 1}}, "models is"),
         (RUN | {"models": [{"spec": "m"}]}, "models is"),
         (RUN | {"problems": ["p"]}, "problems is"),
-        (RUN | {"formats": ["yaml"]}, "formats is"),
+        (RUN | {"formats": ["Yaml"]}, "formats is"),
         (RUN | {"run_id": None}, "run_id is null"),
         (RUN | {"parts": []}, "parts is"),
         (RUN | {"schema": 2}, "schema 2, this version reads 1; use the version that wrote it"),
