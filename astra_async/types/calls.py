@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Interval, MinLen, Predicate
 from astra_async.types.declarations import Setting, is_http_url
 
 if TYPE_CHECKING:
-    from astra_async.types.agents import AgentWork
+    from astra_async.types.agents import AgentWork, Dialogue, NativeBody, ToolCall
     from astra_async.types.samples import AnswerKey
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
@@ -136,6 +136,10 @@ class ModelRequest:
 
     `cache` asks for prompt-cache markers: a reuse of the prompt is expected soon. `goes_on`: so is one of the
     whole conversation, by the sample's next turn.
+
+    An agent's call has a `dialogue` or a `native` body in place of a prompt; `prompt_sha256` is then that of
+    all of it, `before_sha256` that of the agent's call before, `input_bytes` its size, of which `fresh_bytes`
+    were not in the call before; `max_tokens` is what the agent asks for, else the settings'.
     """
 
     key: AnswerKey
@@ -146,6 +150,22 @@ class ModelRequest:
     sample_header: str | None = None  # x-astra-sample, for simulated models only
     cache: bool = False
     goes_on: bool = False
+    dialogue: Dialogue | None = None
+    native: NativeBody | None = None
+    before_sha256: str = ""
+    input_bytes: int = 0
+    fresh_bytes: int = 0
+    max_tokens: int | None = None
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether an agent asks: its answer is kept with its calls, as the provider sent it."""
+        return self.dialogue is not None or self.native is not None
+
+    @property
+    def goes_alone(self) -> bool:
+        """Whether it is a conversation that no other sample has: it waits for nobody to warm a cache."""
+        return bool(self.earlier) or self.by_agent
 
     @property
     def messages(self) -> tuple[tuple[Role, str], ...]:
@@ -163,6 +183,8 @@ class ModelRequest:
     @property
     def begun_sha256(self) -> str:
         """The hash of what an earlier request left in the prompt cache: the conversation one turn ago."""
+        if self.by_agent:
+            return self.before_sha256
         return self.earlier[-2].sha256 if len(self.earlier) > 1 else self.prompt_sha256
 
 
@@ -174,6 +196,9 @@ class Completion:
     `cost_usd` cover all attempts; `cost_usd` is None when no price is known, and `cost_estimated` says that
     the provider left out tokens of an attempt, which were then estimated. `repairs` names what was
     mended before recording (`surrogate`).
+
+    Of an agent's call `calls` are those of tools, and `native` is the answer as an object of the interface
+    that it came by: what a request without streaming would have got.
     """
 
     text: str
@@ -188,6 +213,8 @@ class Completion:
     repairs: tuple[str, ...] = ()
     via: Literal["batch"] | None = None
     agent: AgentWork | None = None  # of what an agent left: all of its calls together
+    calls: tuple[ToolCall, ...] = ()
+    native: Any = None
 
 
 # A window of a minute never needs longer to refill; one that does is of an hour or a day, and says nothing.

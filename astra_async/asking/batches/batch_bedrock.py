@@ -28,8 +28,8 @@ from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.connection import address, below
 from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_meaning import Failure
-from astra_async.asking.providers.openai_chat import ChatReader, chat_fields
-from astra_async.asking.providers.request_fields import laid_over
+from astra_async.asking.providers.openai_chat import ChatReader, chat_options, chat_said
+from astra_async.asking.providers.request_fields import laid_over, spoken
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
 from astra_async.problems.fetch.locations import S3Object
 from astra_async.problems.fetch.objects import ObjectStore
@@ -187,7 +187,8 @@ class BedrockBatches(FileBatches):
             own = fields.pop(_OWN_FIELDS, None) or {}
             body = {name: value for name, value in fields.items() if value is not None}
             return laid_over({"schemaVersion": "messages-v1", **body}, own)
-        fields = chat_fields(settings, request, None) | {"max_completion_tokens": settings.max_tokens}
+        fields = chat_options(settings, None) | chat_said(request, *spoken(request, settings))
+        fields["max_completion_tokens"] = settings.max_tokens
         body = {name: value for name, value in fields.items() if value is not None and name != "stream"}
         return laid_over(body, settings.extra_body.get(_OWN_FIELDS) or {})
 

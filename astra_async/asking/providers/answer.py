@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import FinishReason
+    from astra_async.types.agents import ToolCall
 
 # What readers raise that meet a foreign shape: they index freely.
 WRONG_SHAPE = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
@@ -28,6 +30,8 @@ INVALID_UTF8 = "invalid_utf8"  # bytes that are no text became U+FFFD
 NO_FINISH_REASON = "no_finish_reason"  # the stream ended in order, and nobody said why
 KEY_MASKED = "key_masked"  # the server had put into the answer what we had sent to prove who we are
 STRAY_DATA = "stray_data"  # between events stood data that is none, such as `ping`
+
+MADE_ID = "astra_"  # begins the id of a call that its provider gave none
 
 # What fields for the reason hold while there is none.
 _NO_REASON = frozenset({"null", "none", "undefined", "unspecified", "finish_reason_unspecified"})
@@ -78,6 +82,8 @@ class Answer:
     usage: Usage
     returned_model: str
     repairs: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    native: Any = None
 
 
 class Transcript:
@@ -103,6 +109,16 @@ class Transcript:
             self.characters += len(text)
             if self.characters > MAX_CHARACTERS:
                 raise AnswerTooLong(f"the answer is longer than {MAX_CHARACTERS} characters")
+
+    def count(self, text: str) -> None:
+        """Something has come that is no visible text, such as a call's arguments, and is paid for alike.
+
+        Raises:
+            AnswerTooLong, TypeError: as `add`.
+        """
+        self.add(text)
+        if text:
+            self.parts.pop()
 
     def restate(self, text: str) -> None:
         """The whole text, told once more: it outranks the pieces, and nothing new has come.
@@ -139,6 +155,7 @@ class Reader:
         settled: the reason and the counts have come, and since then no content.
         counts: tokens, under the provider's names.
         model: who has answered.
+        gathers: the whole answer is kept for `gathered`: an agent has asked.
     """
 
     finishes: ClassVar[Mapping[str, FinishReason]] = {
@@ -173,6 +190,8 @@ class Reader:
         self.reason: str | None = None
         self.counts: Any = {}
         self.model = ""
+        self.gathers = False
+        self._made = ""
 
     def take(self, event: Json | None) -> None:
         """Feed one event, and hold a reason for the end against what follows it.
@@ -217,6 +236,15 @@ class Reader:
         """Tokens as far as they were announced."""
         raise NotImplementedError
 
+    def made_id(self, number: int) -> str:
+        """An id for a call that its provider gave none, like no other's."""
+        self._made = self._made or secrets.token_hex(4)
+        return f"{MADE_ID}{self._made}_{number}"
+
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The answer as its interface gives it to who does not stream, and the calls in it."""
+        raise NotImplementedError
+
     def told(self) -> Usage:
         """`usage`, or nothing where the counts have a shape that nobody knows: an answer outlives them."""
         try:
@@ -233,10 +261,11 @@ class Reader:
         if not self.done and (self.reason is None or self.unsure):
             return None
         text = self.transcript.text()
-        if self.reason is None and not text:
+        native, calls = self.gathered() if self.gathers else (None, ())
+        if self.reason is None and not text and not calls:
             return None
         finish = self.finishes.get(self.reason or "", "stop")
-        if not text:
+        if not text and not calls:
             finish = self.finishes_wordless.get(self.reason or "", finish)
         return Answer(
             text=text,
@@ -244,6 +273,8 @@ class Reader:
             usage=self.told(),
             returned_model=label(self.model),
             repairs=(NO_FINISH_REASON,) if self.reason is None else (),
+            calls=calls,
+            native=native,
         )
 
 

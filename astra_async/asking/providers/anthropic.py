@@ -6,19 +6,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
 
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, count, label
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.rate_limits import anthropic_limits
-from astra_async.asking.providers.request_fields import WireFormat
+from astra_async.asking.providers.request_fields import WireFormat, arguments_of, tools_of
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
+from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import ModelRequest, ModelSettings, RateLimits
+    from astra_async.types.agents import Message
 
 BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
@@ -32,21 +36,26 @@ class MessageReader(Reader):
     A whole message is read as well: servers send one instead of a stream, or after it.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._message: Json = {}
+        self._blocks: dict[int, Json] = {}  # by index; a call's input is text until it is whole
+
     def feed(self, event: Json | None) -> None:
         """Take one event."""
         if event is None:
             return
         kind = event.get("type")
-        if kind == "content_block_delta":
-            self._delta(event["delta"])
-        elif kind == "content_block_start":
-            self._delta(event["content_block"])
+        if kind in {"content_block_delta", "content_block_start"}:
+            self._piece(event, event.get("delta") or event["content_block"])
         elif kind == "message_start":
+            self._message = dict(event["message"])
             self.model = label(event["message"].get("model"))
             # Its `output_tokens` stand for what is to come (1, or a few): they count from `message_delta` on.
             self._count({**(event["message"].get("usage") or {}), "output_tokens": None})
         elif kind == "message_delta":
             self.reason = event["delta"].get("stop_reason")
+            self._message |= event["delta"]
             self._count(event.get("usage"))
         elif kind == "message_stop":
             self.done = True
@@ -69,7 +78,24 @@ class MessageReader(Reader):
             reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("thinking_tokens")),
         )
 
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The message with its blocks; the input of a call that was cut off stays text."""
+        blocks = [_closed(block) for _, block in sorted(self._blocks.items())]
+        calls = tuple(
+            ToolCall(id=block["id"], name=block["name"], arguments=text_of(block["input"]))
+            for block in blocks
+            if block.get("type") == "tool_use"
+        )
+        return {
+            "type": "message",
+            "role": "assistant",
+            **self._message,
+            "content": blocks,
+            "usage": self.counts,
+        }, calls
+
     def _whole(self, message: Json) -> None:
+        self._message, self._blocks = message, dict(enumerate(message["content"]))
         self.model = label(message.get("model"))
         self._count(message.get("usage"))
         blocks = message["content"]
@@ -82,6 +108,14 @@ class MessageReader(Reader):
         self.reason = message.get("stop_reason")
         self.done = True
 
+    def _piece(self, event: Json, piece: Json) -> None:
+        self._delta(piece)
+        if self.gathers and "content_block" in event:
+            self._blocks[event["index"]] = dict(piece)
+            self.transcript.begun = True
+        elif self.gathers:
+            _grow(self._blocks[event["index"]], piece)
+
     def _delta(self, delta: Json) -> None:
         """A piece of a block, or a block as it starts; all but text is thinking."""
         text = delta.get("text")
@@ -89,9 +123,40 @@ class MessageReader(Reader):
             self.transcript.add(text)
         elif delta.get("type") in {"thinking_delta", "thinking"}:
             self.transcript.begun = True
+        elif self.gathers and delta.get("partial_json"):
+            self.transcript.count(delta["partial_json"])
 
     def _count(self, usage: Json | None) -> None:
         self.counts.update({name: value for name, value in (usage or {}).items() if value is not None})
+
+
+def _grow(block: Json, delta: Json) -> None:
+    """Lay a delta over its block: `partial_json` is the input's, citations are a list, all else is text."""
+    for name, piece in delta.items():
+        if name == "partial_json":
+            known = block.get("input")
+            block["input"] = (known if isinstance(known, str) else "") + piece
+        elif name == "citation":
+            block["citations"] = [*(block.get("citations") or ()), piece]
+        elif name != "type":
+            known = block.get(name)
+            block[name] = known + piece if isinstance(known, str) and isinstance(piece, str) else piece
+
+
+def _closed(block: Json) -> Json:
+    """A block that nothing more is added to: a call's input read, where that can be done."""
+    text = block.get("input")
+    if not isinstance(text, str):
+        return block
+    try:
+        return {**block, "input": orjson.loads(text or "{}")}
+    except orjson.JSONDecodeError:
+        return block
+
+
+def text_of(arguments: Any) -> str:
+    """A call's arguments as JSON text, where they are not text already."""
+    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
 
 
 class Anthropic(WireFormat):
@@ -100,6 +165,7 @@ class Anthropic(WireFormat):
     cached_input_is_exempt = True
     reader = MessageReader
     measured = frozenset({"model", "messages"})
+    max_tokens_at = (("max_tokens",),)
     takes = frozenset(
         {
             *("api_version", "system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
@@ -120,25 +186,13 @@ class Anthropic(WireFormat):
             self.headers["x-api-key"] = key
         self._thinking = claude_thinking(settings)
 
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer.
-
-        A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
-        what was said last, where a next turn will read that.
-        """
+    def options(self, request: ModelRequest) -> Json:
+        """How to answer: streamed."""
+        del request
         settings = self.settings
-        messages: list[Json] = [
-            {"role": role, "content": [{"type": "text", "text": text}]} for role, text in request.messages
-        ]
-        marked = [0] if request.cache else []
-        marked += [-1] if request.cache and request.goes_on else []
-        for place in marked:
-            messages[place]["content"][0]["cache_control"] = {"type": "ephemeral"}
         return {
             "model": settings.model,
             "max_tokens": settings.max_tokens,
-            "system": settings.system_prompt,
-            "messages": messages,
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "top_k": settings.top_k,
@@ -148,9 +202,53 @@ class Anthropic(WireFormat):
             "stream": True,
         }
 
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer.
+
+        A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
+        what was said last, where a next turn will read that.
+        """
+        said: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
+        marked = [0] if request.cache else []
+        marked += [-1] if request.cache and request.goes_on else []
+        for place in marked:
+            said[place]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        tools = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+            for tool in tools_of(request)
+        ]
+        return {"system": system or None, "messages": said, "tools": tools or None}
+
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """Anthropic's rate-limit headers."""
         return anthropic_limits(headers, datetime.now(UTC))
+
+
+def _blocks(message: Message) -> list[Json]:
+    """A message's blocks; the interface refuses empty text."""
+    if message.native is not None:
+        return [dict(block) for block in map(_readable, message.native["content"])]
+    blocks: list[Json] = [
+        {
+            "type": "tool_result",
+            "tool_use_id": result.call.id,
+            "content": result.text,
+            **({"is_error": True} if result.failed else {}),
+        }
+        for result in message.results
+    ]
+    if message.text or not (message.calls or message.results):
+        blocks.append({"type": "text", "text": message.text})
+    blocks += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}
+        for call in message.calls
+    ]
+    return blocks
+
+
+def _readable(block: Json) -> Json:
+    """A block as it is sent back: the input of a call that was cut off is empty."""
+    return {**block, "input": {}} if isinstance(block.get("input"), str) else block
 
 
 def claude_thinking(settings: ModelSettings) -> Json:

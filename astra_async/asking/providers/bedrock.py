@@ -19,7 +19,13 @@ from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.eventstream import EventStreamSplitter
 from astra_async.asking.providers.proxies import is_local
-from astra_async.asking.providers.request_fields import WireFormat, refuse
+from astra_async.asking.providers.request_fields import (
+    WireFormat,
+    arguments_of,
+    refuse,
+    set_fields,
+    tools_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json
     from astra_async.asking.providers.error_meaning import Failure
     from astra_async.types import ModelRequest, ModelSettings
+    from astra_async.types.agents import Message
 
 _SERVICE = "bedrock-runtime"
 _SIGNED_AS = "bedrock"
@@ -49,6 +56,7 @@ class Bedrock(WireFormat):
     reader = ConverseReader
     splitter = EventStreamSplitter
     measured = frozenset({"modelId", "messages"})
+    max_tokens_at = (("inferenceConfig", "maxTokens"),)
     takes = frozenset(
         {
             *("system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
@@ -74,16 +82,10 @@ class Bedrock(WireFormat):
         self.headers = {}
         self._point(to="converse-stream")
 
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one answer; cache points stand as in Anthropic's."""
+    def options(self, request: ModelRequest) -> Json:
+        """How to answer."""
+        del request
         settings = self.settings
-        messages: list[Json] = [
-            {"role": role, "content": [{"text": text}]} for role, text in request.messages
-        ]
-        if request.cache and any(family in settings.model for family in _CACHING):
-            # The prompt's end, and where a next turn will read it the end of what was said last.
-            for place in {0, len(messages) - 1} if request.goes_on else {0}:
-                messages[place]["content"].append({"cachePoint": {"type": "default"}})
         limits = {
             "maxTokens": settings.max_tokens,
             "temperature": settings.temperature,
@@ -91,11 +93,32 @@ class Bedrock(WireFormat):
             "stopSequences": list(settings.stop) or None,
         }
         return {
-            "system": [{"text": settings.system_prompt}] if settings.system_prompt else None,
-            "messages": messages,
-            "inferenceConfig": {name: value for name, value in limits.items() if value is not None},
+            "inferenceConfig": set_fields(limits),
             "additionalModelRequestFields": self._model_fields or None,
             "serviceTier": {"type": settings.service_tier} if settings.service_tier else None,
+        }
+
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer; cache points stand as in Anthropic's."""
+        said: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
+        if request.cache and any(family in self.settings.model for family in _CACHING):
+            # The prompt's end, and where a next turn will read it the end of what was said last.
+            for place in {0, len(said) - 1} if request.goes_on else {0}:
+                said[place]["content"].append({"cachePoint": {"type": "default"}})
+        tools = [
+            {
+                "toolSpec": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "inputSchema": {"json": tool.parameters},
+                }
+            }
+            for tool in tools_of(request)
+        ]
+        return {
+            "system": [{"text": system}] if system else None,
+            "messages": said,
+            "toolConfig": {"tools": tools} if tools else None,
         }
 
     async def signed(
@@ -126,6 +149,35 @@ class Bedrock(WireFormat):
     def _point(self, *, to: str) -> None:
         model = quote(self.settings.model, safe="")
         self.url = below(self.base, f"model/{model}/{to}")
+
+
+def _blocks(message: Message) -> list[Json]:
+    """A message's blocks; the interface refuses empty text."""
+    if message.native is not None:
+        return [_readable(block) for block in message.native["output"]["message"]["content"]]
+    blocks: list[Json] = [
+        {
+            "toolResult": {
+                "toolUseId": result.call.id,
+                "content": [{"text": result.text or "(nothing)"}],
+                "status": "error" if result.failed else "success",
+            }
+        }
+        for result in message.results
+    ]
+    if message.text or not (message.calls or message.results):
+        blocks.append({"text": message.text})
+    blocks += [
+        {"toolUse": {"toolUseId": call.id, "name": call.name, "input": arguments_of(call)}}
+        for call in message.calls
+    ]
+    return blocks
+
+
+def _readable(block: Json) -> Json:
+    """A block as it is sent back: the input of a call that was cut off is empty."""
+    use = block.get("toolUse")
+    return {"toolUse": {**use, "input": {}}} if use and isinstance(use.get("input"), str) else block
 
 
 def _model_fields(settings: ModelSettings) -> Json:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import orjson
+
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
+from astra_async.asking.providers.anthropic import text_of
+from astra_async.asking.providers.deltas import merge
 from astra_async.types import Usage
+from astra_async.types.agents import ToolCall
 
 
 class ConverseReader(Reader):
@@ -16,18 +21,32 @@ class ConverseReader(Reader):
 
     has_end_mark: ClassVar[bool] = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: dict[int, Json] = {}  # by index; a call's input is text until it is whole
+
     def feed(self, event: Json | None) -> None:
         """Take one event: one member, its name the key."""
         if not event:
             return
         if "contentBlockDelta" in event:
             self._block(event["contentBlockDelta"]["delta"])
+            if self.gathers:
+                self._gather(
+                    event["contentBlockDelta"].get("contentBlockIndex", 0),
+                    event["contentBlockDelta"]["delta"],
+                )
+        elif self.gathers and "contentBlockStart" in event:
+            start = event["contentBlockStart"]
+            self._gather(start.get("contentBlockIndex", 0), start.get("start") or {})
         elif "messageStop" in event:
             self.reason = event["messageStop"]["stopReason"]
         elif "metadata" in event:
             self.counts = event["metadata"].get("usage") or {}
         elif "output" in event:
-            for block in event["output"]["message"]["content"]:
+            blocks = event["output"]["message"]["content"]
+            self._blocks = dict(enumerate(blocks))
+            for block in blocks:
                 self._block(block)
             self.reason = event["stopReason"]
             self.counts = event.get("usage") or {}
@@ -49,6 +68,29 @@ class ConverseReader(Reader):
             output_tokens=count(usage.get("outputTokens")),
         )
 
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The response of Converse; the input of a call that was cut off stays text."""
+        blocks = [_closed(block) for _, block in sorted(self._blocks.items())]
+        calls = tuple(
+            ToolCall(id=use["toolUseId"], name=use["name"], arguments=text_of(use.get("input") or {}))
+            for block in blocks
+            if (use := block.get("toolUse"))
+        )
+        message = {"role": "assistant", "content": blocks}
+        return {"output": {"message": message}, "stopReason": self.reason, "usage": self.counts}, calls
+
+    def _gather(self, index: int, piece: Json) -> None:
+        """Lay a piece over its block: texts are added, and a call's input."""
+        block = self._blocks.setdefault(index, {})
+        if "text" in piece:
+            block["text"] = block.get("text", "") + piece["text"]
+        elif "toolUse" in piece:
+            merge(block.setdefault("toolUse", {}), piece["toolUse"])
+            self.transcript.count(piece["toolUse"].get("input") or "")
+            self.transcript.begun = True
+        elif "reasoningContent" in piece:
+            _reason(block.setdefault("reasoningContent", {}), piece["reasoningContent"])
+
     def _block(self, block: Json) -> None:
         if block.get("text"):
             self.transcript.add(block["text"])
@@ -59,3 +101,22 @@ class ConverseReader(Reader):
         for name, body in event.items():
             if name.endswith("Exception"):
                 raise StreamFault({"error": {**(body or {}), "code": name[:1].upper() + name[1:]}})
+
+
+def _reason(content: Json, piece: Json) -> None:
+    """What streams as `text` and `signature` is `reasoningText` of a message."""
+    if "redactedContent" in piece:
+        content["redactedContent"] = content.get("redactedContent", "") + piece["redactedContent"]
+    else:
+        merge(content.setdefault("reasoningText", {}), piece)
+
+
+def _closed(block: Json) -> Json:
+    """A block that nothing more is added to: a call's input read, where that can be done."""
+    use = block.get("toolUse")
+    if not use or not isinstance(use.get("input", ""), str):
+        return block
+    try:
+        return {"toolUse": {**use, "input": orjson.loads(use.get("input") or "{}")}}
+    except orjson.JSONDecodeError:
+        return block

@@ -68,7 +68,9 @@ class HttpProvider:
         Raises:
             ProviderError: the branch says what the pool should do; the message is masked and one line.
         """
-        reception = Reception(self._settings, watch, self._wire.reader(), in_usual_words=self._wire.failure)
+        reader = self._wire.reader()
+        reader.gathers = request.by_agent
+        reception = Reception(self._settings, watch, reader, in_usual_words=self._wire.failure)
         return await reception.attempt(
             self._exchange(request, reception), lambda error: _meaning(error, streaming=reception.streaming)
         )
@@ -96,6 +98,9 @@ class HttpProvider:
 
     async def _send(self, request: ModelRequest) -> aiohttp.ClientResponse:
         headers = self._headers
+        if request.native is not None and request.native.headers:
+            headers = CIMultiDict({**headers, **request.native.headers})
+            headers.update(self._wire.extra_headers)
         if request.sample_header is not None:
             headers = CIMultiDict(headers, **{"x-astra-sample": request.sample_header})
         url, body = self._wire.url, encode(laid_over(self._wire.body(request), self._wire.extra_body))

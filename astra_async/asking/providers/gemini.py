@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
+import orjson
+
 from astra_async.asking.providers.answer import (
+    MADE_ID,
     Json,
     Reader,
     StreamFault,
@@ -19,19 +22,22 @@ from astra_async.asking.providers.answer import (
     output_tokens,
 )
 from astra_async.asking.providers.connection import below, without_version
-from astra_async.asking.providers.request_fields import WireFormat
+from astra_async.asking.providers.request_fields import WireFormat, arguments_of, set_fields, tools_of
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
+from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import ModelRequest, ModelSettings, Role
+    from astra_async.types.agents import Message
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
 
 _ROLES: dict[Role, str] = {"user": "user", "assistant": "model"}
+_ONLY_TEXT = frozenset({"text", "thought"})
 _LARGEST_SEED = 2**31 - 1  # the field is an int32
 
 
@@ -46,6 +52,9 @@ class GeminiReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._blocked = False
+        self._whole: Json = {}
+        self._candidate_head: Json = {}
+        self._parts: list[Json] = []
 
     def feed(self, event: Json | None) -> None:
         """Take one chunk."""
@@ -53,6 +62,8 @@ class GeminiReader(Reader):
             return
         if "error" in event:
             raise StreamFault(event)
+        if self.gathers:
+            self._whole |= event
         candidates = event.get("candidates")
         if candidates:
             self._candidate(first_choice(candidates) or {})
@@ -74,7 +85,35 @@ class GeminiReader(Reader):
             reasoning_tokens=thoughts,
         )
 
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The response with the parts of all chunks; texts that follow one another are one."""
+        calls = [part["functionCall"] for part in self._parts if part.get("functionCall")]
+        content = {"parts": self._parts, "role": "model"}
+        candidate = {"index": 0, **self._candidate_head, "content": content}
+        named = [
+            ToolCall(
+                id=call.get("id") or self.made_id(number),
+                name=call["name"],
+                arguments=orjson.dumps(call.get("args") or {}).decode(),
+            )
+            for number, call in enumerate(calls)
+        ]
+        return {**self._whole, "candidates": [candidate], "usageMetadata": self.counts}, tuple(named)
+
+    def _gather(self, candidate: Json) -> None:
+        self._candidate_head |= candidate
+        for part in (candidate.get("content") or {}).get("parts") or []:
+            if call := part.get("functionCall"):
+                self.transcript.count(orjson.dumps(call.get("args") or {}).decode())
+            last = self._parts[-1] if self._parts else {}
+            if "text" in part and last.keys() == part.keys() and part.keys() <= _ONLY_TEXT:
+                last["text"] += part["text"]
+            elif part:
+                self._parts.append(dict(part))
+
     def _candidate(self, candidate: Json) -> None:
+        if self.gathers:
+            self._gather(candidate)
         for part in (candidate.get("content") or {}).get("parts") or []:
             text = part.get("text")
             if text:
@@ -95,6 +134,7 @@ class Gemini(WireFormat):
 
     reader = GeminiReader
     measured = frozenset({"model", "contents"})
+    max_tokens_at = (("generationConfig", "maxOutputTokens"),)
     takes = frozenset(
         {
             *("api_version", "system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
@@ -115,8 +155,8 @@ class Gemini(WireFormat):
         self.headers = {"x-goog-api-key": key} if key else {}
         self._thinking = _thinking(settings)
 
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer."""
+    def options(self, request: ModelRequest) -> Json:
+        """How to answer."""
         settings = self.settings
         config = {
             "maxOutputTokens": settings.max_tokens,
@@ -127,15 +167,48 @@ class Gemini(WireFormat):
             "seed": None if request.seed is None else request.seed & _LARGEST_SEED,
             "thinkingConfig": self._thinking,
         }
-        system = settings.system_prompt
+        return {"generationConfig": set_fields(config), "serviceTier": settings.service_tier}
+
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer."""
+        tools = [
+            {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+            for tool in tools_of(request)
+        ]
         return {
             "systemInstruction": {"parts": [{"text": system}]} if system else None,
-            "contents": [
-                {"role": _ROLES[role], "parts": [{"text": text}]} for role, text in request.messages
-            ],
-            "generationConfig": {name: value for name, value in config.items() if value is not None},
-            "serviceTier": settings.service_tier,
+            "contents": [{"role": _ROLES[each.role], "parts": _parts(each)} for each in messages],
+            "tools": [{"functionDeclarations": tools}] if tools else None,
         }
+
+
+def _parts(message: Message) -> list[Json]:
+    """A message's parts, with the signatures in those that came from there."""
+    if message.native is not None:
+        parts: list[Json] = message.native["candidates"][0]["content"]["parts"]
+        return parts
+    parts = [
+        {
+            "functionResponse": {
+                **_own_id(result.call),
+                "name": result.call.name,
+                "response": {"error" if result.failed else "output": result.text},
+            }
+        }
+        for result in message.results
+    ]
+    if message.text or not (message.calls or message.results):
+        parts.append({"text": message.text})
+    parts += [
+        {"functionCall": {**_own_id(call), "name": call.name, "args": arguments_of(call)}}
+        for call in message.calls
+    ]
+    return parts
+
+
+def _own_id(call: ToolCall) -> Json:
+    """The id of a call that its provider gave one: only Gemini 3 and later do."""
+    return {} if call.id.startswith(MADE_ID) else {"id": call.id}
 
 
 def _thinking(settings: ModelSettings) -> Json | None:

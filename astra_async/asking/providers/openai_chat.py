@@ -8,10 +8,13 @@ as a list of parts, a whole answer where a stream was asked for or after one. An
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
+
+import orjson
 
 from astra_async.asking.providers.answer import (
     Answer,
@@ -26,15 +29,18 @@ from astra_async.asking.providers.answer import (
     reason_name,
 )
 from astra_async.asking.providers.connection import below
+from astra_async.asking.providers.deltas import merge
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import WireFormat, refuse
+from astra_async.asking.providers.request_fields import WireFormat, refuse, set_fields, tools_of
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
+from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import MaxTokensField, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types.agents import Message
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 AZURE_API_VERSION = "2024-10-21"  # the last stable version of the deployments interface
@@ -43,9 +49,10 @@ _NEWER_HOSTS = (
     *("api.openai.com", ".openai.azure.com", ".services.ai.azure.com"),
     *("api.groq.com", "api.x.ai", "api.cerebras.ai"),
 )
-_NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
+NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
 _MEASURED = frozenset({"model", "messages", "prompt"})
+_MAX_TOKENS_AT = (("max_completion_tokens",), ("max_tokens",))
 _TAKES = frozenset(
     {
         *("system_prompt", "temperature", "top_p", "stop", "service_tier", "reasoning_effort"),
@@ -63,6 +70,8 @@ class ChatReader(Reader):
         super().__init__()
         self._refusal = Transcript()
         self._in_pieces = False  # text came as deltas
+        self._head: Json = {}
+        self._message: Json = {}
 
     def feed(self, event: Json | None) -> None:
         """Take one chunk; None is `[DONE]`."""
@@ -70,6 +79,8 @@ class ChatReader(Reader):
             self.done = True
             return
         choices = event.get("choices")
+        if self.gathers:
+            self._head |= event
         if choices and "error" not in event:
             self._choice(first_choice(choices) or {})
         else:
@@ -110,9 +121,33 @@ class ChatReader(Reader):
             return replace(whole, finish_reason="refusal", text=whole.text or self._refusal.text())
         return whole
 
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The answer as a `chat.completion` with all deltas in one message, and its calls."""
+        message = {"role": "assistant", "content": None, **self._message}
+        calls = message.get("tool_calls") or []
+        for number, call in enumerate(calls):
+            call["id"] = call.get("id") or self.made_id(number)
+            call.pop("index", None)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.reason or "stop"}
+        whole = {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.counts or None}
+        return set_fields(whole), tuple(map(_call, calls))
+
+    def _gather(self, said: Json, *, whole: bool) -> None:
+        if whole and said.get("tool_calls"):
+            self._message.pop("tool_calls", None)
+        if whole and said.get("content"):
+            self._message.pop("content", None)
+        for call in said.get("tool_calls") or ():
+            function = call.get("function") or call.get("custom") or {}
+            self.transcript.count(function.get("arguments") or function.get("input") or "")
+            self.transcript.begun = True
+        merge(self._message, said)
+
     def _choice(self, choice: Json) -> None:
         delta = choice.get("delta")
         if said := delta or choice.get("message"):
+            if self.gathers:
+                self._gather(said, whole=not delta)
             content = said.get("content")
             if content:
                 self._say(content if type(content) is str else _text_of_parts(content), whole=not delta)
@@ -168,6 +203,7 @@ class OpenAIChat(WireFormat):
 
     reader = ChatReader
     measured = _MEASURED
+    max_tokens_at = _MAX_TOKENS_AT
     takes = _TAKES | {"top_k", "organization", "project"}
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
@@ -186,21 +222,25 @@ class OpenAIChat(WireFormat):
         self.url = below(self.base, "chat/completions")
         self.headers = openai_headers(settings, key, environ)
 
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer."""
+    def options(self, request: ModelRequest) -> Json:
+        """How to answer: streamed, with usage."""
         options: Json | None = {"include_usage": True}
         if self._official:
             # Padding against traffic analysis, half the bytes of a stream of small chunks.
             options = {"include_usage": True, "include_obfuscation": False}
         elif self._mistral:
             options = None  # it refuses the field, and sends usage without being asked
-        fields = chat_fields(self.settings, request, options)
+        fields = chat_options(self.settings, options)
         fields["model"] = self.settings.model
         fields[self._max_tokens_field] = self.settings.max_tokens
         fields["random_seed" if self._mistral else "seed"] = request.seed
         if self._official and request.cache:
-            fields["prompt_cache_key"] = request.prompt_sha256[:64]
+            fields["prompt_cache_key"] = prompt_cache_key(request)
         return fields
+
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer."""
+        return chat_said(request, system, messages)
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
@@ -224,6 +264,7 @@ class Azure(WireFormat):
     charges_max_tokens = True
     reader = ChatReader
     measured = _MEASURED
+    max_tokens_at = _MAX_TOKENS_AT
     takes = _TAKES | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "top_k": "OpenAI has no such parameter: unset it",
@@ -242,12 +283,16 @@ class Azure(WireFormat):
         self.url = below(self.base, path, **{"api-version": version})
         self.headers = {"api-key": key} if key else {}
 
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer; the deployment names the model."""
-        fields = chat_fields(self.settings, request, {"include_usage": True})
+    def options(self, request: ModelRequest) -> Json:
+        """How to answer; the deployment names the model."""
+        fields = chat_options(self.settings, {"include_usage": True})
         fields[self.settings.max_tokens_field or "max_completion_tokens"] = self.settings.max_tokens
         fields["seed"] = request.seed
         return fields
+
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer."""
+        return chat_said(request, system, messages)
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """Azure's rate-limit headers."""
@@ -267,11 +312,9 @@ def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[st
     return {name: value for name, value in named.items() if value}
 
 
-def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | None) -> Json:
-    """The fields that all servers of this format share; None where the user set nothing."""
-    system = [("system", settings.system_prompt)] if settings.system_prompt else []
+def chat_options(settings: ModelSettings, options: Json | None) -> Json:
+    """How to answer, in the fields that all servers of this format share; None where the user set nothing."""
     return {
-        "messages": [{"role": role, "content": text} for role, text in (*system, *request.messages)],
         "stream": True,
         "stream_options": options,
         "temperature": settings.temperature,
@@ -281,6 +324,44 @@ def chat_fields(settings: ModelSettings, request: ModelRequest, options: Json | 
         "reasoning_effort": settings.reasoning_effort,
         "service_tier": settings.service_tier,
     }
+
+
+def chat_said(request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    """System, messages and tools in chat completions; the result of a call is a message of its own."""
+    said: list[Json] = [{"role": "system", "content": system}] if system else []
+    for message in messages:
+        said += _chat_messages(message)
+    functions = [
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.parameters},
+        }
+        for t in tools_of(request)
+    ]
+    return {"messages": said, "tools": functions or None}
+
+
+def prompt_cache_key(request: ModelRequest) -> str:
+    """Requests of one key go where their beginning is cached: those of a prompt, or of an agent's work."""
+    if request.by_agent:
+        return hashlib.sha256(str(request.key).encode("utf-8", "replace")).hexdigest()
+    return request.prompt_sha256[:64]
+
+
+def _chat_messages(message: Message) -> list[Json]:
+    if message.native is not None:
+        return [set_fields(message.native["choices"][0]["message"])]
+    if message.role == "assistant":
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
+        said = {"role": "assistant", "content": message.text}
+        return [{**said, "content": message.text or None, "tool_calls": calls} if calls else said]
+    said_back: list[Json] = [
+        {"role": "tool", "tool_call_id": result.call.id, "content": result.text} for result in message.results
+    ]
+    return said_back + ([{"role": "user", "content": message.text}] if message.text or not said_back else [])
 
 
 def refuse_thinking(settings: ModelSettings) -> None:
@@ -300,9 +381,16 @@ def _max_tokens_field(settings: ModelSettings, host: str) -> MaxTokensField:
     newer = (
         settings.provider == "openai"
         or host.endswith(_NEWER_HOSTS)
-        or _NEWER_MODELS.match(settings.model.rpartition("/")[2])
+        or NEWER_MODELS.match(settings.model.rpartition("/")[2])
     )
     return "max_completion_tokens" if newer else "max_tokens"
+
+
+def _call(call: Json) -> ToolCall:
+    function = call.get("function") or call.get("custom") or {}
+    arguments = function.get("arguments", function.get("input")) or ""
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return ToolCall(id=call["id"], name=function.get("name") or "", arguments=text)
 
 
 def _detail(usage: Json, group: str, name: str) -> int | None:

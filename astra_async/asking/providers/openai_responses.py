@@ -10,18 +10,28 @@ from typing import TYPE_CHECKING, ClassVar
 
 from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
 from astra_async.asking.providers.connection import below
-from astra_async.asking.providers.openai_chat import OPENAI_BASE_URL, openai_headers, refuse_thinking
+from astra_async.asking.providers.openai_chat import (
+    NEWER_MODELS,
+    OPENAI_BASE_URL,
+    openai_headers,
+    prompt_cache_key,
+    refuse_thinking,
+)
 from astra_async.asking.providers.rate_limits import openai_limits
-from astra_async.asking.providers.request_fields import WireFormat
+from astra_async.asking.providers.request_fields import WireFormat, tools_of
 from astra_async.types import Usage
+from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types.agents import Message
 
+_CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _REASONING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 _NO_SUCH = "the Responses interface has no such parameter: unset it, or use openai/..."
+_CALLS = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
 _TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -31,6 +41,7 @@ class ResponsesReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._response: Json = {}
+        self._items: list[Json] = []
 
     def feed(self, event: Json | None) -> None:
         """Take one event; unknown ones, and `[DONE]`, say nothing."""
@@ -43,6 +54,10 @@ class ResponsesReader(Reader):
             self._end(event["response"])
         elif kind in _REASONING or kind == "response.refusal.delta":
             self.transcript.begun = True
+        elif kind in _CALLS:
+            self.transcript.count(event["delta"])
+        elif kind == "response.output_item.done":
+            self._items.append(event["item"])
         elif kind == "response.created":
             self._response = event["response"]
         elif kind == "error" or event.get("error"):
@@ -72,12 +87,21 @@ class ResponsesReader(Reader):
         finish = _finish(self._response)
         if refusal:
             finish, text = "refusal", text or refusal
+        native, calls = self.gathered() if self.gathers else (None, ())
         return Answer(
             text=text or self.transcript.text(),
             finish_reason=finish,
             usage=self.told(),
             returned_model=label(self._response.get("model")),
+            calls=calls,
+            native=native,
         )
+
+    def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
+        """The final response; servers that leave its output to the items before get those."""
+        output = self._response.get("output") or self._items
+        calls = tuple(_call(item) for item in output if item.get("type") in _CALL_ITEMS)
+        return {"object": "response", **self._response, "output": output}, calls
 
     def _end(self, response: Json) -> None:
         self._response = response
@@ -93,6 +117,7 @@ class OpenAIResponses(WireFormat):
     charges_max_tokens = True
     reader = ResponsesReader
     measured = frozenset({"model", "input", "prompt"})
+    max_tokens_at = (("max_output_tokens",),)
     takes = frozenset(
         {
             *("system_prompt", "temperature", "top_p", "service_tier", "reasoning_effort"),
@@ -111,18 +136,12 @@ class OpenAIResponses(WireFormat):
         self.url = below(self.base, "responses")
         self.headers = openai_headers(settings, key, environ)
 
-    def body(self, request: ModelRequest) -> Json:
-        """The request for one streamed answer."""
+    def options(self, request: ModelRequest) -> Json:
+        """How to answer; nothing of a conversation is stored at the server."""
         settings = self.settings
         fields: Json = {
             "model": settings.model,
-            "input": request.prompt
-            if not request.earlier
-            else [
-                {"role": role, "content": text} for role, text in request.messages
-            ],  # nothing of a conversation is stored at the server
             "max_output_tokens": settings.max_tokens,
-            "instructions": settings.system_prompt,
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "service_tier": settings.service_tier,
@@ -133,12 +152,56 @@ class OpenAIResponses(WireFormat):
         if settings.reasoning_effort is not None:
             fields["reasoning"] = {"effort": settings.reasoning_effort}
         if request.cache:
-            fields["prompt_cache_key"] = request.prompt_sha256[:64]
+            fields["prompt_cache_key"] = prompt_cache_key(request)
+        return fields
+
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer; a dialogue's reasoning comes back encrypted, from models that reason."""
+        alone = not request.earlier and not request.by_agent
+        fields: Json = {
+            "input": request.prompt if alone else [item for each in messages for item in _items(each)],
+            "instructions": system or None,
+        }
+        if request.dialogue is not None:
+            fields["tools"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                    "strict": False,
+                }
+                for tool in tools_of(request)
+            ] or None
+            if NEWER_MODELS.match(self.settings.model):
+                fields["include"] = ["reasoning.encrypted_content"]
         return fields
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """OpenAI's rate-limit headers."""
         return openai_limits(headers)
+
+
+def _items(message: Message) -> list[Json]:
+    """A message as items of the input; its calls and their results are items of their own."""
+    if message.native is not None:
+        return list(message.native["output"])
+    items: list[Json] = [
+        {"type": "function_call_output", "call_id": result.call.id, "output": result.text}
+        for result in message.results
+    ]
+    if message.text or not (message.calls or message.results):
+        items.append({"role": message.role, "content": message.text})
+    items += [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in message.calls
+    ]
+    return items
+
+
+def _call(item: Json) -> ToolCall:
+    arguments = item.get("arguments", item.get("input")) or ""
+    return ToolCall(id=item["call_id"], name=item["name"], arguments=arguments)
 
 
 def _finish(response: Json) -> FinishReason:

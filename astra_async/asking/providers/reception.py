@@ -7,9 +7,11 @@ and no more; what the watch raises is no event's fault and passes through untouc
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -30,6 +32,7 @@ from astra_async.asking.providers.patience import Patience
 from astra_async.asking.providers.sse import EventTooLarge
 from astra_async.errors import ProviderError, TransientError, TruncatedStream
 from astra_async.redaction import mask_sent, one_line
+from astra_async.surrogates import without_surrogates
 from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.types import CallWatch, FinishReason, ModelSettings
+    from astra_async.types.agents import ToolCall
 
     # What an error of the transport is, where it is more than a lost connection: its sentence and its kind.
     Meaning = Callable[[BaseException | None], tuple[str, type[ProviderError] | None] | None]
@@ -249,7 +253,8 @@ class Reception:
     def _completion(self, answer: Answer) -> Completion:
         whole, repairs = mend(answer.text)
         text = mask_sent(whole)
-        repairs += () if text is whole or text == whole else (KEY_MASKED,)
+        native, masked = _without_keys(answer.native)
+        repairs += () if text == whole and not masked else (KEY_MASKED,)
         return Completion(
             text=text,
             finish_reason=answer.finish_reason,
@@ -258,4 +263,27 @@ class Reception:
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
             latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
+            calls=answer.calls if not masked else tuple(map(_masked, answer.calls)),
+            native=native,
         )
+
+
+def _without_keys(native: Any) -> tuple[Any, bool]:
+    """An answer as its provider gave it, without what we had sent, and whether it held any of that."""
+    if native is None:
+        return None, False
+    try:
+        written = orjson.dumps(native).decode()
+    except orjson.JSONEncodeError:
+        written = without_surrogates(json.dumps(native, ensure_ascii=False))
+        native = orjson.loads(written)
+    masked = mask_sent(written)
+    if masked == written:
+        return native, False
+    with suppress(orjson.JSONDecodeError):
+        return orjson.loads(masked), True
+    return None, True
+
+
+def _masked(call: ToolCall) -> ToolCall:
+    return replace(call, arguments=mask_sent(call.arguments))

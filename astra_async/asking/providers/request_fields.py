@@ -16,6 +16,7 @@ from astra_async.asking.providers.sse import SseSplitter
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_sent
 from astra_async.types import ModelSettings, declared
+from astra_async.types.agents import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.asking.providers.error_meaning import Failure
     from astra_async.types import ModelRequest, RateLimits
+    from astra_async.types.agents import Tool, ToolCall
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
@@ -60,6 +62,7 @@ class WireFormat:
         reader: reads one answer.
         splitter: cuts its bytes into the events that the reader takes.
         measured: the body's fields for the model and what it is asked; `extra_body` cannot replace them.
+        max_tokens_at: where a body may say max_tokens, outermost name first.
         takes: settings that it has a field for; all others that a model can be asked with are refused.
         meaningless: what to do instead of a setting that is refused, where that is more than to unset it.
         settings: of the model.
@@ -77,6 +80,7 @@ class WireFormat:
     reader: ClassVar[type[Reader]]
     splitter: ClassVar[type[Splitter]] = SseSplitter
     measured: ClassVar[frozenset[str]]
+    max_tokens_at: ClassVar[tuple[tuple[str, ...], ...]]
     takes: ClassVar[frozenset[str]]
     meaningless: ClassVar[Mapping[str, str]] = {}
     url: URL
@@ -94,7 +98,25 @@ class WireFormat:
         self.extra_body = extra_body(settings, environ, self.measured)
 
     def body(self, request: ModelRequest) -> Json:
-        """The request for one answer, streamed; fields that are None are left out."""
+        """The request for one answer, streamed.
+
+        An agent's own body goes on as it is, with what the user has set for the model laid over it;
+        max_tokens is the agent's where it names some. What we would write of system and messages is left out.
+        """
+        options = set_fields(self.options(request))
+        if request.native is None:
+            return laid_over(options, set_fields(self.said(request, *spoken(request, self.settings))))
+        body = dict(request.native.fields)
+        if any(_at(body, path) is not None for path in self.max_tokens_at):
+            options = _without(options, self.max_tokens_at)
+        return laid_over(body, options)
+
+    def options(self, request: ModelRequest) -> Json:
+        """The fields that say how to answer, None where the user has set nothing."""
+        raise NotImplementedError
+
+    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """The fields that say what to answer: system, messages and tools."""
         raise NotImplementedError
 
     def failure(self, failure: Failure) -> Failure:
@@ -119,6 +141,29 @@ class WireFormat:
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:  # noqa: ARG002 - some send none
         """What the response's headers announce."""
         return None
+
+
+def spoken(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[Message, ...]]:
+    """What the system says, and all messages, of a dialogue or of a prompt and what followed it."""
+    system = settings.system_prompt or ""
+    if request.dialogue is not None:
+        said = (system, request.dialogue.system)
+        return "\n\n".join(filter(None, said)), request.dialogue.messages
+    return system, tuple(Message(role=role, text=text) for role, text in request.messages)
+
+
+def tools_of(request: ModelRequest) -> tuple[Tool, ...]:
+    """The tools that a request offers."""
+    return () if request.dialogue is None else request.dialogue.tools
+
+
+def arguments_of(call: ToolCall) -> Json:
+    """A call's arguments as an object; an empty one where the model wrote none that can be read."""
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def extra_headers(settings: ModelSettings, environ: Mapping[str, str]) -> dict[str, str]:
@@ -171,7 +216,29 @@ def laid_over(body: Json, extra: Mapping[str, Any]) -> Json:
 
 def encode(fields: Json) -> bytes:
     """A JSON body without the fields that are None."""
-    return orjson.dumps({name: value for name, value in fields.items() if value is not None})
+    return orjson.dumps(set_fields(fields))
+
+
+def set_fields(fields: Json) -> Json:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _at(body: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        body = body.get(name) if isinstance(body, dict) else None
+    return body
+
+
+def _without(fields: Json, paths: tuple[tuple[str, ...], ...]) -> Json:
+    """The fields without those at these paths."""
+    kept = dict(fields)
+    for name, *below in paths:
+        if not below:
+            kept.pop(name, None)
+        elif isinstance(kept.get(name), dict):
+            kept[name] = _without(kept[name], (tuple(below),))
+    return kept
 
 
 def refuse(settings: ModelSettings, **remedies: str) -> None:

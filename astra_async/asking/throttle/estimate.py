@@ -66,14 +66,14 @@ class Estimator:
         if warm and self._exempt:
             tokens -= self._cached(request, prompt, tokens)
         guessed = not self._charges_max_tokens and not (self._counted_tokens and self._sorted)
-        return Demand(tokens, self._output(), guessed)
+        return Demand(tokens, self._output(request), guessed)
 
     def worst(self, request: ModelRequest) -> Usage:
         """An upper bound for what the request can be billed, nothing cached."""
         prompt = self._prompt(request)
         bound = max(self._input(prompt), prompt.size_bytes / _WORST_BYTES_PER_TOKEN)
         tokens = round(bound) if prompt.tokens is None else prompt.tokens
-        return Usage(input_tokens=tokens, output_tokens=self._max_tokens)
+        return Usage(input_tokens=tokens, output_tokens=request.max_tokens or self._max_tokens)
 
     def fill(self, usage: Usage | None, request: ModelRequest, characters: int) -> Usage:
         """The usage with what the provider left out estimated from bytes and characters."""
@@ -82,8 +82,9 @@ class Estimator:
         known = usage or Usage()
         tokens, streamed = known.input_tokens, known.output_tokens
         guess = round(characters / BYTES_PER_TOKEN)
-        if characters <= self._max_tokens * _MOST_BYTES_PER_TOKEN:  # else the server does not keep max_tokens
-            guess = min(guess, self._max_tokens)
+        most = request.max_tokens or self._max_tokens
+        if characters <= most * _MOST_BYTES_PER_TOKEN:  # else the server does not keep max_tokens
+            guess = min(guess, most)
         return replace(
             known,
             input_tokens=round(self._input(self._prompt(request))) if tokens is None else tokens,
@@ -126,6 +127,8 @@ class Estimator:
 
     def _cached(self, request: ModelRequest, prompt: _Prompt, tokens: float) -> float:
         """What of the input is read from the cache: what was counted so, or all but what was said last."""
+        if request.by_agent:
+            return tokens * (1 - request.fresh_bytes / max(1, prompt.size_bytes))
         if request.earlier:
             last = request.earlier[-1]
             fresh = _size_bytes(last.answer) + _size_bytes(last.feedback)
@@ -134,6 +137,8 @@ class Estimator:
 
     def _prompt(self, request: ModelRequest) -> _Prompt:
         """What is known of a prompt; a conversation is asked once, and not remembered."""
+        if request.by_agent:
+            return _Prompt(request.input_bytes)
         if request.earlier:
             return _Prompt(sum(_size_bytes(text) for _, text in request.messages))
         known = self._prompts.get(request.prompt_sha256)
@@ -150,9 +155,9 @@ class Estimator:
             return prompt.size_bytes * self._counted_tokens / self._counted_bytes
         return prompt.size_bytes / BYTES_PER_TOKEN * _UNCALIBRATED
 
-    def _output(self) -> float:
+    def _output(self, request: ModelRequest) -> float:
         if self._charges_max_tokens:
-            return self._max_tokens
+            return request.max_tokens or self._max_tokens
         if not self._sorted:
             return min(self._max_tokens, _FIRST_OUTPUT_GUESS)
         return self._sorted[int(_PERCENTILE * (len(self._sorted) - 1))]

@@ -100,7 +100,7 @@ class Pool:
         """
         ticket = Ticket(request=request)
         # Ahead, if it goes on with a conversation that the provider's cache holds.
-        begun = bool(request.earlier) and request.cache
+        begun = request.goes_alone and request.cache
         ahead = begun and self._warmth.is_warm(request.begun_sha256, self._clock())
         self._line.new_place(ticket, ahead=ahead)
         retry = Retry()
@@ -358,7 +358,7 @@ class Pool:
 
     def _role(self, request: ModelRequest, now: float) -> Role:
         """What a request should do for the cache; a conversation that goes on is nobody else's."""
-        if not request.cache or request.earlier:
+        if not request.cache or request.goes_alone:
             return "go"
         return self._warmth.role(request.prompt_sha256, now)
 
