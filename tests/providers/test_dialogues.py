@@ -59,13 +59,13 @@ def chat(*, numbered: bool = True) -> bytes:
     )
 
 
-ITEMS = [
+ITEMS: list[dict[str, Any]] = [
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"},
     {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "shell", "arguments": FIRST},
     {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "shell", "arguments": SECOND},
 ]
-RESPONSES = (
+RESPONSES: tuple[dict[str, Any], ...] = (
     {"type": "response.created", "response": {"status": "in_progress"}},
     {"type": "response.output_text.delta", "delta": "I look."},
     {"type": "response.function_call_arguments.delta", "delta": FIRST},
@@ -89,7 +89,7 @@ def used(index: int, number: int, arguments: str) -> list[dict[str, Any]]:
     return block(index, first, *parts)
 
 
-MESSAGES = (
+MESSAGES: tuple[dict[str, Any], ...] = (
     {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}},
     *block(
         0,

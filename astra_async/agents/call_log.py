@@ -1,0 +1,199 @@
+"""`calls.jsonl` of a run directory: one line for each model call that an agent has made, before it is served.
+
+A request is recorded by what makes it of an earlier one of the same sample (`since`, a step; None: of
+nothing), so that the file grows with what is said and not with its square. A line with `failed` is a call
+that brought no answer and cost something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from astra_async.agents.requests import rebuilt
+from astra_async.errors import StorageError
+from astra_async.files import storage_error
+from astra_async.running.log import AppendLog, now_utc, scan
+from astra_async.types import Completion, Usage
+from astra_async.types.agents import ToolCall
+from astra_async.types.records import SCHEMA, Flaw, read_record
+from astra_async.types.samples import SampleKey
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+    from pathlib import Path
+
+    from astra_async.agents.requests import Json
+    from astra_async.types import AnswerKey
+
+FILE = "calls.jsonl"
+_OF_COMPLETION = frozenset(
+    {
+        *("text", "finish_reason", "returned_model", "ttft_s", "latency_s", "attempts", "cost_usd"),
+        *("cost_estimated", "native"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedCall:
+    """One answered call of a sample; `seconds` is how long it was under way, waiting included."""
+
+    step: int
+    sha256: str
+    completion: Completion
+    seconds: float
+    since: int | None
+    request: Json
+    translated: bool = False
+    removed: tuple[str, ...] = ()
+    at: str = ""
+
+
+class _Place(msgspec.Struct, gc=False):
+    """What the index needs of a line."""
+
+    model: str
+    format: str
+    problem_id: str
+    sample: int
+    cost_usd: float | None = None
+    failed: str = ""
+
+
+_PLACE = msgspec.json.Decoder(_Place)
+
+
+class CallLog:
+    """The file, open for appending (`open`) or for reading only.
+
+    Attributes:
+        damaged: lines that cannot be read; their calls are asked again.
+    """
+
+    def __init__(self, path: Path, log: AppendLog | None) -> None:
+        self.path = path
+        self.damaged = 0
+        self._log = log
+        self._places: dict[SampleKey, list[tuple[int, int]]] = {}
+        self._paid: dict[SampleKey, float] = {}
+        self._appended = self._synced = 0
+        self._syncing = asyncio.Lock()
+        for _, offset, line in scan(path):
+            self._index(line, offset)
+
+    @classmethod
+    def open(cls, path: Path, *, readonly: bool = False) -> CallLog:
+        """The log at `path`; a torn last line is cut off unless it is only read. Raises StorageError."""
+        return cls(path, None if readonly else AppendLog.open(path))
+
+    def of(self, key: AnswerKey) -> list[RecordedCall]:
+        """The answered calls of a sample, in the order in which they ended. Raises StorageError."""
+        found = []
+        for line in self._lines(key.first):
+            try:
+                found.append(_call(line))
+            except (Flaw, KeyError, TypeError, ValueError):
+                self.damaged += 1
+        return found
+
+    def requests(self, key: AnswerKey) -> Iterator[tuple[RecordedCall, Json]]:
+        """The calls of a sample, each with its whole request, an interface's body or a Dialogue's fields."""
+        known: dict[int, Json] = {}
+        for call in self.of(key):
+            if call.since is None or call.since in known:
+                known[call.step] = rebuilt(
+                    known.get(call.since, {}) if call.since is not None else {}, call.request
+                )
+                yield call, known[call.step]
+
+    def paid_usd(self, *, but: Container[AnswerKey] = ()) -> dict[str, float]:
+        """US dollars of all calls by model, but for those of samples whose answers count elsewhere."""
+        sums: dict[str, float] = {}
+        for key, usd in self._paid.items():
+            if key not in but:
+                sums[key.model] = sums.get(key.model, 0.0) + usd
+        return sums
+
+    def paid_for(self, key: AnswerKey) -> float:
+        """US dollars of all calls of one sample."""
+        return self._paid.get(key.first, 0.0)
+
+    async def append(self, key: AnswerKey, line: Json) -> None:
+        """Write a line, and return when it is on the disk. Raises StorageError."""
+        if self._log is None:
+            raise StorageError(f"{self.path}: open for reading only")
+        first = key.first
+        named = {
+            "schema": SCHEMA,
+            **dict(zip(SampleKey._fields, first, strict=True)),
+            **line,
+            "at": now_utc(),
+        }
+        place = self._log.append(named)
+        self._places.setdefault(first, []).append(place)
+        self._paid[first] = self._paid.get(first, 0.0) + (line.get("cost_usd") or 0.0)
+        self._appended += 1
+        mine = self._appended
+        async with self._syncing:  # one sync is for all that were written before it began
+            if self._synced < mine:
+                upto = self._appended
+                await asyncio.to_thread(self._log.sync)
+                self._synced = upto
+
+    def close(self) -> None:
+        """Sync and close. Raises StorageError."""
+        if self._log is not None:
+            self._log.close()
+
+    def _index(self, line: bytes, offset: int) -> None:
+        try:
+            found = _PLACE.decode(line)
+        except msgspec.DecodeError:
+            self.damaged += 1
+            return
+        key = SampleKey(found.model, found.format, found.problem_id, found.sample)
+        self._places.setdefault(key, []).append((offset, len(line)))
+        self._paid[key] = self._paid.get(key, 0.0) + (found.cost_usd or 0.0)
+
+    def _lines(self, key: SampleKey) -> Iterator[Json]:
+        places = self._places.get(key)
+        if not places:
+            return
+        try:
+            with self.path.open("rb") as stream:
+                for offset, length in places:
+                    record = read_record(os.pread(stream.fileno(), length, offset))
+                    if not record.get("failed"):
+                        yield record
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+
+def fields_of_answer(completion: Completion) -> Json:
+    """A completion as a line holds it."""
+    kept: Json = {name: getattr(completion, name) for name in sorted(_OF_COMPLETION)}
+    kept |= {"usage": completion.usage, "calls": completion.calls, "repairs": completion.repairs}
+    return kept
+
+
+def _call(line: Json) -> RecordedCall:
+    known = {each.name for each in fields(Usage)}
+    usage = Usage(**{name: value for name, value in (line.get("usage") or {}).items() if name in known})
+    completion: dict[str, Any] = {name: line[name] for name in _OF_COMPLETION if name in line}
+    completion |= {"usage": usage, "calls": tuple(ToolCall(**call) for call in line.get("calls") or ())}
+    return RecordedCall(
+        step=line["step"],
+        sha256=line["sha256"],
+        completion=Completion(**completion, repairs=tuple(line.get("repairs") or ())),
+        seconds=line.get("seconds") or 0.0,
+        since=line.get("since"),
+        request=line["request"],
+        translated=bool(line.get("translated")),
+        removed=tuple(line.get("removed") or ()),
+        at=line.get("at") or "",
+    )

@@ -1,0 +1,340 @@
+"""One sample's model calls: replayed from the record, or asked through the model's pool and recorded.
+
+Invariants:
+- An answer is on disk before it is given out. So whatever is killed, what was paid for is found again: by the
+  hash of its request, the earliest that was not given out yet.
+- A call that has begun comes to its end, whoever waits for it: who hangs up and asks again joins it.
+- Once the sample has ended (`end`, or `trouble`), nothing more is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Protocol
+
+from astra_async.agents.call_log import fields_of_answer
+from astra_async.agents.requests import Asked, difference
+from astra_async.asking.providers import PROVIDERS
+from astra_async.errors import AstraError, ProviderError
+from astra_async.types import ModelRequest, Usage
+from astra_async.types.agents import Dialogue, NativeBody
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astra_async.agents.call_log import CallLog, RecordedCall
+    from astra_async.agents.requests import Json
+    from astra_async.types import AnswerKey, Completion, ModelSettings
+    from astra_async.types.agents import AgentEnd, AgentLimits, Message
+
+_REQUESTS_KEPT = 2  # what a next one is told from: the agent's own dialogue, and one of a helper of its
+_WORDS: dict[AgentEnd, str] = {
+    "steps": "the limit of model calls for this task is reached",
+    "cost": "the limit of cost for this task is reached",
+    "context": "the conversation is longer than the model's context window",
+    "time": "the time for this task is over",
+}
+
+
+class ModelPool(Protocol):
+    """Answers requests within a provider's limits; raises ProviderError."""
+
+    async def call(self, request: ModelRequest) -> Completion:
+        """One finished answer, after as many attempts as it took."""
+        ...
+
+
+class SampleEnds(Exception):  # noqa: N818 - names what happened
+    """The sample has reached a limit: nothing more is asked for it."""
+
+    def __init__(self, end: AgentEnd) -> None:
+        super().__init__(_WORDS.get(end, "the task is over"))
+        self.end = end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One answered call, from 0 for each sample; `replayed`: from the record."""
+
+    number: int
+    completion: Completion
+    replayed: bool = False
+
+
+class Calls:
+    """What one sample says to its model.
+
+    Args:
+        log: where earlier calls of the sample are, and new ones go.
+        sample_header: names the sample to a simulated server.
+
+    Attributes:
+        token: the agent's "API key": tells its requests from those of other samples.
+        ended: set once a limit or trouble has ended the sample; `end` or `trouble` says which.
+        steps: calls that were answered, `replayed` of them from the record.
+        usage: summed over them, as `cost_usd`, which also has what was paid in vain, and `cost_estimated`.
+        translated: the agent does not speak its model's interface.
+        removed: what was taken out of its requests.
+    """
+
+    def __init__(  # noqa: PLR0913 - what one sample's calls need, each from elsewhere
+        self,
+        key: AnswerKey,
+        *,
+        pool: ModelPool,
+        settings: ModelSettings,
+        log: CallLog,
+        limits: AgentLimits,
+        seed: int | None = None,
+        sample_header: str | None = None,
+    ) -> None:
+        self.key = key
+        self.settings = settings
+        self.token = f"astra-{secrets.token_hex(24)}"
+        self.ended = asyncio.Event()
+        self.end: AgentEnd | None = None
+        self.trouble: AstraError | None = None
+        self.steps = self.replayed = 0
+        self.usage = Usage()
+        self.cost_estimated = False
+        self.translated = False
+        self.removed: dict[str, None] = {}
+        self._pool, self._log, self._limits = pool, log, limits
+        self._seed, self._sample_header = seed, sample_header
+        self._recorded: list[RecordedCall] = log.of(key)
+        self._next = 1 + max((call.step for call in self._recorded), default=-1)
+        self._spent: list[float | None] = []
+        self._under_way: dict[str, asyncio.Task[Step]] = {}
+        self._before: list[tuple[int, Asked]] = []
+        self._natives: dict[tuple[str, ...], object] = {}
+        self._asking = 0
+        self._since_s = self._asked_s = 0.0
+        self._replayed_s = 0.0
+        self._caches = PROVIDERS[settings.provider].caches_prompts
+
+    # --- asking -------------------------------------------------------------------------------------------
+
+    async def answer(self, asked: Dialogue | NativeBody) -> Completion:
+        """The model's answer.
+
+        Raises:
+            SampleEnds: a limit is reached, or was before.
+            AstraError: the trouble that has ended the sample, of the provider or of our disk.
+        """
+        return (await self.step(asked)).completion
+
+    async def step(
+        self, asked: Dialogue | NativeBody, *, translated: bool = False, removed: Sequence[str] = ()
+    ) -> Step:
+        """As `answer`, with what may be given back."""
+        self._refuse_after_end()
+        if isinstance(asked, Dialogue):
+            asked = replace(asked, messages=tuple(map(self._with_native, asked.messages)))
+        request = Asked.of(asked)
+        self.translated |= translated
+        self.removed |= dict.fromkeys(removed)
+        if (found := self._found(request)) is not None:
+            return self._replay(found)
+        task = self._under_way.get(request.exact)
+        if task is None:
+            self._hold_limits()
+            task = asyncio.create_task(self._live(asked, request, translated=translated, removed=removed))
+            self._under_way[request.exact] = task
+            task.add_done_callback(lambda done: self._over_with(request.exact, done))
+        return await asyncio.shield(task)
+
+    def give_back(self, step: Step, asked: Dialogue | NativeBody) -> None:
+        """The client was gone before it had the answer: the next that asks the same gets it."""
+        request = Asked.of(asked)
+        lost = next((call for call in self._log.of(self.key) if call.step == step.number), None)
+        if lost is not None and lost.sha256 == request.sha256:
+            self._recorded.insert(0, lost)
+            self._count(step.completion, by=-1)
+
+    async def close(self) -> None:
+        """Cut what is under way; what it has cost so far is in the pool's account."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- sums ---------------------------------------------------------------------------------------------
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a call is under way."""
+        return self._asking > 0
+
+    @property
+    def model_s(self) -> float:
+        """Seconds of this process in which at least one call was under way, until now."""
+        return self._asked_s + (time.monotonic() - self._since_s if self._asking else 0.0)
+
+    @property
+    def replayed_s(self) -> float:
+        """Seconds that the replayed calls took when they were made."""
+        return self._replayed_s
+
+    @property
+    def repeated_usd(self) -> float:
+        """What was paid for calls of killed attempts that this one has not used."""
+        return sum(call.completion.cost_usd or 0.0 for call in self._recorded)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of all calls, those in vain too; None where a price is not known."""
+        spent = [usd for usd in self._spent if usd is not None]
+        return None if len(spent) < len(self._spent) else sum(spent) + self.repeated_usd
+
+    # --- one call -----------------------------------------------------------------------------------------
+
+    def _found(self, request: Asked) -> RecordedCall | None:
+        return next((call for call in self._recorded if call.sha256 == request.sha256), None)
+
+    def _replay(self, call: RecordedCall) -> Step:
+        self._recorded.remove(call)
+        self.replayed += 1
+        self._replayed_s += call.seconds
+        return self._given(Step(number=call.step, completion=call.completion, replayed=True))
+
+    async def _live(
+        self, asked: Dialogue | NativeBody, request: Asked, *, translated: bool, removed: Sequence[str]
+    ) -> Step:
+        number, self._next = self._next, self._next + 1
+        since, made = self._made_of(request)
+        began_s = self._begin()
+        try:
+            completion = await self._pool.call(self._request(asked, request, made))
+            line = {"step": number, "sha256": request.sha256, "since": since, "request": made}
+            line |= {"seconds": round(time.monotonic() - began_s, 3), **fields_of_answer(completion)}
+            line |= {"translated": translated} if translated else {}
+            line |= {"removed": list(removed)} if removed else {}
+            await self._log.append(self.key, line)
+        except AstraError as error:
+            await self._fail(error)
+            raise
+        finally:
+            self._finish()
+        self._before = [*self._before[1 - _REQUESTS_KEPT :], (number, request)]
+        return self._given(Step(number=number, completion=completion))
+
+    def _made_of(self, request: Asked) -> tuple[int | None, Json]:
+        """The shortest difference to an earlier request of this process, and of which step that was."""
+        best: tuple[int | None, Json] = None, difference({}, request.body)
+        for number, earlier in reversed(self._before):
+            made = difference(earlier.body, request.body)
+            if any(kept for kept, _ in (made.get("grown") or {"": (1, 0)}).values()):
+                return number, made
+        return best
+
+    def _request(self, asked: Dialogue | NativeBody, request: Asked, made: Json) -> ModelRequest:
+        native = asked if isinstance(asked, NativeBody) else None
+        rest = sum(len(str(rest)) for _, rest in (made.get("grown") or {}).values())
+        return ModelRequest(
+            key=self.key,
+            prompt="",
+            prompt_sha256=request.exact,
+            before_sha256=self._before[-1][1].exact if self._before else "",
+            input_bytes=request.size_bytes,
+            fresh_bytes=min(rest, request.size_bytes) if self._before else request.size_bytes,
+            max_tokens=_max_tokens(request.body),
+            dialogue=asked if isinstance(asked, Dialogue) else None,
+            native=native,
+            seed=self._seed if native is None else None,
+            sample_header=self._sample_header,
+            cache=self._caches,
+            goes_on=True,
+        )
+
+    def _given(self, step: Step) -> Step:
+        """Count an answer, and remember it as its provider sent it, for the request that follows it."""
+        completion = step.completion
+        self._count(completion)
+        if completion.calls and completion.native is not None:
+            self._natives[tuple(call.id for call in completion.calls)] = completion.native
+        if completion.finish_reason == "context_exceeded":
+            raise self._over("context")
+        return step
+
+    def _with_native(self, message: Message) -> Message:
+        """The message with what its provider had sent, where the agent's interface has no place for that."""
+        if message.native is not None or not message.calls:
+            return message
+        return replace(message, native=self._natives.get(tuple(call.id for call in message.calls)))
+
+    # --- ends ---------------------------------------------------------------------------------------------
+
+    def _hold_limits(self) -> None:
+        limits = self._limits
+        if limits.steps is not None and self.steps + len(self._under_way) >= limits.steps:
+            raise self._over("steps")
+        if limits.usd is not None and sum(usd or 0.0 for usd in self._spent) >= limits.usd:
+            raise self._over("cost")
+
+    def _over(self, end: AgentEnd) -> SampleEnds:
+        self.end = self.end or end
+        self.ended.set()
+        return SampleEnds(self.end)
+
+    def _over_with(self, exact: str, done: asyncio.Task[Step]) -> None:
+        self._under_way.pop(exact, None)
+        if not done.cancelled():
+            done.exception()  # whoever waited has it; nobody may have
+
+    def _refuse_after_end(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        if self.end is not None:
+            raise SampleEnds(self.end)
+
+    async def _fail(self, error: AstraError) -> None:
+        """The sample is missing, and is worked on again; what the call has cost is recorded."""
+        self.trouble = self.trouble or error
+        self.ended.set()
+        if isinstance(error, ProviderError) and error.cost_usd:
+            self._spent.append(error.cost_usd)
+            self.cost_estimated |= error.cost_estimated
+            await self._log.append(self.key, {"failed": str(error), "cost_usd": error.cost_usd})
+
+    def _count(self, completion: Completion, *, by: int = 1) -> None:
+        self.steps += by
+        if by > 0:
+            self._spent.append(completion.cost_usd)
+        else:
+            self._spent.remove(completion.cost_usd)
+        self.cost_estimated |= completion.cost_estimated
+        self.usage = Usage(
+            **{
+                each.name: _sum(getattr(self.usage, each.name), getattr(completion.usage, each.name), by)
+                for each in fields(Usage)
+            }
+        )
+
+    def _begin(self) -> float:
+        # `_since_s` means something while `_asking` is above 0: the moment at which it rose above it.
+        now = time.monotonic()
+        self._since_s = self._since_s if self._asking else now
+        self._asking += 1
+        return now
+
+    def _finish(self) -> None:
+        self._asking -= 1
+        if not self._asking:
+            self._asked_s += time.monotonic() - self._since_s
+
+
+def _sum(known: int | None, more: int | None, by: int) -> int | None:
+    return known if more is None else (known or 0) + by * more
+
+
+def _max_tokens(body: Json) -> int | None:
+    """What a body of any interface says of its longest answer."""
+    config = body.get("generationConfig")
+    places = (
+        *(body.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens")),
+        config.get("maxOutputTokens") if isinstance(config, dict) else None,
+    )
+    return next((value for value in places if type(value) is int and value > 0), None)

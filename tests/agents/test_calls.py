@@ -1,0 +1,321 @@
+"""One sample's calls: recorded before they are given, found again, joined, and limited."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from scripted import KEY, Scripted, answered, asking, call, calls_of
+
+from astra_async.agents.call_log import CallLog
+from astra_async.agents.model_calls import SampleEnds
+from astra_async.agents.requests import Asked, difference, rebuilt
+from astra_async.errors import TransientError
+from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody, ToolResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from astra_async.types import Completion, ModelRequest
+
+
+def numbered(number: int, _: ModelRequest) -> Completion:
+    return answered(f"answer {number}")
+
+
+def test_an_answer_is_on_disk_before_it_is_given_and_found_again(tmp_path: Path) -> None:
+    async def session(pool: Scripted) -> tuple[list[str], Any]:
+        calls = calls_of(tmp_path, pool)
+        said = ["first"]
+        texts = []
+        for _ in range(3):
+            text = (await calls.answer(asking(*said))).text
+            assert text in (tmp_path / "calls.jsonl").read_text()
+            texts.append(text)
+            said += [text, "go on"]
+        return texts, calls
+
+    async def run() -> None:
+        first, second = Scripted(numbered), Scripted(lambda n, _: answered(f"other {n}"))
+        texts, calls = await session(first)
+        assert (calls.steps, calls.replayed) == (3, 0)
+        assert calls.cost_usd == pytest.approx(0.03)
+        again, repeated = await session(second)
+        assert again == texts
+        assert second.asked == []
+        assert (repeated.steps, repeated.replayed) == (3, 3)
+        assert repeated.cost_usd == pytest.approx(0.03)
+        assert repeated.repeated_usd == 0
+        assert repeated.usage.input_tokens == 300
+
+    asyncio.run(run())
+
+
+def test_where_a_repetition_goes_another_way_it_goes_on_live_and_says_what_was_paid_twice(
+    tmp_path: Path,
+) -> None:
+    async def run() -> None:
+        pool = Scripted(numbered)
+        calls = calls_of(tmp_path, pool)
+        await calls.answer(asking("first"))
+        await calls.answer(asking("first", "answer 0", "this way"))
+        again = calls_of(tmp_path, pool)
+        assert (await again.answer(asking("first"))).text == "answer 0"
+        assert (await again.answer(asking("first", "answer 0", "that way"))).text == "answer 2"
+        assert (again.steps, again.replayed) == (2, 1)
+        assert again.repeated_usd == pytest.approx(0.01)
+        assert again.cost_usd == pytest.approx(0.03)
+        assert CallLog.open(tmp_path / "calls.jsonl", readonly=True).paid_usd() == {"m": pytest.approx(0.03)}
+
+    asyncio.run(run())
+
+
+def test_what_tools_gave_out_does_not_part_a_repetition_from_its_record(tmp_path: Path) -> None:
+    def dialogue(output: str) -> Dialogue:
+        made = call(0, "date")
+        said = (
+            Message(role="user", text="Fix it."),
+            Message(role="assistant", calls=(made,)),
+            Message(role="user", results=(ToolResult(call=made, text=output),)),
+        )
+        return Dialogue(messages=said)
+
+    async def run() -> None:
+        pool = Scripted(numbered)
+        await calls_of(tmp_path, pool).answer(dialogue("12:00"))
+        assert (await calls_of(tmp_path, pool).answer(dialogue("12:01"))).text == "answer 0"
+        assert len(pool.asked) == 1
+
+    asyncio.run(run())
+
+
+def test_a_repeated_request_joins_the_call_under_way_even_when_its_client_has_gone(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(numbered)
+        pool.may_answer.clear()
+        calls = calls_of(tmp_path, pool)
+        gone = asyncio.create_task(calls.answer(asking("first")))
+        await asyncio.sleep(0)
+        gone.cancel()
+        waiting = [asyncio.create_task(calls.answer(asking("first"))) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        assert calls.is_asking
+        pool.may_answer.set()
+        assert {one.text for one in await asyncio.gather(*waiting)} == {"answer 0"}
+        assert (len(pool.asked), calls.steps) == (1, 1)
+        assert not calls.is_asking
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_nobody_received_is_given_to_the_next_that_asks_the_same(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(numbered)
+        calls = calls_of(tmp_path, pool)
+        step = await calls.step(asking("first"))
+        calls.give_back(step, asking("first"))
+        assert (await calls.answer(asking("first"))).text == "answer 0"
+        assert calls.steps == 1
+        assert calls.cost_usd == pytest.approx(0.01)
+        assert (await calls.answer(asking("first"))).text == "answer 1"  # asked again on purpose
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("limits", "end"), [(AgentLimits(steps=2), "steps"), (AgentLimits(usd=0.02, steps=None), "cost")]
+)
+def test_a_limit_ends_the_sample(tmp_path: Path, limits: AgentLimits, end: str) -> None:
+    async def run() -> None:
+        pool = Scripted(numbered)
+        calls = calls_of(tmp_path, pool, limits=limits)
+        await calls.answer(asking("a"))
+        await calls.answer(asking("b"))
+        for _ in range(2):
+            with pytest.raises(SampleEnds, match="limit"):
+                await calls.answer(asking("c"))
+        assert (calls.end, calls.ended.is_set(), len(pool.asked)) == (end, True, 2)
+
+    asyncio.run(run())
+
+
+def test_a_full_context_ends_the_sample(tmp_path: Path) -> None:
+    async def run() -> None:
+        calls = calls_of(tmp_path, Scripted(lambda *_: answered(finish_reason="context_exceeded")))
+        with pytest.raises(SampleEnds):
+            await calls.answer(asking("a"))
+        assert calls.end == "context"
+
+    asyncio.run(run())
+
+
+def test_trouble_ends_the_sample_and_what_it_cost_is_recorded(tmp_path: Path) -> None:
+    def lost(*_: object) -> Completion:
+        error = TransientError("m: the connection failed")
+        error.cost_usd = 0.05
+        raise error
+
+    async def run() -> None:
+        calls = calls_of(tmp_path, Scripted(lost))
+        for _ in range(2):
+            with pytest.raises(TransientError):
+                await calls.answer(asking("a"))
+        assert calls.trouble is not None
+        assert calls.cost_usd == pytest.approx(0.05)
+        log = CallLog.open(tmp_path / "calls.jsonl")
+        assert (log.of(KEY), log.paid_for(KEY)) == ([], 0.05)
+
+    asyncio.run(run())
+
+
+def test_a_torn_last_line_is_cut_and_its_call_asked_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(numbered)
+        calls = calls_of(tmp_path, pool)
+        await calls.answer(asking("a"))
+        await calls.answer(asking("a", "answer 0", "b"))
+        file = tmp_path / "calls.jsonl"
+        file.write_bytes(file.read_bytes()[:-20])
+        again = calls_of(tmp_path, pool)
+        assert (await again.answer(asking("a"))).text == "answer 0"
+        assert (await again.answer(asking("a", "answer 0", "b"))).text == "answer 2"
+
+    asyncio.run(run())
+
+
+def test_whole_requests_are_read_back_from_what_was_recorded_of_them(tmp_path: Path) -> None:
+    async def run() -> None:
+        calls = calls_of(tmp_path, Scripted(numbered))
+        said = ["a" * 5_000]
+        for number in range(6):
+            said += [(await calls.answer(asking(*said))).text, f"more {number}"]
+        log = CallLog.open(tmp_path / "calls.jsonl", readonly=True)
+        requests = [request for _, request in log.requests(KEY)]
+        assert [len(request["messages"]) for request in requests] == [1, 3, 5, 7, 9, 11]
+        assert [each["text"] for each in requests[-1]["messages"]] == said[:11]
+        assert (tmp_path / "calls.jsonl").stat().st_size < 12_000
+
+    asyncio.run(run())
+
+
+def test_the_pool_is_told_what_is_new_and_what_a_cache_may_hold(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(numbered)
+        calls = calls_of(tmp_path, pool)
+        await calls.answer(asking("a" * 10_000))
+        await calls.answer(asking("a" * 10_000, "answer 0", "b"))
+        first, second = pool.asked
+        assert second.begun_sha256 == first.sha256
+        assert second.input_bytes > 10_000
+        assert second.fresh_bytes < 500
+        assert first.fresh_bytes == first.input_bytes
+
+    asyncio.run(run())
+
+
+CALL = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "messages": (
+        {
+            "metadata": {"user_id": "one"},
+            "system": [{"type": "text", "text": "Today is 2026-11-23."}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Fix"}]},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "12 s"}]},
+            ],
+        },
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Fix"}]},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "13 s"}]},
+            ],
+            "system": [{"type": "text", "text": "Today is 2026-11-24."}],
+            "metadata": {"user_id": "two"},
+        },
+    ),
+    "responses": (
+        {
+            "prompt_cache_key": "a",
+            "client_metadata": {"s": 1},
+            "input": [
+                {"type": "message", "id": "m1", "role": "user", "content": "It is Mon Nov 23 2026"},
+                {"type": "function_call", "id": "f1", "call_id": "c", "name": "shell", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": "Chunk 1, wall time 2 s"},
+            ],
+        },
+        {
+            "prompt_cache_key": "b",
+            "input": [
+                {"type": "message", "id": "m2", "role": "user", "content": "It is Tue Nov 24 2026"},
+                {"type": "function_call", "id": "f2", "call_id": "c", "name": "shell", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": "Chunk 2, wall time 9 s"},
+            ],
+        },
+    ),
+    "gemini": (
+        {
+            "systemInstruction": {"parts": [{"text": "Skills:\nbeta\nalpha\n"}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "Today is Monday, November 23, 2026"}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "run", "response": {"o": "1"}}}]},
+            ],
+        },
+        {
+            "systemInstruction": {"parts": [{"text": "Skills:\nalpha\nbeta\n"}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "Today is Tuesday, November 24, 2026"}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "run", "response": {"o": "2"}}}]},
+            ],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_two_runs_of_an_agent_ask_the_same_but_for_their_session(name: str) -> None:
+    one, other = (NativeBody(fields=orjson.loads(orjson.dumps(body))) for body in BODIES[name])
+    assert Asked.of(one).sha256 == Asked.of(other).sha256
+    assert Asked.of(one).exact != Asked.of(other).exact
+
+
+def test_another_answer_of_the_model_parts_them() -> None:
+    body = BODIES["messages"][0]
+    other = orjson.loads(orjson.dumps(body).replace(b'"Bash"', b'"Read"'))
+    assert Asked.of(NativeBody(fields=body)).sha256 != Asked.of(NativeBody(fields=other)).sha256
+
+
+def test_a_difference_is_put_together_again() -> None:
+    before = {"a": 1, "b": [1, 2, 3], "c": {"d": 1}, "gone": 1}
+    now = {"a": 2, "b": [1, 2, 4, 5], "c": {"d": 1}, "new": []}
+    made = difference(before, now)
+    assert made == {"set": {"a": 2, "new": []}, "grown": {"b": [2, [4, 5]]}, "gone": ["gone"]}
+    assert rebuilt(before, made) == now
+    assert rebuilt({}, difference({}, now)) == now
+
+
+def test_signatures_come_back_in_a_translated_dialogue(tmp_path: Path) -> None:
+    made = call(0, "ls")
+    native = {"content": [{"type": "thinking", "signature": "s"}]}
+
+    async def run() -> None:
+        pool = Scripted(lambda *_: answered("", made, native=native))
+        calls = calls_of(tmp_path, pool)
+        await calls.answer(asking("first"))
+        said = (*asking("first").messages, Message(role="assistant", calls=(made,)))
+        await calls.answer(replace(asking(), messages=said))
+        dialogue = pool.asked[-1].dialogue
+        assert dialogue is not None
+        assert dialogue.messages[-1].native == native
+
+    asyncio.run(run())
