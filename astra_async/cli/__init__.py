@@ -48,6 +48,7 @@ _COMMANDS = {
     "validate": ("validate", "Check that problems are fit: reference, untouched, flaky."),
     "fetch": ("problems", "The paper's questions, or any published set, with hashes."),
     "problems": ("problems", "What was loaded: Table 1 of the paper."),
+    "agents": ("installed_agents", "The agents that can be run, and what is installed of them."),
     "images": ("images", "Build the images that tests run in."),
     "clean": ("clean", "What astra keeps on this machine; removes what is named."),
     "simulate": ("simulate", "The simulated provider server alone."),

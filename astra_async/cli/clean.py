@@ -26,6 +26,7 @@ _UNITS_S = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 @click.command()
 @click.option("--images", is_flag=True, help="Remove images; the next run makes or pulls what it needs.")
+@click.option("--agents", is_flag=True, help="Remove installed agents.")
 @click.option("--caches", is_flag=True, help="Remove fetched projects, learned tests, kept outputs.")
 @click.option("--containers", is_flag=True, help="Remove containers that dead processes left.")
 @click.option("--older-than", metavar="AGE", help="Only what is older, such as 12h, 30d or 8w.")
@@ -46,7 +47,8 @@ async def _clean(kinds: set[str], least_s: float, *, yes: bool) -> int:
         found = [*cached(folder), *([each async for each in in_engine(engine)] if engine else [])]
         _show(found, folder)
         if not kinds:
-            say("next: astra clean --images --caches --containers [--older-than 30d] removes what is named")
+            named = " ".join(f"--{kind}" for kind in KINDS)
+            say(f"next: astra clean {named} [--older-than 30d] removes what is named")
             return 0
         chosen = [each for each in found if each.kind in kinds and time.time() - each.at >= least_s]
         removable = [each for each in chosen if not each.used_by]
@@ -74,7 +76,7 @@ async def _engine(stack: AsyncExitStack) -> Engine | None:
     try:
         return await stack.enter_async_context(await Engine.open())
     except EngineUnavailable as error:
-        tell(f"images and containers are not shown: {error}")
+        tell(f"images, agents and containers are not shown: {error}")
         return None
 
 
@@ -97,8 +99,10 @@ def _show(found: Sequence[Kept], folder: Path) -> None:
 
 def _counted(things: Sequence[Kept]) -> str:
     counts = {kind: sum(each.kind == kind for each in things) for kind in KINDS}
-    words = {"images": "images", "caches": "files of the cache", "containers": "containers"}
-    return ", ".join(f"{count} {words[kind]}" for kind, count in counts.items() if count) or "nothing"
+    words = {"caches": "files of the cache"}
+    return (
+        ", ".join(f"{count} {words.get(kind, kind)}" for kind, count in counts.items() if count) or "nothing"
+    )
 
 
 def _size(things: Sequence[Kept]) -> str:

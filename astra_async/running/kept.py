@@ -1,9 +1,9 @@
-"""What this program keeps on a machine between runs: images, caches, containers of dead processes.
+"""What this program keeps on a machine between runs: images, agents, caches, containers of dead processes.
 
-A thing is this program's only by a name of its own form: a container by `sweep.claim`, an image by the hash
-in its name, a file of the cache by its folder and the hash or the ending of its name. Whatever else lies
-there is somebody's, and neither shown nor touched. Labels decide nothing: what people build FROM our images
-inherits them.
+A thing is this program's only by a name of its own form: a container by `sweep.claim`, an image and an
+agent's volume by the hash in its name, a file of the cache by its folder and the hash or the ending of its
+name. Whatever else lies there is somebody's, and neither shown nor touched. Labels decide nothing: what
+people build FROM our images inherits them.
 
 A process that works with images and cache holds a lock on the cache folder until it ends. With that lock
 free, and no container of a living process on the engine, nothing is in use.
@@ -21,6 +21,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
+from astra_async.agents.installing import installed_as
 from astra_async.errors import SandboxError, UsageError
 from astra_async.testing.sandbox.sweep import claim
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from astra_async.testing.sandbox.engine import Engine
 
-Kind = Literal["images", "caches", "containers"]
+Kind = Literal["images", "agents", "caches", "containers"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LOCK_NAME = ".in-use"
 _IMAGE = re.compile(r"astra/[a-z0-9._-]+:[0-9a-f]{12}(?:-warm)?|astra-base:bookworm")
@@ -98,7 +99,7 @@ def cached(folder: Path) -> Iterator[Kept]:
 
 
 async def in_engine(engine: Engine) -> AsyncIterator[Kept]:
-    """Images and containers that are this program's.
+    """Images, agents and containers that are this program's.
 
     An image stays while a container is made from it, and all do while a process lives that has containers:
     it may need each of them for its next test.
@@ -128,6 +129,11 @@ async def in_engine(engine: Engine) -> AsyncIterator[Kept]:
                     at=_created(each["Created"]),
                     used_by=users.get(str(each["Id"])) or living,
                 )
+    sizes = await engine.volume_sizes()
+    for each in await engine.volumes():
+        if installed_as(name := str(each["Name"])):
+            at = _created(each["CreatedAt"])
+            yield Kept(kind="agents", name=name, size_bytes=sizes.get(name, 0), at=at, used_by=living)
 
 
 def _created(value: Any) -> float:
@@ -143,6 +149,9 @@ async def remove(engine: Engine | None, folder: Path, things: Sequence[Kept]) ->
                 (folder / each.name).unlink(missing_ok=True)
             elif engine and each.kind == "containers":
                 await engine.remove(each.name)
+            elif engine and each.kind == "agents":
+                if not await engine.remove_volume(each.name):
+                    stayed[each.name] = "it is in use"
             elif engine:
                 await engine.remove_image(each.name)
                 if await engine.image(each.name):

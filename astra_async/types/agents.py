@@ -90,7 +90,8 @@ class AgentSettings:
     `command` is run by bash in the project's folder, as the tests' user. In it and in `variables` and `files`
     (path below HOME -> text) these stand for what a sample has: {prompt}, {prompt_file}, {model}, {base_url},
     {token}. `speaks` is the interface that it calls its model by; the agent `shell`, which works in this
-    process, needs none. What it was installed into is mounted at /opt/agent, read-only; `sha256` covers that.
+    process, needs none. `volume` is the engine's volume that it was installed into, mounted read-only at
+    /opt/agent, none where the problem's image has the agent; `sha256` is of what is in it.
     """
 
     name: Annotated[str, Predicate(is_agent_name), Setting("What --agent and every record call it.")]
@@ -103,6 +104,7 @@ class AgentSettings:
     files: Annotated[Mapping[str, str], Setting("Files below its HOME, path to text.")] = field(
         default_factory=dict
     )
+    volume: str = ""
     sha256: str = ""
 
 
@@ -122,7 +124,8 @@ class AgentWork:
     `steps` counts model calls that were answered, `replayed` those of them that came from the record of a
     call that was killed; `repeated_usd` is what was paid twice because a repetition went another way.
     `model_s` is time in which a model call was under way, `own_s` the rest. `translated`: agent and model
-    speak different interfaces. `removed` names what was taken out of requests (`web_search`).
+    speak different interfaces. `removed` names what was taken out of requests (`web_search`), `left_out` what
+    lay in the project in the end and is no part of the answer, with the reason.
     """
 
     agent: str
@@ -136,3 +139,4 @@ class AgentWork:
     own_s: float = 0.0
     translated: bool = False
     removed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()

@@ -69,7 +69,7 @@ def files(folder: Path) -> set[str]:
 def test_what_is_kept_is_shown_and_nothing_goes_unnamed(tmp_path: Path) -> None:
     done = clean(filled(tmp_path))
     assert done.returncode == 0
-    assert "next: astra clean --images --caches --containers" in done.stdout
+    assert "next: astra clean --images --agents --caches --containers" in done.stdout
     assert f"{tmp_path}/expected (2 files)" in done.stdout
     assert files(tmp_path) == {*OURS, *FOREIGN}
 
@@ -136,8 +136,10 @@ def test_an_age_that_is_none_is_refused(age: str) -> None:
 class SomeEngine:
     """An engine with some containers and images, from which things can be removed."""
 
-    def __init__(self, containers: list[dict[str, Any]], images: list[dict[str, Any]]) -> None:
-        self.listed, self.named = containers, images
+    def __init__(
+        self, containers: list[dict[str, Any]], images: list[dict[str, Any]], volumes: tuple[str, ...] = ()
+    ) -> None:
+        self.listed, self.named, self.kept_in = containers, images, volumes
         self.removed: list[str] = []
 
     async def containers(self) -> list[dict[str, Any]]:
@@ -154,6 +156,17 @@ class SomeEngine:
 
     async def remove_image(self, name: str) -> None:
         self.removed.append(name)
+
+    async def volumes(self) -> list[dict[str, Any]]:
+        return [{"Name": name, "CreatedAt": "2026-11-01T10:00:00Z"} for name in self.kept_in]
+
+    async def volume_sizes(self) -> dict[str, int]:
+        return dict.fromkeys(self.kept_in, 7)
+
+    async def remove_volume(self, name: str) -> bool:
+        if is_free := "busy" not in name:
+            self.removed.append(name)
+        return is_free
 
 
 def container(name: str, image: str = "sha256:1") -> dict[str, Any]:
@@ -211,3 +224,13 @@ def test_in_an_engine_a_name_of_astras_own_form_decides_and_no_label() -> None:
 def test_while_a_process_lives_that_has_containers_every_image_stays() -> None:
     engine = SomeEngine([container(container_name("r1"))], [image("astra/vue:0123456789ab", number=2)])
     assert all(each.used_by for each in found(engine))
+
+
+def test_an_installed_agent_is_known_by_its_name_and_goes_when_nobody_uses_it() -> None:
+    ours = [f"astra-agent_{name}_1.2.3-rc+1_{HASH}" for name in ("codex", "busy")]
+    engine = SomeEngine([], [], (*ours, "astra-agent_codex", f"mine_1.2.3_{HASH}", HASH))
+    things = found(engine)
+    assert [(each.kind, each.name, each.size_bytes) for each in things] == [("agents", n, 7) for n in ours]
+    nowhere = Path("/nonexistent")
+    assert asyncio.run(remove(cast("Engine", engine), nowhere, things)) == {ours[1]: "it is in use"}
+    assert engine.removed == [ours[0]]
