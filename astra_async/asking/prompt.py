@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 PROMPT_VERSIONS: Mapping[Format, str] = {"xml": "xml-1", "json": "json-1"}
 AGENT_PROMPT_VERSION = "agent-1"
 
-PROMPT_LEAVES_OUT: tuple[str, ...] = (
-    # dependencies, version control, build output, caches
+# Dependencies, version control, build output, caches: what tools make of a project's sources.
+GENERATED: tuple[str, ...] = (
     *("node_modules/", "bower_components/", "vendor/bundle/", ".git/", ".hg/", ".svn/", "venv/", ".venv/"),
     *("__pycache__/", "*.egg-info/", ".pytest_cache/", ".gradle/", ".mvn/", "/target/", "obj/", "/coverage/"),
     *(".nyc_output/", ".angular/", ".next/", ".nuxt/", "*.map", "*.min.js", "*.min.css", "*.log"),
+)
+PROMPT_LEAVES_OUT: tuple[str, ...] = (
+    *GENERATED,
     # lock files
     *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock"),
     *("Gemfile.lock", "Pipfile.lock", "poetry.lock", "uv.lock", "composer.lock", "packages.lock.json"),

@@ -81,11 +81,16 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run, as whom (user and group, numeric or of the image) and with which variables."""
+    """What to run, as whom (user and group, numeric or of the image) and with which variables.
+
+    `shell` is the bash script that runs it, with the text and `arguments` as its own arguments.
+    """
 
     text: str
     user: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    shell: str = _SHELL
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no process could be given, with SandboxError."""
@@ -95,7 +100,7 @@ class Command:
         for part in (self.text, *(f"{name}={value}" for name, value in self.environment.items())):
             if len(part.encode(errors="surrogateescape")) >= _ARGUMENT_LIMIT or "\0" in part:
                 raise SandboxError(
-                    "The test command or its environment is longer than 128 KiB, or holds a NUL byte"
+                    "The command or its environment is longer than 128 KiB, or holds a NUL byte"
                 )
 
 
@@ -137,7 +142,7 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     reports: Mapping[str, bytes] = {}
     problems: Sequence[str] = ()
     if seen is not None:
-        still = not (seen.others or ended.stopped) or await _stopped(
+        still = not (seen.others or ended.stopped) or await stopped(
             engine, container, keeper, fitness, job.limits
         )
         problems = [_NOT_STOPPED]
@@ -150,13 +155,22 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
 
 
 async def run_command(
-    engine: Engine, container: str, command: Command, limits: Limits, *, watched: bool = False
+    engine: Engine,
+    container: str,
+    command: Command,
+    limits: Limits,
+    *,
+    watched: bool = False,
+    last_output_s: float = _LAST_OUTPUT_S,
 ) -> Ended:
-    """Run a command in a started container until its end or a limit; `watched`: its layer's size as well."""
+    """Run a command in a started container until its end or a limit; `watched`: its layer's size as well.
+
+    `last_output_s` is how long its output is read on that processes of its own hold open.
+    """
     output = Output(limits.output_bytes)
     process = await engine.prepare(
         container,
-        ["bash", "-c", _SHELL, "bash", command.text],
+        ["bash", "-c", command.shell, "bash", command.text, *command.arguments],
         user=command.user,
         environment=command.environment,
     )
@@ -170,7 +184,7 @@ async def run_command(
             duration_s = time.monotonic() - started
             if not stopped:
                 # The stream ends by itself now; an engine that forgets it must not hang us.
-                await asyncio.wait({drain}, timeout=_LAST_OUTPUT_S)
+                await asyncio.wait({drain}, timeout=last_output_s)
         finally:
             await _cancelled(drain)
     if drain.done() and not drain.cancelled():
@@ -266,7 +280,7 @@ async def _last_look(engine: Engine, container: str, keeper: Keeper) -> Seen | N
     return last
 
 
-async def _stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitness, limits: Limits) -> bool:
+async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitness, limits: Limits) -> bool:
     """Whether every process of the tests is frozen, or else killed, now."""
     for pause_s in _FREEZING:
         await asyncio.sleep(pause_s)

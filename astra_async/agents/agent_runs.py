@@ -1,0 +1,390 @@
+"""Agents at work: each in a container of its own, within its time, until what it leaves is an answer.
+
+A pool apart from the graders', sized by memory: an agent waits for its model most of the time, so that cores
+do not matter, and all of them together with the graders' containers must fit into the machine.
+
+An agent's clock stands still while a call to its model is under way: the provider's pace, our limits and
+pauses are not its doing. However it ends (by itself, with an error, at a limit), what lies in the project's
+folder then is its answer. Trouble of the provider's, of the engine's or of ours is none: it is raised, and
+the next try begins with the calls that are on record.
+
+Invariant: nothing of a sample is left when `ask` returns or raises: its containers are removed, its token is
+known to nobody. What a killed process leaves is removed by the next one (see `sandbox.sweep`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import time
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from astra_async.agents.relay import PORT, relayed
+from astra_async.agents.workplace import Workplaces, visible
+from astra_async.errors import AstraError, ContainerLost, SandboxError
+from astra_async.images.base_image import ensure_base
+from astra_async.testing.sandbox.containers import Containers
+from astra_async.testing.sandbox.engine_errors import both_ends
+from astra_async.types import Completion, Limits
+from astra_async.types.agents import AgentWork
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from astra_async.agents.left_behind import Answer
+    from astra_async.agents.workplace import Ran, Workplace
+    from astra_async.problems.prepare import Prepared
+    from astra_async.testing.sandbox.execution import Ended
+    from astra_async.types import ModelSettings, SampleKey, Usage
+    from astra_async.types.agents import AgentEnd, AgentLimits, AgentSettings, AgentWire
+
+BASE_URL = f"http://127.0.0.1:{PORT}"
+# The hungriest agent took 590 MB; with it a project's own tests run there.
+LIMITS = Limits(memory_bytes=2 * 1024**3, disk_bytes=1024**3)
+_SHARE_OF_MEMORY = 0.8
+_PROMPT = ".agent/task.md"  # below HOME
+_COMMAND_S = 120.0  # one command of an agent that works from here
+
+
+class SampleCalls(Protocol):
+    """One sample's calls to its model, as far as whoever runs the agent needs them (see `agents.calls`)."""
+
+    token: str
+    settings: ModelSettings
+    ended: asyncio.Event
+    end: AgentEnd | None
+    trouble: AstraError | None
+    steps: int
+    replayed: int
+    usage: Usage
+    cost_estimated: bool
+    translated: bool
+    removed: Any  # names
+
+    @property
+    def model_s(self) -> float: ...  # noqa: D102 - said there
+
+    @property
+    def cost_usd(self) -> float | None: ...  # noqa: D102 - said there
+
+    @property
+    def repeated_usd(self) -> float: ...  # noqa: D102 - said there
+
+
+class AgentGateway(Protocol):
+    """The server in this process that agents take for their model's (see `agents.gateway`)."""
+
+    @property
+    def socket(self) -> Path: ...  # noqa: D102 - said there
+
+    def admit(self, calls: Any, speaks: AgentWire, model_name: str) -> AbstractContextManager[object]:
+        """While this is open, requests with the calls' token are theirs."""
+        ...
+
+
+class _ShellWork(Protocol):
+    """The agent that works from this process (see `agents.shell`)."""
+
+    async def __call__(self, prompt: str, calls: Any, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd: ...
+
+
+def most_slots(memory_bytes: int, *, machine_bytes: int, graders_bytes: int) -> int:
+    """Containers of agents that fit beside the graders' into four fifths of the memory; 1 at least."""
+    return max(1, int((_SHARE_OF_MEMORY * machine_bytes - graders_bytes) // memory_bytes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    end: AgentEnd
+    own_s: float
+    exit_code: int | None = None
+    output: str = ""
+
+
+class AgentRuns:
+    """Lets agents work, `slots` of them at once. `waiting` and `running` count samples."""
+
+    def __init__(  # noqa: PLR0913 - what agents need, each from elsewhere
+        self,
+        containers: Containers,
+        agents: Mapping[str, AgentSettings],
+        limits: AgentLimits,
+        container_limits: Limits,
+        gateway: AgentGateway,
+        *,
+        slots: int,
+        shell: _ShellWork,
+    ) -> None:
+        self.slots = slots
+        self._shell = shell
+        self.waiting = 0
+        self.running = 0
+        self._containers = containers
+        self._agents = agents
+        self._limits = limits
+        self._gateway = gateway
+        self._places = Workplaces(containers, replace(container_limits, timeout_s=60 * limits.minutes))
+        self._free = asyncio.Semaphore(slots)
+        self._stopping = asyncio.Event()
+        self._base: asyncio.Task[str] | None = None
+
+    @classmethod
+    async def open(  # noqa: PLR0913 - the same
+        cls,
+        run_id: str,
+        agents: Mapping[str, AgentSettings],
+        limits: AgentLimits,
+        container_limits: Limits,
+        gateway: AgentGateway,
+        *,
+        slots: int | None = None,
+        graders_bytes: int = 0,
+        docker_host: str | None = None,
+        shell: _ShellWork | None = None,
+    ) -> Self:
+        """Connect to the engine, and remove what dead runs left there.
+
+        Without `slots` there are as many as fit into the memory of the engine's machine beside graders'
+        containers of `graders_bytes` altogether; never more than that.
+
+        Raises:
+            EngineUnavailable: no Docker Engine answers.
+        """
+        # A name of its own: whoever closes removes all containers of a run that this process has made.
+        engine = await Containers.swept(own_id := f"{run_id}.agents", docker_host)
+        try:
+            machine_bytes = int((await engine.info()).get("MemTotal") or 0)
+        except BaseException:
+            await engine.close()
+            raise
+        most = most_slots(
+            container_limits.memory_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes
+        )
+        count = min(slots or most, most) if machine_bytes else slots or 1
+        containers = Containers(engine, run_id=own_id, spare=count)
+        return cls(
+            containers, agents, limits, container_limits, gateway, slots=count, shell=shell or _no_shell
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Remove every container that was made for an agent, and disconnect."""
+        self.stop()
+        await self._containers.close()
+
+    def stop(self) -> None:
+        """The run is being stopped: agents under way are cut, and none begins."""
+        self._stopping.set()
+
+    async def ask(
+        self, key: SampleKey, prepared: Prepared, image: str, calls: SampleCalls, prompt: str
+    ) -> Completion:
+        """Let the key's agent work on a problem; waits for a free slot first.
+
+        Raises:
+            ProviderError: its model could not be reached.
+            SandboxError: its container could not be run, the run is being stopped, or the agent never spoke
+                to its model.
+        """
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        self.running += 1
+        try:
+            if self._stopping.is_set():
+                raise SandboxError("The run is being stopped: no agent begins")
+            return await self._asked(self._agents[key.format], prepared, image, calls, prompt)
+        finally:
+            self.running -= 1
+            self._free.release()
+
+    async def _asked(
+        self, agent: AgentSettings, prepared: Prepared, image: str, calls: SampleCalls, prompt: str
+    ) -> Completion:
+        began = time.monotonic()
+        async with self._places.open(
+            image, visible(prepared), volume=agent.volume, environment=prepared.environment
+        ) as place:
+            if agent.speaks is None:
+                outcome = await self._within_limits(self._in_shell(place, calls, prompt), calls)
+            else:
+                outcome = await self._installed(agent, place, calls, prompt)
+            _raise_trouble(agent, calls, outcome)
+            answer = await place.left()
+        return _completion(agent, calls, outcome, answer, latency_s=time.monotonic() - began)
+
+    async def _installed(
+        self, agent: AgentSettings, place: Workplace, calls: SampleCalls, prompt: str
+    ) -> _Outcome:
+        """Run an agent that is a program in the container, with a way to the gateway."""
+        assert agent.speaks is not None  # noqa: S101 - the caller's distinction
+        fill = _Fill(prompt, calls, home=place.home)
+        for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
+            await place.write(path, text)
+        variables = {name: fill.plain(text) for name, text in agent.variables.items()}
+        with self._gateway.admit(calls, agent.speaks, calls.settings.model):
+            async with relayed(
+                self._containers, await self._base_image(), place.container, self._gateway.socket
+            ) as relay:
+                work = place.run(fill.command(agent.command), variables)
+                return await self._within_limits(_ended(work), calls, lost=relay.lost)
+
+    async def _within_limits(
+        self,
+        work: Awaitable[_Outcome],
+        calls: SampleCalls,
+        *,
+        lost: asyncio.Event | None = None,
+    ) -> _Outcome:
+        """The work's outcome, or the limit that came first: then the work is cut."""
+        clock = _Clock(calls)
+        working = asyncio.ensure_future(work)
+        events = [calls.ended, self._stopping, *([lost] if lost else [])]
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            while not working.done() and not any(event.is_set() for event in events):
+                left_s = 60 * self._limits.minutes - clock.own_s
+                if left_s <= 0:
+                    return _Outcome(end="time", own_s=clock.own_s)
+                await asyncio.wait({working, *waits}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            if self._stopping.is_set():
+                raise SandboxError("The run is being stopped: the next goes on from the agent's last call")
+            # At a limit the gateway refuses, and an agent may end by itself on that: the limit was first.
+            if calls.end is not None or calls.trouble is not None:
+                return _Outcome(end=calls.end or "crashed", own_s=clock.own_s)
+            if working.done():
+                return replace(working.result(), own_s=clock.own_s)
+            raise ContainerLost("The way from the agent's container to its model was lost")
+        finally:
+            for each in (working, *waits):
+                each.cancel()
+            await asyncio.gather(working, *waits, return_exceptions=True)
+
+    async def _in_shell(self, place: Workplace, calls: SampleCalls, prompt: str) -> _Outcome:
+        end = await self._shell(prompt, calls, lambda command: place.shell(command, _COMMAND_S))
+        return _Outcome(end=end, own_s=0.0)
+
+    async def _base_image(self) -> str:
+        if self._base is None or (self._base.done() and (self._base.cancelled() or self._base.exception())):
+            self._base = asyncio.create_task(self._find_base())
+        return await asyncio.shield(self._base)
+
+    async def _find_base(self) -> str:
+        base = await ensure_base(self._containers.engine, progress=lambda _: None)
+        return await self._containers.image_id(base)
+
+
+async def _no_shell(prompt: str, calls: Any, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:  # noqa: ARG001
+    raise SandboxError("The agent `shell` is not part of this version")
+
+
+class _Clock:
+    """An agent's own time: it stands still while a call to its model is under way."""
+
+    def __init__(self, calls: SampleCalls) -> None:
+        self._calls = calls
+        self._began = time.monotonic()
+        self._model_before_s = calls.model_s
+
+    @property
+    def own_s(self) -> float:
+        return max(0.0, time.monotonic() - self._began - (self._calls.model_s - self._model_before_s))
+
+
+class _Fill:
+    """What stands for {prompt}, {prompt_file}, {model}, {base_url} and {token} in an agent's settings."""
+
+    def __init__(self, prompt: str, calls: SampleCalls, *, home: str) -> None:
+        file = str(PurePosixPath(home, _PROMPT))
+        self._values = {
+            "{prompt}": prompt,
+            "{prompt_file}": file,
+            "{model}": calls.settings.model,
+            "{base_url}": BASE_URL,
+            "{token}": calls.token,
+        }
+        self._prompt = f'"$(cat {shlex.quote(file)})"'
+
+    def command(self, text: str) -> str:
+        """In a command of bash each is one word."""
+        words = {name: shlex.quote(value) for name, value in self._values.items()}
+        return _replaced(text, words | {"{prompt}": self._prompt})
+
+    def quoted(self, text: str) -> str:
+        """In a file each stands within quotes, as JSON and TOML have them."""
+        return _replaced(text, {name: json.dumps(value)[1:-1] for name, value in self._values.items()})
+
+    def plain(self, text: str) -> str:
+        """In a variable each stands as it is."""
+        return _replaced(text, self._values)
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
+
+
+async def _ended(work: Awaitable[Ended]) -> _Outcome:
+    ended = await work
+    is_done = ended.exit_code == 0
+    return _Outcome(
+        end="done" if is_done else "crashed",
+        own_s=0.0,
+        exit_code=ended.exit_code,
+        output=f"{ended.stopped} limit; " * bool(ended.stopped) + ended.output.text(),
+    )
+
+
+def _raise_trouble(agent: AgentSettings, calls: SampleCalls, outcome: _Outcome) -> None:
+    """What is no answer of the agent's: trouble of its model's, or an agent that never asked it."""
+    if calls.trouble is not None:
+        raise calls.trouble
+    if not calls.steps and calls.end is None:
+        raise SandboxError(
+            f"Agent {agent.name} {agent.version} never called its model (it ended: {outcome.end}, exit code"
+            f" {outcome.exit_code}); it printed: {both_ends(outcome.output) or 'nothing'}"
+        )
+
+
+def _completion(
+    agent: AgentSettings, calls: SampleCalls, outcome: _Outcome, answer: Answer, *, latency_s: float
+) -> Completion:
+    work = AgentWork(
+        agent=agent.name,
+        version=agent.version,
+        end=outcome.end,
+        exit_code=outcome.exit_code,
+        steps=calls.steps,
+        replayed=calls.replayed,
+        repeated_usd=calls.repeated_usd,
+        model_s=calls.model_s,
+        own_s=outcome.own_s,
+        translated=calls.translated,
+        removed=tuple(calls.removed),
+        left_out=answer.notes,
+    )
+    return Completion(
+        text=answer.text,
+        finish_reason="stop",
+        usage=calls.usage,
+        returned_model=calls.settings.model,
+        ttft_s=None,
+        latency_s=latency_s,
+        attempts=calls.steps,
+        cost_usd=calls.cost_usd,
+        cost_estimated=calls.cost_estimated,
+        agent=work,
+    )

@@ -1,0 +1,186 @@
+"""What an agent left in the project's folder, as the text of an answer: pure, over a hostile tar's entries.
+
+The text is canonical JSON, sorted and without blanks: `files` (path -> text) and `binary` (path -> base64)
+are the whole new content of each file that is new or has changed, `executable` those of them that can be run,
+`deleted` the files that are gone. A rename is a deletion and a new file.
+
+Only regular files count. What is left out stands in `notes`, with the reason: links, devices, names that are
+no UTF-8, what is too large or too much, and what tools make of sources (`asking.prompt.GENERATED`) where the
+project has it not. What the image itself keeps in the folder is no work of the agent's while it stays as it
+is.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import tarfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pathspec import GitIgnoreSpec
+
+from astra_async.asking.prompt import GENERATED
+from astra_async.redaction import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.types import ProjectFile
+
+MOST_FILES = 1000  # as many as an answer may give
+FILE_BYTES = 2 * 1024**2
+ALL_BYTES = 16 * 1024**2
+# What agents keep in the folder that they work in.
+AGENTS_OWN = (".aider*", ".claude/", ".codex/", ".gemini/", ".opencode/", ".cache/", ".npm/", ".local/")
+_IGNORED = GitIgnoreSpec.from_lines((*GENERATED, *AGENTS_OWN, "*.pyc", "*.swp"))
+_EXECUTABLE = 0o100
+_NAMED_PLACES = 12
+_KINDS = {
+    tarfile.SYMTYPE: "a symbolic link",
+    tarfile.FIFOTYPE: "a FIFO",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer's text, and what it leaves out with the reasons."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    executable: bool
+
+
+def ignored(path: str) -> str:
+    """The rule by which a path is what tools make of a project, or an agent's own; empty where it is not."""
+    found = _IGNORED.check_file(path)
+    if found.include and found.index is not None:
+        return str(_IGNORED.patterns[found.index].pattern)
+    return ""
+
+
+class LeftBehind:
+    """Takes the entries of the folder one by one, by paths relative to it, and says what they come to.
+
+    `given` are the files that the agent found; `kept` are hashes (SHA-256) of those that the image has there.
+    """
+
+    def __init__(self, given: Mapping[str, ProjectFile], kept: Mapping[str, str]) -> None:
+        self._given = given
+        self._kept = kept
+        self._seen: set[str] = set()
+        self._changed: dict[str, _File] = {}
+        self._bytes = 0
+        self._notes: dict[str, list[str]] = {}
+
+    def wants(self, path: str, entry: tarfile.TarInfo) -> bool:
+        """Whether the content of an entry is to be read."""
+        return entry.isreg() and entry.size <= FILE_BYTES and not self._reason(path)
+
+    def take(self, path: str, entry: tarfile.TarInfo, content: bytes) -> None:
+        """The next entry; of a hard link the content is that of what it leads to (see `linked`)."""
+        if entry.isdir() or self._is_given_link(path, entry):
+            self._seen.add(path)
+            return
+        why = self._reason(path) or _KINDS.get(entry.type, "")
+        if not why and entry.isreg() and entry.size > FILE_BYTES:
+            why = f"larger than {FILE_BYTES:,} bytes"
+        if entry.isreg() or entry.islnk():
+            self._seen.add(path)
+        if why:
+            self._leave_out(path, why)
+            return
+        self._keep(path, _File(content, executable=bool(entry.mode & _EXECUTABLE)))
+
+    def link(self, path: str, target: str) -> None:
+        """A hard link to an entry that came before it: another name of the same file."""
+        file = self._changed.get(target) or self._unchanged(target)
+        self._seen.add(path)
+        if reason := self._reason(path) or ("" if file else "a hard link to what is left out"):
+            self._leave_out(path, reason)
+        elif file:
+            self._keep(path, file)
+
+    def answer(self) -> Answer:
+        """What all entries come to."""
+        deleted = sorted(path for path, file in self._given.items() if path not in self._seen)
+        files, binary = {}, {}
+        for path, file in self._changed.items():
+            text = _text(file.content)
+            if text is None:
+                binary[path] = base64.b64encode(file.content).decode()
+            else:
+                files[path] = text
+        executable = sorted(path for path, file in self._changed.items() if file.executable)
+        found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
+        text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return Answer(text=text, notes=tuple(self._told()))
+
+    def _reason(self, path: str) -> str:
+        """Why a path is no part of an answer, whatever lies there."""
+        if path in self._given:
+            return ""
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            return "a name that is no UTF-8"
+        return ignored(path)
+
+    def _is_given_link(self, path: str, entry: tarfile.TarInfo) -> bool:
+        given = self._given.get(path)
+        return entry.issym() and given is not None and given.link == entry.linkname
+
+    def _unchanged(self, path: str) -> _File | None:
+        given = self._given.get(path)
+        if given is None or given.link is not None or path not in self._seen:
+            return None
+        return _File(given.content, given.executable)
+
+    def _keep(self, path: str, file: _File) -> None:
+        given = self._given.get(path)
+        if given is not None and given.link is None:
+            if (given.content, given.executable) == (file.content, file.executable):
+                return
+        elif self._kept.get(path) == hashlib.sha256(file.content).hexdigest():
+            return
+        if len(self._changed) >= MOST_FILES:
+            self._leave_out(path, f"beyond {MOST_FILES:,} files")
+        elif self._bytes + len(file.content) > ALL_BYTES:
+            self._leave_out(path, f"beyond {ALL_BYTES:,} bytes")
+        else:
+            self._bytes += len(file.content)
+            self._changed[path] = file
+
+    def _leave_out(self, path: str, why: str) -> None:
+        if path not in self._kept or path in self._given:
+            self._notes.setdefault(why, []).append(path)
+
+    def _told(self) -> list[str]:
+        lines = []
+        for why, paths in list(self._notes.items())[:_NAMED_PLACES]:
+            more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+            lines.append(one_line(f"{why}: {paths[0]}", length=200) + more)
+        return lines
+
+
+def unreadable(why: str) -> Answer:
+    """The answer of an agent that has made of the folder what cannot be read: nothing."""
+    return Answer(text=LeftBehind({}, {}).answer().text, notes=(f"the project's folder: {why}",))
+
+
+def _text(content: bytes) -> str | None:
+    """A file's text; None where it is none, or saved in another encoding than UTF-8."""
+    if b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,320 @@
+"""The container in which an agent works on one sample: what it finds there, commands in it, what it leaves.
+
+It runs from the problem's own image and is hardened like the tests' containers. The project's folder holds
+what the problem shows: every file but the hidden ones, version control and hackerrank.yml, so that the
+visible tests run. HOME is that of the tests; what an agent needs there is written before it begins. An
+installed agent is mounted read-only.
+
+Whatever runs in it ends with it. An agent's own process is an exec, which ends by killing all of its user's
+processes; at a limit everything is frozen, looked at and removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import shlex
+import tarfile
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from astra_async.agents.catalog import INSTALLED_AT
+from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
+from astra_async.errors import ContainerLost, SandboxError
+from astra_async.overlay import project_archive
+from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
+from astra_async.testing.sandbox.execution import Command, Ended, run_command, stopped
+from astra_async.testing.sandbox.hardened import confined
+from astra_async.testing.sandbox.resultfiles import PROJECT
+from astra_async.testing.sandbox.tarstream import entries
+from astra_async.testing.sandbox.upload import upload_archive
+from astra_async.types import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from astra_async.problems.prepare import Prepared
+    from astra_async.testing.sandbox.containers import Containers
+    from astra_async.testing.sandbox.fitness import Fitness
+    from astra_async.testing.sandbox.keeper import Keeper
+    from astra_async.types import Project, ProjectFile
+
+FOREVER_S = 30 * 86_400.0  # whoever runs the command keeps the time
+_TREE_BYTES = 4 * 1024**3
+_WRITING_S = 60.0
+_CHUNK = 64 * 1024  # characters of one argument: 128 KiB are the most, and a character has up to four bytes
+_AWAKE_S = 60.0
+_ENDS = 5000  # characters
+_ARGUMENT_BYTES = 120 * 1024
+_TIMED_OUT = 124
+_GIVEN_UP_S = 30.0
+_BACKGROUND_S = 0.5
+_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", "CVS"})
+_MANIFESTS = frozenset({"hackerrank.yml", "hackerrank.yaml"})
+_WRITE = r"""
+path=$HOME/$1
+mkdir -p -- "${path%/*}" && : >"$path" || exit
+shift
+for part in "$@"; do printf %s "$part" >>"$path" || exit; done
+"""
+# The time limit is kept inside, since an exec that is given up ends nothing; `read` waits without a program.
+_TIMED = r"""
+set -m
+bash -c "$1" </dev/null &
+group=$!
+exec 2>/dev/null  # where bash tells of jobs that were killed
+{ read -rt "$2" <> <(:); kill -KILL -- "-$group"; } >/dev/null &
+watch=$!
+wait "$group"
+status=$?
+kill -0 "$watch" || status=124
+kill -KILL -- "-$watch"
+exit "$status"
+"""
+_log = logging.getLogger(__name__)
+
+
+def visible(prepared: Prepared) -> Project:
+    """The project as an agent finds it."""
+
+    def is_shown(file: ProjectFile) -> bool:
+        parts = file.path.split("/")
+        return not (
+            prepared.policy.hidden.matches(file.path)
+            or _LEFT_OUT.intersection(parts)
+            or file.path.lower() in _MANIFESTS
+        )
+
+    return replace(prepared.project, files=tuple(filter(is_shown, prepared.project.files)))
+
+
+class Workplaces:
+    """Makes workplaces; what images keep in the project's folder is looked at once for each."""
+
+    def __init__(self, containers: Containers, limits: Limits) -> None:
+        self._containers = containers
+        self._limits = limits
+        self._kept: dict[str, asyncio.Task[Mapping[str, str]]] = {}
+
+    @asynccontextmanager
+    async def open(
+        self, image: str, project: Project, *, volume: str, environment: Mapping[str, str]
+    ) -> AsyncIterator[Workplace]:
+        """A container with the project in it, removed in the end. Raises SandboxError."""
+        fitness = await self._containers.fit(image)
+        kept = await self._kept_by(image)
+        mount = {"Type": "volume", "Source": volume, "Target": INSTALLED_AT, "ReadOnly": True}
+        made = await self._containers.create(image, self._limits, fitness, mounts=[mount] if volume else [])
+        async with self._containers.removing(made), await self._containers.start(made) as keeper:
+            contents = {**fitness.overlaid, **fitness.contents}
+            archive = upload_archive(
+                project_archive(project, {}), PROJECT, (fitness.uid, fitness.gid), contents=contents
+            )
+            await self._containers.engine.upload(made.container, "/", archive)
+            place = Workplace(
+                self._containers, made.container, keeper, fitness, limits=self._limits, kept=kept
+            )
+            place.project, place.environment = project, environment
+            awake = asyncio.create_task(place.stay_awake())
+            try:
+                yield place
+            finally:
+                awake.cancel()
+                await asyncio.wait({awake})
+
+    async def _kept_by(self, image: str) -> Mapping[str, str]:
+        image_id = await self._containers.image_id(image)
+        task = self._kept.get(image_id)
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            task = self._kept[image_id] = asyncio.create_task(self._look(image_id))
+        return await asyncio.shield(task)
+
+    async def _look(self, image_id: str) -> Mapping[str, str]:
+        """Hashes of the files that an image has in the project's folder; empty for what is ignored anyway."""
+        config = confined(image_id, ["bash"], Limits(), keeper="65532", labels=self._containers.labels)
+        found: dict[str, str] = {}
+        async with self._containers.removing(await self._containers.create_as(config)) as made:
+            async for path, entry, content in _walk(self._containers, made.container, _is_asked):
+                if entry.isreg():
+                    is_read = _is_asked(path, entry)
+                    found[path] = hashlib.sha256(content).hexdigest() if is_read else ""
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a command of an agent's ended."""
+
+    exit_code: int | None
+    output: str
+    timed_out: bool = False
+
+
+class Workplace:
+    """One container, started, with the project in its folder."""
+
+    project: Project
+    environment: Mapping[str, str]
+
+    def __init__(
+        self,
+        containers: Containers,
+        container: str,
+        keeper: Keeper,
+        fitness: Fitness,
+        *,
+        limits: Limits,
+        kept: Mapping[str, str],
+    ) -> None:
+        self.container = container
+        self._containers = containers
+        self._keeper = keeper
+        self._fitness = fitness
+        self._limits = limits
+        self._kept = kept
+
+    @property
+    def home(self) -> str:
+        """HOME in the container."""
+        return self._fitness.home
+
+    async def write(self, path: str, text: str) -> None:
+        """Write a file below HOME. Raises SandboxError."""
+        parts = [text[at : at + _CHUNK // 2] for at in range(0, len(text), _CHUNK // 2)]
+        for at in range(0, max(len(parts), 1), 8):
+            script = _WRITE if at == 0 else _WRITE.replace(': >"$path"', ":")
+            command = ["bash", "-c", script, "bash", path, *parts[at : at + 8]]
+            await self._finish(command)
+
+    async def _finish(self, command: list[str]) -> None:
+        engine = self._containers.engine
+        process = await engine.prepare(self.container, command, user=self._fitness.user, environment={})
+        said = b""
+        async with engine.started(process) as stream, asyncio.timeout(_WRITING_S):
+            while (message := await stream.read_out()) is not None:
+                said += message.data
+        if await engine.exit_code(process):
+            raise SandboxError(f"The agent's container cannot be made ready: {both_ends(said)}")
+
+    async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
+        """Run the agent itself to its end, with whatever it started; time is the caller's to keep."""
+        limits = replace(self._limits, timeout_s=FOREVER_S)
+        asked = Command(
+            text=f"cd {shlex.quote(PROJECT)} && {command}",
+            user=self._fitness.user,
+            environment={**self.environment, **variables},
+        )
+        return await run_command(
+            self._containers.engine, self.container, asked, limits, watched=self._fitness.layered
+        )
+
+    async def shell(self, command: str, timeout_s: float) -> Ran:
+        """Run one command of an agent that works from this process; its group is killed at the limit.
+
+        Processes that it leaves in the background live on. Raises SandboxError.
+        """
+        if len(command.encode(errors="replace")) >= _ARGUMENT_BYTES or "\0" in command:
+            return Ran(exit_code=126, output="The command is longer than 120 KiB, or holds a NUL byte.")
+        asked = Command(
+            text=f"cd {PROJECT}\n{command}",
+            user=self._fitness.user,
+            environment=self.environment,
+            shell=_TIMED,
+            arguments=(f"{timeout_s:.1f}",),
+        )
+        ended = await run_command(
+            self._containers.engine,
+            self.container,
+            asked,
+            replace(self._limits, timeout_s=timeout_s + _GIVEN_UP_S),
+            watched=self._fitness.layered,
+            last_output_s=_BACKGROUND_S,
+        )
+        if ended.stopped:  # it has put itself out of the reach of its own time limit, or filled the disk
+            nothing = Command(text="true", user=self._fitness.user)
+            await run_command(self._containers.engine, self.container, nothing, self._limits)
+        timed_out = ended.stopped == "time" or (
+            ended.exit_code == _TIMED_OUT and ended.duration_s > timeout_s
+        )
+        output = shortened(ended.output.text())
+        if ended.stopped == "disk":
+            output += "\n[the limit of the disk was reached; every process was killed]"
+        return Ran(exit_code=ended.exit_code, output=output, timed_out=timed_out)
+
+    async def stay_awake(self) -> None:
+        """The first process ends when nobody has asked for long: ask, for as long as the agent works."""
+        while True:
+            await asyncio.sleep(_AWAKE_S)
+            try:
+                await self._keeper.ask()
+            except ContainerLost:
+                return  # whoever works in it sees it
+
+    async def left(self) -> Answer:
+        """What lies in the project's folder, after every process was stopped.
+
+        Whatever the agent made of the folder is an answer; only the engine's own trouble is raised.
+
+        Raises:
+            ContainerLost, SandboxError: the container or the engine has gone.
+        """
+        engine = self._containers.engine
+        try:
+            await stopped(engine, self.container, self._keeper, self._fitness, self._limits)
+            answer = await self._read()
+            # What lies in a tmpfs goes with the container: an empty folder then is nobody's work.
+            if (await engine.inspect(self.container))["State"]["Running"]:
+                return answer
+        except ContainerLost:
+            pass
+        if await engine.ran_out_of_memory(self.container):
+            return unreadable("the container ran out of memory, and all in it was lost")
+        raise ContainerLost("The agent's container was killed from outside (engine restarted?)")
+
+    async def _read(self) -> Answer:
+        found = LeftBehind({file.path: file for file in self.project.files}, self._kept)
+        try:
+            async for path, entry, content in _walk(self._containers, self.container, found.wants):
+                if entry.islnk():
+                    found.link(path, _inside(entry.linkname))
+                else:
+                    found.take(path, entry, content)
+        except (PathUnreachable, tarfile.TarError) as error:
+            return unreadable(both_ends(error))
+        except (HostTrouble, ContainerLost):
+            raise
+        except SandboxError as error:
+            if not (await self._containers.engine.inspect(self.container))["State"]["Running"]:
+                raise ContainerLost(str(error)) from error
+            return unreadable(both_ends(error))
+        return found.answer()
+
+
+def shortened(text: str) -> str:
+    """A command's output as a model gets it: its first and last 5,000 characters where it has over 10,000."""
+    if len(text) <= 2 * _ENDS:
+        return text
+    left_out = len(text) - 2 * _ENDS
+    return f"{text[:_ENDS]}\n[... {left_out} characters left out ...]\n{text[-_ENDS:]}"
+
+
+def _is_asked(path: str, entry: tarfile.TarInfo) -> bool:
+    return entry.isreg() and entry.size <= FILE_BYTES and not ignored(path)
+
+
+def _inside(name: str) -> str:
+    """A tar entry's path relative to the project's folder, by which every name begins; empty: the folder."""
+    return name.strip("/").partition("/")[2]
+
+
+async def _walk(
+    containers: Containers, container: str, wants: Callable[[str, tarfile.TarInfo], bool]
+) -> AsyncIterator[tuple[str, tarfile.TarInfo, bytes]]:
+    """Every entry below the project's folder, by its path relative to it."""
+    async with containers.engine.packed(container, PROJECT) as chunks:
+        found = entries(chunks, lambda entry: wants(_inside(entry.name), entry), most_bytes=_TREE_BYTES)
+        async for entry, content in found:
+            if path := _inside(entry.name):
+                yield path, entry, content

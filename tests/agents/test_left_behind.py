@@ -1,0 +1,174 @@
+"""What an agent leaves becomes an answer's text: every kind of entry that a tar can hold."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from astra_async.agents import left_behind
+from astra_async.agents.left_behind import LeftBehind, unreadable
+from astra_async.types import ProjectFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GIVEN = {
+    each.path: each
+    for each in (
+        ProjectFile(path="src/app.js", content=b"old\n"),
+        ProjectFile(path="run.sh", content=b"#!/bin/sh\n", executable=True),
+        ProjectFile(path="latin.txt", content="früh".encode("cp1252")),
+        ProjectFile(path="current", link="src"),
+        ProjectFile(path="debug.log", content=b"given\n"),
+    )
+}
+
+
+Entry = tuple[tarfile.TarInfo, bytes]
+
+
+def entry(
+    path: str, content: bytes = b"", *, mode: int = 0o644, kind: bytes = tarfile.REGTYPE, to: str = ""
+) -> Entry:
+    info = tarfile.TarInfo(path)
+    info.size, info.mode, info.type, info.linkname = len(content), mode, kind, to
+    return info, content
+
+
+def left(*entries: Entry, kept: Mapping[str, str] | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What entries come to, beside the given files that `untouched` stands for."""
+    found = LeftBehind(GIVEN, kept or {})
+    for info, content in entries:
+        if info.islnk():
+            found.link(info.name, info.linkname)
+        else:
+            found.take(info.name, info, content if found.wants(info.name, info) else b"")
+    answer = found.answer()
+    assert answer.text == json.dumps(
+        json.loads(answer.text), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    return json.loads(answer.text), answer.notes
+
+
+def untouched(*but: str) -> list[Entry]:
+    return [
+        entry(each.path, kind=tarfile.SYMTYPE, to=each.link)
+        if each.link
+        else entry(each.path, each.content, mode=0o755 if each.executable else 0o644)
+        for each in GIVEN.values()
+        if each.path not in but
+    ]
+
+
+def test_an_untouched_project_is_an_empty_answer() -> None:
+    found, notes = left(entry("src", kind=tarfile.DIRTYPE), *untouched())
+    assert found == {"files": {}, "binary": {}, "executable": [], "deleted": []}
+    assert notes == ()
+
+
+def test_changed_new_deleted_renamed_and_binary_files() -> None:
+    found, notes = left(
+        *untouched("src/app.js", "run.sh", "latin.txt"),
+        entry("src/app.js", b"new\n"),
+        entry("bin/run.sh", b"#!/bin/sh\n", mode=0o755),
+        entry("latin.txt", "spät".encode("cp1252")),
+        entry("icon.png", b"\x89PNG\0"),
+        entry("späte.txt", "ü\u2028".encode()),
+    )
+    assert found["files"] == {"src/app.js": "new\n", "bin/run.sh": "#!/bin/sh\n", "späte.txt": "ü\u2028"}
+    assert found["binary"] == {"icon.png": "iVBORwA=", "latin.txt": "c3DkdA=="}
+    assert found["executable"] == ["bin/run.sh"]
+    assert found["deleted"] == ["run.sh"]
+    assert notes == ()
+
+
+def test_a_bit_alone_is_a_change() -> None:
+    found, _ = left(*untouched("src/app.js"), entry("src/app.js", b"old\n", mode=0o755))
+    assert found["files"] == {"src/app.js": "old\n"}
+    assert found["executable"] == ["src/app.js"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        (entry("etc", kind=tarfile.SYMTYPE, to="/etc"), "a symbolic link: etc"),
+        (entry("pipe", kind=tarfile.FIFOTYPE), "a FIFO: pipe"),
+        (entry("disk", kind=tarfile.BLKTYPE), "a device: disk"),
+        (entry("b\udcff", b"x"), "a name that is no UTF-8"),
+        (entry("node_modules/a/index.js", b"x"), "node_modules/: node_modules/a/index.js"),
+        (entry("a/__pycache__/b.js", b"x"), "__pycache__/: a/__pycache__/b.js"),
+        (entry(".git/config", b"x"), ".git/: .git/config"),
+        (entry(".aider.chat.history.md", b"x"), ".aider*: .aider.chat.history.md"),
+    ],
+)
+def test_what_is_no_part_of_an_answer_is_named(odd: Entry, why: str) -> None:
+    found, notes = left(*untouched(), odd)
+    assert found == {"files": {}, "binary": {}, "executable": [], "deleted": []}
+    assert notes[0].startswith(why)
+
+
+def test_a_given_file_counts_whatever_its_name_and_one_that_became_a_link_is_gone() -> None:
+    found, notes = left(
+        *untouched("debug.log", "src/app.js"),
+        entry("debug.log", b"changed\n"),
+        entry("src/app.js", kind=tarfile.SYMTYPE, to="/etc/passwd"),
+    )
+    assert found["files"] == {"debug.log": "changed\n"}
+    assert found["deleted"] == ["src/app.js"]
+    assert notes == ("a symbolic link: src/app.js",)
+
+
+def test_hard_links_are_the_files_that_they_lead_to() -> None:
+    found, notes = left(
+        entry("a.js", b"new\n", mode=0o755),
+        *untouched("src/app.js"),
+        entry("src/app.js", kind=tarfile.LNKTYPE, to="a.js"),
+        entry("src/copy.sh", kind=tarfile.LNKTYPE, to="run.sh"),
+        entry("src/far", kind=tarfile.LNKTYPE, to="node_modules/x"),
+    )
+    assert found["files"] == {"a.js": "new\n", "src/app.js": "new\n", "src/copy.sh": "#!/bin/sh\n"}
+    assert found["executable"] == ["a.js", "src/app.js", "src/copy.sh"]
+    assert found["deleted"] == []
+    assert notes == ("a hard link to what is left out: src/far",)
+
+
+def test_what_the_image_keeps_there_is_nobodys_work_until_it_changes() -> None:
+    kept = {
+        "lib/a.js": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881",  # of x
+        "lib/b.js": "0" * 64,
+        "node_modules/c.js": "",
+    }
+    entries = [entry(path, b"x") for path in kept]
+    found, notes = left(*untouched(), *entries, kept=kept)
+    assert found["files"] == {"lib/b.js": "x"}
+    assert notes == ()
+
+
+def test_sizes_and_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_behind, "FILE_BYTES", 10)
+    monkeypatch.setattr(left_behind, "ALL_BYTES", 25)
+    monkeypatch.setattr(left_behind, "MOST_FILES", 3)
+    huge = [entry(name, b"x" * 11) for name in ("huge.js", "src/app.js")]
+    some = [entry(f"{name}.js", b"x" * 10) for name in "abc"]
+    found, notes = left(*untouched("src/app.js"), *huge, *some, entry("d.js", b""), entry("e.js", b""))
+    assert sorted(found["files"]) == ["a.js", "b.js", "d.js"]
+    assert found["deleted"] == []
+    assert notes == (
+        "larger than 10 bytes: huge.js and 1 more",
+        "beyond 25 bytes: c.js",
+        "beyond 3 files: e.js",
+    )
+
+
+def test_a_folder_that_cannot_be_read_is_an_empty_answer_with_the_reason() -> None:
+    answer = unreadable("goes on and on")
+    assert json.loads(answer.text) == {"files": {}, "binary": {}, "executable": [], "deleted": []}
+    assert answer.notes == ("the project's folder: goes on and on",)
+
+
+def test_names_that_a_terminal_would_obey_are_not_passed_on() -> None:
+    _, notes = left(*untouched(), entry("a\x1b[2Jb", kind=tarfile.FIFOTYPE))
+    assert "\x1b" not in notes[0]
