@@ -30,7 +30,7 @@ from astra_async.images.build import a_container, ensure_image_set
 from astra_async.testing.sandbox.tarstream import entries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.agents.catalog import KnownAgent
     from astra_async.testing.sandbox.engine import Engine
@@ -99,34 +99,47 @@ async def installed(engine: Engine) -> list[Installed]:
     return sorted((each for each in found if each), key=lambda each: each.volume)
 
 
-async def settings_of(
-    engine: Engine, names: Iterable[str], own: Sequence[AgentSettings] = ()
-) -> dict[str, AgentSettings]:
-    """The agents of a run by name, with what is installed of them; `own` are those that the user describes.
+async def settings_of(engine: Engine, asked: Sequence[AgentSettings]) -> dict[str, AgentSettings]:
+    """The agents of a run by name, as they are used: described by the user, or known and installed.
+
+    What the user says of a known one, without a command, is laid over what is known of it.
 
     Raises:
         UsageError: one is not known, or not installed in the version that this program knows.
         SandboxError: the engine does not answer.
     """
-    described = {each.name: each for each in own}
     here = await installed(engine)
-    return {name: described.get(name) or await _found(engine, name, here) for name in names}
+    return {each.name: await _settings(engine, each, here) for each in asked}
 
 
-async def _found(engine: Engine, name: str, here: Sequence[Installed]) -> AgentSettings:
+async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Installed]) -> AgentSettings:
+    name = asked.name
+    if asked.command:
+        if asked.speaks is None:
+            raise UsageError(
+                f"[[agents]] {name}: `speaks` is missing, such as speaks = 'chat'; an agent with a command"
+                " calls its model by itself"
+            )
+        return asked
     if name == SHELL.name:
         return SHELL
     if name not in KNOWN:
         raise UsageError(
             f"--agent {name}: no agent of that name; there are {', '.join([SHELL.name, *KNOWN])}, and those"
-            " that [[agents]] in the configuration file describes"
+            " that [[agents]] in the configuration file gives a command"
         )
-    settings = KNOWN[name].settings
+    known = KNOWN[name].settings
     for each in here:
-        if (each.name, each.version) == (name, settings.version) and await _is_whole(engine, each):
-            return replace(settings, volume=each.volume, sha256=each.sha256)
+        if (each.name, each.version) == (name, known.version) and await _is_whole(engine, each):
+            return replace(
+                known,
+                variables={**known.variables, **asked.variables},
+                files={**known.files, **asked.files},
+                volume=each.volume,
+                sha256=each.sha256,
+            )
     raise UsageError(
-        f"--agent {name}: version {settings.version} is not installed; run `astra agents install {name}`"
+        f"--agent {name}: version {known.version} is not installed; run `astra agents install {name}`"
     )
 
 

@@ -74,7 +74,7 @@ async def at_work(
         await gateway.start(),
         await AgentRuns.open(
             name,
-            {"mine": settings},
+            {settings.name: settings},
             AgentLimits(minutes=minutes),
             SMALL,
             gateway,
@@ -84,7 +84,7 @@ async def at_work(
     ):
         image = await ensure_base(runs._containers.engine, progress=print)
         prepared = await problem(image, FILES, hidden=("tests/hidden.js",))
-        key: Any = SampleKey("m", "mine", "p", 0)  # type: ignore[arg-type]
+        key = SampleKey("m", settings.name, "p", 0)
 
         async def ask(calls: Calls) -> Completion:
             return await runs.ask(key, prepared, image, calls, "Do it: 'now' \"$HOME\" `x`\n")
