@@ -110,6 +110,8 @@ class Calls:
         self._under_way: dict[str, asyncio.Task[Step]] = {}
         self._before: list[tuple[int, Asked]] = []
         self._natives: dict[tuple[str, ...], object] = {}
+        self._received: set[int] = set()
+        self._first = self._next
         self._asking = 0
         self._since_s = self._asked_s = 0.0
         self._replayed_s = 0.0
@@ -146,13 +148,20 @@ class Calls:
             task.add_done_callback(lambda done: self._over_with(request.exact, done))
         return await asyncio.shield(task)
 
-    def give_back(self, step: Step, asked: Dialogue | NativeBody) -> None:
+    def give_back(self, step: Step) -> None:
         """The client was gone before it had the answer: the next that asks the same gets it."""
-        request = Asked.of(asked)
-        lost = next((call for call in self._log.of(self.key) if call.step == step.number), None)
-        if lost is not None and lost.sha256 == request.sha256:
-            self._recorded.insert(0, lost)
+        if step.number not in self._received and all(call.step != step.number for call in self._recorded):
+            lost = [call for call in self._log.of(self.key) if call.step == step.number]
+            self._recorded = lost + self._recorded
             self._count(step.completion, by=-1)
+
+    def received(self, step: Step) -> None:
+        """A client has the answer, although another that had asked the same may have gone."""
+        self._received.add(step.number)
+        given_back = [call for call in self._recorded if call.step == step.number]
+        if given_back:
+            self._recorded.remove(given_back[0])
+            self._count(step.completion)
 
     async def close(self) -> None:
         """Cut what is under way; what it has cost so far is in the pool's account."""
@@ -196,8 +205,9 @@ class Calls:
 
     def _replay(self, call: RecordedCall) -> Step:
         self._recorded.remove(call)
-        self.replayed += 1
-        self._replayed_s += call.seconds
+        if call.step < self._first:  # else it was given back in this process
+            self.replayed += 1
+            self._replayed_s += call.seconds
         return self._given(Step(number=call.step, completion=call.completion, replayed=True))
 
     async def _live(

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from astra_async.agents.call_log import CallLog
-from astra_async.agents.model_calls import Calls
+from astra_async.agents.model_calls import Calls, ModelPool
 from astra_async.types import Completion, ModelSettings, SampleKey, Usage
 from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolCall
 
@@ -53,7 +53,7 @@ def a_model(spec: str = "openai-compatible/toy") -> ModelSettings:
 
 def calls_of(
     folder: Path,
-    pool: Scripted,
+    pool: ModelPool,
     *,
     limits: AgentLimits | None = None,
     log: CallLog | None = None,

@@ -116,7 +116,7 @@ def test_an_answer_that_nobody_received_is_given_to_the_next_that_asks_the_same(
         pool = Scripted(numbered)
         calls = calls_of(tmp_path, pool)
         step = await calls.step(asking("first"))
-        calls.give_back(step, asking("first"))
+        calls.give_back(step)
         assert (await calls.answer(asking("first"))).text == "answer 0"
         assert calls.steps == 1
         assert calls.cost_usd == pytest.approx(0.01)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import ModelSettings, Provider
+    from astra_async.types.agents import AgentWire
 
 
 class Known(NamedTuple):
@@ -24,6 +25,7 @@ class Known(NamedTuple):
     `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
     `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
     cost less. `credentials` are variables, any one of which has what a provider without a key's wants.
+    `speaks` is the interface of agents that it takes as it is.
     `batches` is module.Class in asking.batches, where it has some; `halves_batches`: they cost half for sure.
     """
 
@@ -34,6 +36,7 @@ class Known(NamedTuple):
     credentials: tuple[str, ...] = ()
     batches: str = ""
     halves_batches: bool = False
+    speaks: AgentWire | None = None
 
 
 _FILES = "batch_openai.OpenAIBatches"
@@ -45,6 +48,7 @@ PROVIDERS: Mapping[str, Known] = {
         caches_prompts=True,
         batches=_FILES,
         halves_batches=True,
+        speaks="chat",
     ),
     "openai-responses": Known(
         "openai_responses.OpenAIResponses",
@@ -53,6 +57,7 @@ PROVIDERS: Mapping[str, Known] = {
         caches_prompts=True,
         batches=_FILES,
         halves_batches=True,
+        speaks="responses",
     ),
     "anthropic": Known(
         "anthropic.Anthropic",
@@ -61,6 +66,7 @@ PROVIDERS: Mapping[str, Known] = {
         caches_prompts=True,
         batches="batch_anthropic.AnthropicBatches",
         halves_batches=True,
+        speaks="messages",
     ),
     "gemini": Known(
         "gemini.Gemini",
@@ -69,6 +75,7 @@ PROVIDERS: Mapping[str, Known] = {
         caches_prompts=True,
         batches="batch_gemini.GeminiBatches",
         halves_batches=True,
+        speaks="gemini",
     ),
     # Its credentials are AWS's (`aws`).
     "bedrock": Known(
@@ -85,9 +92,10 @@ PROVIDERS: Mapping[str, Known] = {
         caches_prompts=True,
         batches="batch_openai.AzureBatches",
         halves_batches=True,
+        speaks="chat",
     ),
-    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", batches=_FILES),
-    "simulated": Known("openai_chat.OpenAIChat", batches=_FILES),
+    "openai-compatible": Known("openai_chat.OpenAIChat", "OPENAI_API_KEY", batches=_FILES, speaks="chat"),
+    "simulated": Known("openai_chat.OpenAIChat", batches=_FILES, speaks="chat"),
 }
 
 

@@ -8,6 +8,7 @@ bytes; a whole attempt may last six times that, so that a stream that trickles f
 from __future__ import annotations
 
 import asyncio
+import io
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _MAX_ERROR_BYTES = 2**20
 _SUCCESS = range(200, 300)
 _DRAIN_S = 0.5
+_LARGE_BYTES = 2**20  # from there on aiohttp wants a file, and writes it in pieces
 
 
 class HttpProvider:
@@ -106,7 +108,7 @@ class HttpProvider:
         url, body = self._wire.url, encode(laid_over(self._wire.body(request), self._wire.extra_body))
         return await self._session.post(
             url,
-            data=body,
+            data=body if len(body) < _LARGE_BYTES else io.BytesIO(body),
             headers=await self._wire.signed(url, headers, body),
             timeout=self._timeout,
             proxy=self._proxy,

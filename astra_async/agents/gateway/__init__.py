@@ -1,0 +1,1 @@
+"""The gateway between agents and the model under test: one server, four interfaces (`server`)."""

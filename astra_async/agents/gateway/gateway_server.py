@@ -1,0 +1,310 @@
+"""One server on a unix socket for all agents: a request's key tells whose it is, and its Calls answer it.
+
+The model's answer is whole before any of it is served, so that no agent sees a stream that breaks off; while
+it is waited for, clients are kept by what each bears (see Interface). No agent ever hears of a rate limit, an
+overload or a lost connection: these are waited out below. At a limit, or in trouble, it is told 400 with one
+sentence, and whoever runs it ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from aiohttp import web
+
+from astra_async.agents.gateway.chat_agents import Chat
+from astra_async.agents.gateway.gemini_agents import Gemini
+from astra_async.agents.gateway.interface import Interface, NotUnderstood
+from astra_async.agents.gateway.messages_agents import Messages
+from astra_async.agents.gateway.responses_agents import Responses
+from astra_async.agents.model_calls import SampleEnds
+from astra_async.asking.providers import PROVIDERS
+from astra_async.errors import AstraError
+from astra_async.types.agents import Dialogue, NativeBody
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from astra_async.agents.gateway.interface import Json
+    from astra_async.agents.model_calls import Calls, Step
+    from astra_async.types.agents import AgentWire
+
+MOST_BYTES = 64 * 1024**2
+_WHOLE_AFTER_S, _BLANK_EVERY_S = 20.0, 10.0  # who does not stream is kept by blanks before the JSON
+_LONGEST_FOLDER = 70  # the path of a unix socket has 107 bytes at most
+_BYTES_PER_TOKEN = 3.2
+_OVER = "The model cannot be asked any more: this task is over."
+INTERFACES: dict[AgentWire, Interface] = {
+    each.speaks: each for each in (Chat(), Responses(), Messages(), Gemini())
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    calls: Calls
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request for an answer, understood."""
+
+    interface: Interface
+    guest: _Guest
+    asked: Dialogue | NativeBody
+    body: Json
+    removed: list[str]
+    streams: bool
+    translated: bool
+
+    def answer(self, step: Step) -> Json:
+        """The answer as an object of the agent's interface."""
+        completion = step.completion
+        if not self.translated and isinstance(completion.native, dict):
+            return completion.native
+        return self.interface.whole(completion, self.guest.model, f"{step.number}_{secrets.token_hex(6)}")
+
+
+class Gateway:
+    """The server; `start` before, `close` after.
+
+    Attributes:
+        socket: where it listens; nobody but this user gets there.
+    """
+
+    def __init__(self) -> None:
+        self._guests: dict[str, _Guest] = {}
+        self._folder: Path | None = None
+        self._runner: web.AppRunner | None = None
+        self._asking: set[asyncio.Task[Step]] = set()
+
+    @property
+    def socket(self) -> Path:
+        """See the class."""
+        if self._folder is None:
+            raise RuntimeError("the gateway has not been started")
+        return self._folder / "model.sock"
+
+    async def start(self) -> None:
+        """Listen."""
+        short = len(tempfile.gettempdir()) < _LONGEST_FOLDER
+        folder = tempfile.mkdtemp(prefix="astra-gateway-", dir=None if short else "/tmp")  # noqa: S108 - mode 0700
+        self._folder = Path(folder)
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        self._runner = runner
+        await web.UnixSite(runner, str(self.socket)).start()
+
+    async def close(self) -> None:
+        """Cut every connection; calls under way are their samples' to end."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+        for task in tuple(self._asking):
+            task.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @contextmanager
+    def admit(self, calls: Calls, speaks: AgentWire | None, model_name: str) -> Iterator[None]:
+        """Requests with `calls.token` are this sample's; answers that are made here bear `model_name`.
+
+        `speaks` is what the agent is known to speak; it may speak any interface.
+        """
+        del speaks
+        self._guests[calls.token] = _Guest(calls, model_name)
+        try:
+            yield
+        finally:
+            del self._guests[calls.token]
+
+    def _application(self) -> web.Application:
+        application = web.Application(client_max_size=MOST_BYTES)
+        router = application.router
+        for prefix in ("", "/v1"):
+            for path, speaks in (
+                ("chat/completions", "chat"),
+                ("responses", "responses"),
+                ("messages", "messages"),
+            ):
+                router.add_post(f"{prefix}/{path}", self._handler(speaks))  # type: ignore[arg-type]
+            router.add_post(f"{prefix}/messages/count_tokens", self._count)
+        for version in ("v1", "v1beta"):
+            router.add_post(f"/{version}/models/{{model}}:{{action}}", self._gemini)
+        router.add_route("*", "/{path:.*}", _nothing_here)
+        return application
+
+    def _handler(self, speaks: AgentWire) -> Any:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await self._answer(INTERFACES[speaks], request)
+
+        return handle
+
+    async def _gemini(self, request: web.Request) -> web.StreamResponse:
+        match request.match_info["action"]:
+            case "generateContent" | "streamGenerateContent" as action:
+                return await self._answer(INTERFACES["gemini"], request, streams=action.startswith("stream"))
+            case "countTokens":
+                return await self._count(request)
+        return await _nothing_here(request)
+
+    # --- one request --------------------------------------------------------------------------------------
+
+    async def _count(self, request: web.Request) -> web.Response:
+        interface = INTERFACES["gemini" if "action" in request.match_info else "messages"]
+        if self._guest(request) is None:
+            return _refused(interface, "This key is nobody's.", status=401)
+        return _json(interface.counted(round(len(await request.read()) / _BYTES_PER_TOKEN)))
+
+    async def _answer(
+        self, interface: Interface, request: web.Request, *, streams: bool | None = None
+    ) -> web.StreamResponse:
+        guest = self._guest(request)
+        if guest is None:
+            return _refused(interface, "This key is nobody's.", status=401)
+        try:
+            body = await _body(request)
+            streams = bool(body.get("stream")) if streams is None else streams
+            if (local := interface.local(body)) is not None:
+                return _json(local) if not streams else _stream_of(interface, local, body)
+            asked = _understood(interface, guest, body, request, streams=streams)
+        except NotUnderstood as error:
+            return _refused(interface, str(error))
+        task = asyncio.create_task(
+            guest.calls.step(asked.asked, translated=asked.translated, removed=asked.removed)
+        )
+        self._asking.add(task)
+        task.add_done_callback(self._asked)
+        return await _served(asked, task, request)
+
+    def _asked(self, task: asyncio.Task[Step]) -> None:
+        self._asking.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; nobody may have
+
+    def _guest(self, request: web.Request) -> _Guest | None:
+        headers = request.headers
+        keys = (
+            headers.get("x-api-key"),
+            headers.get("x-goog-api-key"),
+            headers.get("api-key"),
+            headers.get("authorization", "").removeprefix("Bearer "),
+            request.query.get("key"),
+        )
+        return next((self._guests[key] for key in keys if key in self._guests), None)
+
+
+async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Request) -> web.StreamResponse:
+    """The answer once it is whole; its client is kept until then.
+
+    Invariant: a step whose answer this has not written to its end is given back, whether or not it is ready.
+    """
+    calls, interface = asked.guest.calls, asked.interface
+    received = False
+    try:
+        await asyncio.wait({task}, timeout=interface.headers_after_s if asked.streams else _WHOLE_AFTER_S)
+        if task.done() and (error := task.exception()) is not None:
+            return _ended(asked, error)
+        response = _head(asked)
+        try:
+            await response.prepare(request)
+            await _kept(asked, task, response)
+            if (error := task.exception()) is not None:
+                _ended(asked, error)
+                await response.write(interface.error_event(_words(error)))
+            else:
+                await response.write(_payload(asked, task.result()))
+                received = not (request.transport is None or request.transport.is_closing())
+            await response.write_eof()
+        except ConnectionResetError:
+            return response
+        return response
+    finally:
+        task.add_done_callback(lambda done: _accounted(calls, done, received=received))
+
+
+async def _kept(asked: _Request, task: asyncio.Task[Step], response: web.StreamResponse) -> None:
+    every_s = asked.interface.ping_after_s if asked.streams else _BLANK_EVERY_S
+    if asked.streams and not task.done():
+        await response.write(asked.interface.ping)
+    while not task.done():
+        await asyncio.wait({task}, timeout=every_s)
+        if not task.done():
+            await response.write(asked.interface.ping if asked.streams else b" ")
+
+
+def _accounted(calls: Calls, task: asyncio.Task[Step], *, received: bool) -> None:
+    if not task.cancelled() and task.exception() is None:
+        (calls.received if received else calls.give_back)(task.result())
+
+
+def _payload(asked: _Request, step: Step) -> bytes:
+    whole = asked.answer(step)
+    return b"".join(asked.interface.events(whole, asked.body)) if asked.streams else orjson.dumps(whole)
+
+
+def _head(asked: _Request) -> web.StreamResponse:
+    kind = "text/event-stream; charset=utf-8" if asked.streams else "application/json"
+    return web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache"})
+
+
+def _ended(asked: _Request, error: BaseException) -> web.Response:
+    """What is said to an agent whose task is over. What is nobody's plan is raised."""
+    if not isinstance(error, SampleEnds | AstraError):
+        raise error
+    return _refused(asked.interface, _words(error))
+
+
+def _words(error: BaseException) -> str:
+    return f"This task is over: {error}." if isinstance(error, SampleEnds) else _OVER
+
+
+def _understood(
+    interface: Interface, guest: _Guest, body: Json, request: web.Request, *, streams: bool
+) -> _Request:
+    try:
+        removed = interface.tidied(body)
+        translated = PROVIDERS[guest.calls.settings.provider].speaks != interface.speaks
+        if translated:
+            asked: Dialogue | NativeBody = interface.read(body)
+        else:
+            named = {name: request.headers[name] for name in interface.passed_on if name in request.headers}
+            asked = NativeBody(fields=body, headers=named)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise NotUnderstood(f"The request has a shape that is not known here ({error}).") from error
+    return _Request(interface, guest, asked, body, removed, streams, translated)
+
+
+async def _body(request: web.Request) -> Json:
+    try:
+        body = orjson.loads(await request.read())
+    except orjson.JSONDecodeError as error:
+        raise NotUnderstood("The body is not JSON.") from error
+    if not isinstance(body, dict):
+        raise NotUnderstood("The body is not a JSON object.")
+    return body
+
+
+def _stream_of(interface: Interface, whole: Json, body: Json) -> web.Response:
+    return web.Response(body=b"".join(interface.events(whole, body)), content_type="text/event-stream")
+
+
+def _json(data: Json, status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(data), status=status, content_type="application/json")
+
+
+def _refused(interface: Interface, message: str, status: int = 400) -> web.Response:
+    return _json(interface.error(message), status)
+
+
+async def _nothing_here(request: web.Request) -> web.Response:
+    del request
+    return _json({"error": {"message": "There is nothing here but the model.", "type": "not_found"}}, 404)

@@ -1,0 +1,160 @@
+"""Gemini's generateContent, as Gemini CLI speaks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from astra_async.agents.gateway.interface import REMOVED, Interface, Json, Talk, text_of
+from astra_async.types.agents import Dialogue, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from astra_async.types import Completion, Usage
+
+_FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "PROHIBITED_CONTENT"}
+_FUNCTIONS = ("functionDeclarations", "function_declarations")
+
+
+class Gemini(Interface):
+    """POST /v1beta/models/{model}:streamGenerateContent and :generateContent.
+
+    Its client gives up after a minute without the head of a response, and loses an answer to a comment.
+    """
+
+    speaks = "gemini"
+    headers_after_s = 0.05
+    ping_after_s = 5.0
+    ping = b'data: {"candidates":[]}\r\n\r\n'
+    said = "contents"
+    dropped_fields = ("cachedContent",)
+
+    def read(self, body: Json) -> Dialogue:
+        """Calls may have no ids: they are told by their place, and results by their names in turn."""
+        talk = Talk()
+        waiting: list[ToolCall] = []
+        for number, content in enumerate(body.get("contents") or ()):
+            parts = content.get("parts") or ()
+            for part in parts:
+                if answer := part.get("functionResponse"):
+                    found = next(
+                        (
+                            c
+                            for c in waiting
+                            if answer.get("id", c.id) == c.id and c.name == answer.get("name")
+                        ),
+                        None,
+                    )
+                    if found is not None:
+                        waiting.remove(found)
+                    talk.gives(found.id if found else "", _result(answer.get("response")))
+            calls = [
+                _read_call(part["functionCall"], f"g{number}_{at}")
+                for at, part in enumerate(parts)
+                if "functionCall" in part
+            ]
+            waiting += calls
+            text = text_of([part for part in parts if not part.get("thought")])
+            talk.says("assistant" if content.get("role") == "model" else "user", text, calls)
+        system = body.get("systemInstruction") or body.get("system_instruction") or ""
+        return Dialogue(system=text_of(system), tools=tuple(_tools(body)), messages=tuple(talk.messages))
+
+    def whole(self, completion: Completion, model: str, name: str) -> Json:
+        """A GenerateContentResponse."""
+        parts: list[Json] = [{"text": completion.text}] if completion.text else []
+        parts += [
+            {"functionCall": {"id": call.id, "name": call.name, "args": _arguments(call.arguments)}}
+            for call in completion.calls
+        ]
+        finish = _FINISH.get(completion.finish_reason, "STOP")
+        candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": finish}
+        return {
+            "candidates": [candidate],
+            "usageMetadata": _usage(completion.usage),
+            "modelVersion": model,
+            "responseId": name,
+        }
+
+    def events(self, whole: Json, body: Json) -> Iterator[bytes]:
+        """One chunk."""
+        del body
+        yield b"data: %b\r\n\r\n" % orjson.dumps(whole)
+
+    def error(self, message: str) -> Json:
+        """`{"error": {code, message, status}}`."""
+        return {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+
+    def counted(self, tokens: int) -> Json:
+        """Under a name of its own."""
+        return {"totalTokens": tokens}
+
+    def _without_tools(self, body: Json) -> list[str]:
+        """An entry may hold functions and tools of the provider's beside them."""
+        removed: list[str] = []
+        tools = body.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
+            for name in [name for name in tool if name not in _FUNCTIONS]:
+                removed.append(name)
+                del tool[name]
+        if removed and isinstance(tools, list):
+            body["tools"] = [tool for tool in tools if tool]
+        return removed
+
+    def _remote(self, part: Json) -> str:
+        return "fileData" if part.get("fileData") or part.get("file_data") else ""
+
+    def _text_part(self, part: Json) -> Json:
+        del part
+        return {"text": REMOVED}
+
+
+def _tools(body: Json) -> Iterator[Tool]:
+    for entry in body.get("tools") or ():
+        for tool in next((entry[name] for name in _FUNCTIONS if name in entry), ()):
+            schema = tool.get("parametersJsonSchema") or _small(tool.get("parameters") or {"type": "object"})
+            yield Tool(name=tool["name"], description=tool.get("description") or "", parameters=schema)
+
+
+def _small(schema: object) -> Json:
+    """A schema whose types are in capitals, as JSON schema spells them."""
+    if isinstance(schema, list):
+        return [_small(each) for each in schema]  # type: ignore[return-value]
+    if not isinstance(schema, dict):
+        return schema  # type: ignore[return-value]
+    return {
+        name: value.lower() if name == "type" and isinstance(value, str) else _small(value)
+        for name, value in schema.items()
+    }
+
+
+def _read_call(call: Json, made: str) -> ToolCall:
+    arguments = orjson.dumps(call.get("args") or {}).decode()
+    return ToolCall(id=call.get("id") or made, name=call.get("name") or "", arguments=arguments)
+
+
+def _result(response: object) -> str:
+    if isinstance(response, dict) and len(response) == 1:
+        (value,) = response.values()
+        if isinstance(value, str):
+            return value
+    return orjson.dumps(response).decode()
+
+
+def _arguments(text: str) -> object:
+    try:
+        return orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+
+
+def _usage(usage: Usage) -> Json:
+    output, thoughts = usage.output_tokens or 0, usage.reasoning_tokens or 0
+    return {
+        "promptTokenCount": usage.input_tokens or 0,
+        "cachedContentTokenCount": usage.cached_tokens or 0,
+        "candidatesTokenCount": max(0, output - thoughts),
+        "thoughtsTokenCount": thoughts,
+        "totalTokenCount": (usage.input_tokens or 0) + output,
+    }

@@ -1,0 +1,207 @@
+"""What the gateway knows of an interface that agents speak: one subclass for each, in a file of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import orjson
+
+from astra_async.types.agents import Message, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from astra_async.types import Completion
+    from astra_async.types.agents import AgentWire, Dialogue, ToolCall
+
+Json = dict[str, Any]
+REMOVED = "(removed: nothing is fetched for this task)"
+
+
+class NotUnderstood(ValueError):  # noqa: N818 - names what was seen
+    """A body that its interface would refuse; the message says why."""
+
+
+class Interface:
+    """One interface, as a server speaks it.
+
+    Attributes:
+        speaks: its name.
+        headers_after_s: how long an answer is waited for before the head of a stream is sent; until then an
+            error has its status.
+        ping_after_s: the longest silence then.
+        ping: what breaks it, in a stream.
+        said: the field of a body that holds what was said.
+        passed_on: headers of the agent's that the provider is to see.
+    """
+
+    speaks: ClassVar[AgentWire]
+    headers_after_s: ClassVar[float] = 2.0
+    ping_after_s: ClassVar[float] = 10.0
+    ping: ClassVar[bytes] = b": ping\n\n"
+    said: ClassVar[str] = "messages"
+    passed_on: ClassVar[tuple[str, ...]] = ()
+
+    def tidied(self, body: Json) -> list[str]:
+        """Take out of a body what would leave the container by the model's provider; returns its names."""
+        removed = self._without_tools(body)
+        removed += self._without_fields(body)
+        items = body.get(self.said)
+        for item in items if isinstance(items, list) else ():
+            removed += self._without_remote(item)
+        return list(dict.fromkeys(removed))
+
+    def read(self, body: Json) -> Dialogue:
+        """The dialogue that a body is.
+
+        Raises:
+            NotUnderstood: it has another shape.
+        """
+        raise NotImplementedError
+
+    def whole(self, completion: Completion, model: str, name: str) -> Json:
+        """An answer as who does not stream gets it, of a model called so; `name` is unique."""
+        raise NotImplementedError
+
+    def events(self, whole: Json, body: Json) -> Iterable[bytes]:
+        """The same as a stream, for who asked with `body`."""
+        raise NotImplementedError
+
+    def error(self, message: str) -> Json:
+        """The body of an error that cannot be helped by asking again."""
+        return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+
+    def error_event(self, message: str) -> bytes:
+        """The same in a stream that has begun."""
+        return event(self.error(message))
+
+    def local(self, body: Json) -> Json | None:  # noqa: ARG002 - most ask nothing of the kind
+        """The answer to a probe that is not worth a call, or None."""
+        return None
+
+    def counted(self, tokens: int) -> Json:
+        """The answer to who asks how many tokens a request has."""
+        return {"input_tokens": tokens}
+
+    # --- what is taken out --------------------------------------------------------------------------------
+
+    kept_tools: ClassVar[frozenset[str | None]] = frozenset()
+    dropped_fields: ClassVar[tuple[str, ...]] = ()
+
+    def _without_tools(self, body: Json) -> list[str]:
+        """Tools that the provider would run."""
+        tools = body.get("tools")
+        if not isinstance(tools, list):
+            return []
+        gone = [tool for tool in tools if isinstance(tool, dict) and not self._is_kept(tool)]
+        if not gone:
+            return []
+        body["tools"] = [tool for tool in tools if tool not in gone]
+        names = [str(tool.get("name") or tool.get("type")) for tool in gone]
+        choice = body.get("tool_choice")
+        chosen = choice.get("name") or choice.get("type") if isinstance(choice, dict) else None
+        if not body["tools"]:
+            del body["tools"]
+        if chosen in names or "tools" not in body:
+            body.pop("tool_choice", None)
+        return names
+
+    def _is_kept(self, tool: Json) -> bool:
+        return tool.get("type") in self.kept_tools
+
+    def _without_fields(self, body: Json) -> list[str]:
+        gone = [name for name in self.dropped_fields if body.get(name)]
+        for name in gone:
+            del body[name]
+        return gone
+
+    def _without_remote(self, item: Any) -> list[str]:
+        """Content that the provider would fetch: its place is taken by a text that says so."""
+        removed: list[str] = []
+        for field in ("content", "parts", "output"):
+            parts = item.get(field) if isinstance(item, dict) else None
+            if not isinstance(parts, list):
+                continue
+            for at, part in enumerate(parts):
+                if not isinstance(part, dict):
+                    continue
+                if name := self._remote(part):
+                    removed.append(name)
+                    parts[at] = self._text_part(part)
+                else:
+                    removed += self._without_remote(part)
+        return removed
+
+    def _remote(self, part: Json) -> str:
+        """What a part is that the provider would fetch, or nothing."""
+        raise NotImplementedError
+
+    def _text_part(self, part: Json) -> Json:
+        del part
+        return {"type": "text", "text": REMOVED}
+
+
+class Talk:
+    """Puts together the messages of a dialogue, whatever pieces they come in."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._calls: dict[str, ToolCall] = {}
+
+    def says(self, role: Literal["user", "assistant"], text: str, calls: Iterable[ToolCall] = ()) -> None:
+        """A message, or more of the one before."""
+        calls = tuple(calls)
+        self._calls |= {call.id: call for call in calls}
+        last = self.messages[-1] if self.messages else None
+        if last is not None and last.role == role:
+            joined = "\n\n".join(filter(None, (last.text, text)))
+            self.messages[-1] = Message(
+                role=role, text=joined, calls=last.calls + calls, results=last.results
+            )
+        elif text or calls:
+            self.messages.append(Message(role=role, text=text, calls=calls))
+
+    def gives(self, call_id: str, text: str, *, failed: bool = False) -> None:
+        """The result of a call.
+
+        Raises:
+            NotUnderstood: nobody has made it.
+        """
+        call = self._calls.get(call_id)
+        if call is None:
+            raise NotUnderstood(f"a result of {call_id!r}, which no message calls")
+        result = ToolResult(call=call, text=text, failed=failed)
+        last = self.messages[-1]
+        if last.role == "user":
+            self.messages[-1] = Message(role="user", text=last.text, results=(*last.results, result))
+        else:
+            self.messages.append(Message(role="user", results=(result,)))
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content: text, or a list of parts, of which those with text count."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        return text_of(content.get("parts") or content.get("text") or "")
+    if not isinstance(content, list):
+        return ""
+    texts = (part if isinstance(part, str) else part.get("text") or "" for part in content)
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def is_remote(url: object) -> bool:
+    """Whether an address is one that somebody would fetch."""
+    return isinstance(url, str) and not url.startswith("data:")
+
+
+def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
+    """One server-sent event with a JSON payload."""
+    head = b"event: %b\n" % name.encode() if name else b""
+    return b"%bdata: %b\n\n" % (head, orjson.dumps(data))
+
+
+def now() -> int:
+    """Unix time."""
+    return int(time.time())

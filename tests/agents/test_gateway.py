@@ -1,0 +1,419 @@
+"""The gateway, asked over its socket: what an agent gets, and what it never hears of."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from gateway_clients import URL, behind
+from scripted import Scripted, answered, call
+
+from astra_async.agents.gateway import interface as interfaces
+from astra_async.agents.gateway.gateway_server import INTERFACES
+from astra_async.asking.providers import open_provider
+from astra_async.errors import RateLimited
+from astra_async.types import Completion, ModelRequest, ModelSettings, SampleKey
+from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    import aiohttp
+    from gateway_clients import Behind
+
+    from astra_async.types import RateLimits
+
+TOOL = Tool(name="shell", description="Runs.", parameters={"type": "object", "properties": {}})
+# Our own client of each interface: its readers were written from the providers' documents.
+SPEAKERS = {
+    "chat": ("openai/real-name", "OPENAI_API_KEY"),
+    "responses": ("openai-responses/real-name", "OPENAI_API_KEY"),
+    "messages": ("anthropic/real-name", "ANTHROPIC_API_KEY"),
+    "gemini": ("gemini/real-name", "GEMINI_API_KEY"),
+}
+PATHS = {
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "messages": "/v1/messages",
+    "gemini": "/v1beta/models/real-name:generateContent",
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "chat": {"messages": [{"role": "user", "content": "Fix it."}]},
+    "responses": {"input": "Fix it."},
+    "messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "Fix it."}]},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "Fix it."}]}]},
+}
+every_interface = pytest.mark.parametrize("speaks", PATHS)
+
+
+class Deaf:
+    def limits(self, limits: RateLimits) -> None: ...
+
+    def first_token(self) -> None: ...
+
+    def streamed(self, characters: int) -> None: ...
+
+
+def two_calls(*_: object) -> Completion:
+    return answered("I look.", call(0, "ls"), call(1, "cat"), native=None)
+
+
+async def said_to(speaks: str, token: str, session: aiohttp.ClientSession, dialogue: Dialogue) -> Completion:
+    spec, variable = SPEAKERS[speaks]
+    provider, _, model = spec.partition("/")
+    settings = ModelSettings(name=spec, spec=spec, provider=provider, model=model, base_url=URL)
+    if speaks in {"chat", "responses"}:
+        settings = ModelSettings(name=spec, spec=spec, provider=provider, model=model, base_url=f"{URL}/v1")
+    request = ModelRequest(key=SampleKey("m", "xml", "p", 0), prompt="", prompt_sha256="", dialogue=dialogue)
+    provided = open_provider(settings, session=session, environ={variable: token})
+    return await provided.complete(request, Deaf())
+
+
+@every_interface
+def test_an_agent_of_each_interface_works_with_a_model_of_another(tmp_path: Path, speaks: str) -> None:
+    async def run() -> None:
+        pool = Scripted(two_calls)
+        async with behind(tmp_path, pool, spec="bedrock/anthropic.claude") as there:
+            opening = Dialogue(
+                system="Work.", tools=(TOOL,), messages=(Message(role="user", text="Fix it."),)
+            )
+            first = await said_to(speaks, there.calls.token, there.session, opening)
+            assert (first.text, first.finish_reason) == ("I look.", "stop")
+            assert [(one.name, orjson.loads(one.arguments)) for one in first.calls] == [
+                ("shell", {"command": "ls"}),
+                ("shell", {"command": "cat"}),
+            ]
+            assert (first.usage.input_tokens, first.usage.output_tokens) == (100, 10)
+            results = tuple(ToolResult(call=one, text=f"out {one.id}") for one in first.calls)
+            said = (
+                *opening.messages,
+                Message(role="assistant", text=first.text, calls=first.calls, native=first.native),
+                Message(role="user", results=results, text="Go on."),
+            )
+            await said_to(speaks, there.calls.token, there.session, Dialogue(tools=(TOOL,), messages=said))
+            opened, followed = (each.dialogue for each in pool.asked)
+            assert opened is not None
+            assert followed is not None
+            assert (opened.system, [tool.name for tool in opened.tools]) == ("Work.", ["shell"])
+            assert [message.role for message in followed.messages] == ["user", "assistant", "user"]
+            assert [one.name for one in followed.messages[1].calls] == ["shell", "shell"]
+            assert [one.text for one in followed.messages[2].results] == [
+                f"out {one.id}" for one in first.calls
+            ]
+            assert followed.messages[2].text == "Go on."
+            assert there.calls.translated
+            assert there.calls.steps == 2
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_an_answer_without_stream_is_one_object(tmp_path: Path, speaks: str) -> None:
+    async def run() -> None:
+        async with behind(tmp_path, Scripted(two_calls), spec="bedrock/x") as there:
+            reply = await there.session.post(
+                URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers()
+            )
+            assert (reply.status, reply.content_type) == (200, "application/json")
+            assert b"I look." in await reply.read()
+
+    asyncio.run(run())
+
+
+def test_a_model_of_the_same_interface_gets_the_agents_own_body_and_the_agent_its_own_answer(
+    tmp_path: Path,
+) -> None:
+    native = {"id": "x", "object": "chat.completion", "odd": 1, "choices": [{"message": {"content": "hi"}}]}
+
+    async def run() -> None:
+        pool = Scripted(lambda *_: answered("hi", native=native))
+        async with behind(tmp_path, pool) as there:
+            body = {**BODIES["chat"], "odd": {"field": 1}, "temperature": 0.3}
+            reply = await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
+            assert await reply.json() == native
+            assert pool.asked[0].native is not None
+            assert pool.asked[0].native.fields == body
+            assert not there.calls.translated
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_a_limit_is_a_400_with_one_sentence(tmp_path: Path, speaks: str) -> None:
+    async def run() -> None:
+        limits = AgentLimits(steps=0)
+        async with behind(tmp_path, Scripted(two_calls), limits=limits) as there:
+            reply = await there.session.post(
+                URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers()
+            )
+            assert reply.status == 400
+            assert "This task is over: the limit of model calls" in await reply.text()
+            assert there.calls.end == "steps"
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_no_agent_hears_of_a_rate_limit_even_when_the_pool_gives_up(tmp_path: Path, speaks: str) -> None:
+    def gone(*_: object) -> Completion:
+        raise RateLimited("m: 429 sk-secret", status=429)
+
+    async def run() -> None:
+        async with behind(tmp_path, Scripted(gone)) as there:
+            reply = await there.session.post(
+                URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers()
+            )
+            text = await reply.text()
+            assert reply.status == 400
+            assert "429" not in text
+            assert "over" in text
+            assert isinstance(there.calls.trouble, RateLimited)
+
+    asyncio.run(run())
+
+
+def posted(there: Behind, speaks: str) -> Awaitable[aiohttp.ClientResponse]:
+    return there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=there.headers())
+
+
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the interfaces, not their code: no test waits for seconds."""
+    for each in INTERFACES.values():
+        monkeypatch.setattr(type(each), "headers_after_s", 0.01)
+        monkeypatch.setattr(type(each), "ping_after_s", 0.01)
+
+
+@every_interface
+def test_a_client_is_kept_while_the_model_is_silent(
+    tmp_path: Path, speaks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(monkeypatch)
+
+    async def run() -> None:
+        pool = Scripted(two_calls)
+        pool.may_answer.clear()
+        async with behind(tmp_path, pool, spec="bedrock/x") as there:
+            path = PATHS[speaks].replace("generateContent", "streamGenerateContent")
+            reply = await there.session.post(
+                f"{URL}{path}", json={**BODIES[speaks], "stream": True}, headers=there.headers()
+            )
+            assert reply.status == 200
+            ping = await reply.content.readexactly(3 * len(INTERFACES[speaks].ping))  # type: ignore[index]
+            assert ping == 3 * INTERFACES[speaks].ping  # type: ignore[index]
+            pool.may_answer.set()
+            assert b"I look." in await reply.read()
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_a_client_that_goes_and_asks_again_is_given_what_was_paid_for(
+    tmp_path: Path, speaks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(monkeypatch)
+
+    async def run() -> None:
+        pool = Scripted(lambda n, _: answered(f"answer {n}"))
+        pool.may_answer.clear()
+        async with behind(tmp_path, pool, spec="bedrock/x") as there:
+            path = PATHS[speaks].replace("generateContent", "streamGenerateContent")
+            body = {**BODIES[speaks], "stream": True}
+            reply = await there.session.post(f"{URL}{path}", json=body, headers=there.headers())
+            await reply.content.readany()
+            reply.close()
+            await asyncio.sleep(0.1)
+            pool.may_answer.set()
+            await asyncio.sleep(0.1)
+            again = await there.session.post(f"{URL}{path}", json=body, headers=there.headers())
+            assert b"answer 0" in await again.read()
+            assert (len(pool.asked), there.calls.steps, there.calls.replayed) == (1, 1, 0)
+
+    asyncio.run(run())
+
+
+def test_probes_are_answered_here(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(two_calls)
+        async with behind(tmp_path, pool) as there:
+            quota = {"max_tokens": 1, "messages": [{"role": "user", "content": "quota"}], "model": "haiku"}
+            post, headers = there.session.post, there.headers()
+            probe = await post(f"{URL}/v1/messages?beta=true", json=quota, headers=headers)
+            assert (await probe.json())["stop_reason"] == "max_tokens"
+            count = await post(f"{URL}/v1/messages/count_tokens", json=BODIES["messages"], headers=headers)
+            assert 10 < (await count.json())["input_tokens"] < 100
+            count = await post(f"{URL}/v1beta/models/m:countTokens", json=BODIES["gemini"], headers=headers)
+            assert (await count.json())["totalTokens"] > 0
+            assert (await there.session.head(f"{URL}/api/hello")).status == 404
+            assert (await there.session.get(f"{URL}/v1/models", headers=headers)).status == 404
+            assert (await post(f"{URL}/v1beta/models/m:embedContent", json={}, headers=headers)).status == 404
+            assert pool.asked == []
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_a_key_that_is_nobodys_gets_nothing(tmp_path: Path, speaks: str) -> None:
+    async def run() -> None:
+        pool = Scripted(two_calls)
+        async with behind(tmp_path, pool) as there:
+            for headers in ({}, {"x-api-key": "astra-wrong"}, {"Authorization": "Bearer"}):
+                reply = await there.session.post(URL + PATHS[speaks], json=BODIES[speaks], headers=headers)
+                assert reply.status == 401
+            assert pool.asked == []
+
+    asyncio.run(run())
+
+
+@every_interface
+@pytest.mark.parametrize("body", [b"[]", b"{", b"null", b'{"messages": 3, "input": 4, "contents": 5}'])
+def test_a_body_that_makes_no_sense_is_refused_and_costs_nothing(
+    tmp_path: Path, speaks: str, body: bytes
+) -> None:
+    async def run() -> None:
+        pool = Scripted(two_calls)
+        async with behind(tmp_path, pool, spec="bedrock/x") as there:
+            reply = await there.session.post(URL + PATHS[speaks], data=body, headers=there.headers())
+            assert reply.status == 400
+            assert pool.asked == []
+            assert there.calls.end is None
+
+    asyncio.run(run())
+
+
+def test_a_body_of_many_megabytes_goes_through(tmp_path: Path) -> None:
+    async def run() -> None:
+        pool = Scripted(two_calls)
+        async with behind(tmp_path, pool) as there:
+            body = orjson.dumps({"messages": [{"role": "user", "content": "a" * 20_000_000}]})
+            sent = io.BytesIO(body)
+            reply = await there.session.post(URL + PATHS["chat"], data=sent, headers=there.headers())
+            assert reply.status == 200
+            assert pool.asked[0].input_bytes > 20_000_000
+
+    asyncio.run(run())
+
+
+STRIPPED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "chat": (
+        {
+            "tools": [{"type": "function", "function": {"name": "shell"}}, {"type": "web_search"}],
+            "web_search_options": {"a": 1},
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://evil"}}]},
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png"}}]},
+            ],
+        },
+        ["web_search", "web_search_options", "image_url"],
+    ),
+    "responses": (
+        {
+            "previous_response_id": "resp_1",
+            "tools": [
+                {"type": "function", "name": "shell"},
+                {"type": "web_search_preview"},
+                {"type": "code_interpreter", "container": {}},
+                {"type": "mcp", "server_url": "https://evil"},
+                {"type": "shell", "environment": {"type": "container_auto"}},
+            ],
+            "input": [
+                {"role": "user", "content": [{"type": "input_image", "image_url": "https://evil"}]},
+                {
+                    "type": "function_call_output",
+                    "output": [{"type": "input_file", "file_url": "https://evil"}],
+                },
+            ],
+        },
+        [
+            "web_search_preview",
+            "code_interpreter",
+            "mcp",
+            "shell",
+            "previous_response_id",
+            "image_url",
+            "file",
+        ],
+    ),
+    "messages": (
+        {
+            "mcp_servers": [{"url": "https://evil"}],
+            "tools": [
+                {"name": "Bash", "input_schema": {}},
+                {"type": "text_editor_20250728", "name": "edit"},
+                {"type": "web_search_20250305", "name": "web_search"},
+                {"type": "code_execution_20250825", "name": "code_execution"},
+            ],
+            "tool_choice": {"type": "tool", "name": "web_search"},
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "tool_result",
+                            "tool_use_id": "t",
+                            "content": [{"type": "image", "source": {"type": "url", "url": "https://evil"}}],
+                        }
+                    ],
+                }
+            ],
+        },
+        ["web_search", "code_execution", "mcp_servers", "image"],
+    ),
+    "gemini": (
+        {
+            "cachedContent": "cachedContents/1",
+            "tools": [{"functionDeclarations": [{"name": "shell"}], "googleSearch": {}}, {"urlContext": {}}],
+            "contents": [{"role": "user", "parts": [{"fileData": {"fileUri": "https://evil"}}]}],
+        },
+        ["googleSearch", "urlContext", "cachedContent", "fileData"],
+    ),
+}
+
+
+@every_interface
+def test_what_the_provider_would_fetch_or_run_is_taken_out_and_named(speaks: str) -> None:
+    body, names = STRIPPED[speaks]
+    body = orjson.loads(orjson.dumps(body))
+    assert INTERFACES[speaks].tidied(body) == names  # type: ignore[index]
+    text = orjson.dumps(body).decode()
+    assert "evil" not in text
+    assert interfaces.REMOVED in text
+    assert "shell" in text or "Bash" in text
+    assert "data:image/png" in text or speaks != "chat"
+    assert INTERFACES[speaks].tidied(body) == []  # type: ignore[index]
+
+
+def test_what_was_taken_out_is_recorded(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with behind(tmp_path, Scripted(two_calls)) as there:
+            body = {**BODIES["chat"], "tools": [{"type": "web_search"}]}
+            await there.session.post(URL + PATHS["chat"], json=body, headers=there.headers())
+            assert list(there.calls.removed) == ["web_search"]
+            assert b'"removed":["web_search"]' in (tmp_path / "calls.jsonl").read_bytes()
+            assert there.calls.token.encode() not in (tmp_path / "calls.jsonl").read_bytes()
+
+    asyncio.run(run())
+
+
+def test_many_samples_share_the_socket_and_get_their_own_answers(tmp_path: Path) -> None:
+    async def run() -> None:
+        make: Callable[[str], Scripted] = lambda text: Scripted(lambda *_: answered(text))  # noqa: E731
+        async with behind(tmp_path, make("one")) as there:
+            from scripted import calls_of
+
+            other = calls_of(tmp_path / "..", make("two"))
+            with there.gateway.admit(other, "chat", "m"):
+                keys = (there.calls.token, other.token)
+                asked = [
+                    there.session.post(
+                        URL + PATHS["chat"], json=BODIES["chat"], headers={"Authorization": f"Bearer {key}"}
+                    )
+                    for key in keys
+                ]
+                texts = [await reply.text() for reply in await asyncio.gather(*asked)]
+            assert ["one" in texts[0], "two" in texts[1]] == [True, True]
+
+    asyncio.run(run())
