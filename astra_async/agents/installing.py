@@ -63,9 +63,11 @@ version=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
 mkdir -p python/bin python/lib/own
 cp -a "/usr/lib/$version" python/lib/
 cp -L "/usr/bin/$version" python/bin/
-find "/usr/bin/$version" python -type f \( -name '*.so*' -o -path '/usr/bin/*' \) \
-  -exec ldd {{}} + 2>/dev/null \
-  | awk '$2 == "=>" && $3 ~ "^/(usr/)?lib" {{ print $3 }}' | sort -u | xargs -r cp -Lt python/lib/own
+# ldd fails for a file that is linked to nothing.
+{{ find "/usr/bin/$version" python -type f \( -name '*.so*' -o -path '/usr/bin/*' \) \
+  -exec ldd {{}} + || true; }} 2>/dev/null \
+  | awk '$2 == "=>" && $3 ~ "^/(usr/)?lib" {{ print $3 }}' | sort -u \
+  | while read -r library; do cp -L "$library" python/lib/own/; done
 cp -L /lib*/ld-linux*.so.* python/lib/own/loader
 cat > {python} <<'END'
 #!/bin/sh
@@ -143,19 +145,16 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
     )
 
 
-async def install(engine: Engine, name: str, *, progress: Callable[[str], None]) -> Installed:
+async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str], None]) -> Installed:
     """Install a known agent, minutes, or find that it is there.
 
     Raises:
-        UsageError: it is not known.
         ImageError: a registry cannot be reached, or has not what is wanted.
         SandboxError: the engine has any other trouble.
     """
-    if name not in KNOWN:
-        raise UsageError(f"{name}: no agent that can be installed; there are {', '.join(KNOWN)}")
-    known = KNOWN[name]
+    name, version = known.settings.name, known.settings.version
     for each in await installed(engine):
-        if (each.name, each.version) == (name, known.settings.version) and await _is_whole(engine, each):
+        if (each.name, each.version) == (name, version) and await _is_whole(engine, each):
             return each
     with TemporaryDirectory(prefix="astra-agent-") as parent:
         folder = Path(parent) / f"agent-{name}"

@@ -117,12 +117,10 @@ class Workplaces:
                 self._containers, made.container, keeper, fitness, limits=self._limits, kept=kept
             )
             place.project, place.environment = project, environment
-            awake = asyncio.create_task(place.stay_awake())
             try:
                 yield place
             finally:
-                awake.cancel()
-                await asyncio.wait({awake})
+                await place.rest()
 
     async def _kept_by(self, image: str) -> Mapping[str, str]:
         image_id = await self._containers.image_id(image)
@@ -174,6 +172,7 @@ class Workplace:
         self._fitness = fitness
         self._limits = limits
         self._kept = kept
+        self._awake = asyncio.create_task(self._stay_awake())
 
     @property
     def home(self) -> str:
@@ -243,7 +242,7 @@ class Workplace:
             output += "\n[the limit of the disk was reached; every process was killed]"
         return Ran(exit_code=ended.exit_code, output=output, timed_out=timed_out)
 
-    async def stay_awake(self) -> None:
+    async def _stay_awake(self) -> None:
         """The first process ends when nobody has asked for long: ask, for as long as the agent works."""
         while True:
             await asyncio.sleep(_AWAKE_S)
@@ -251,6 +250,11 @@ class Workplace:
                 await self._keeper.ask()
             except ContainerLost:
                 return  # whoever works in it sees it
+
+    async def rest(self) -> None:
+        """Ask no more: there is one who asks the first process at a time."""
+        self._awake.cancel()
+        await asyncio.wait({self._awake})
 
     async def left(self) -> Answer:
         """What lies in the project's folder, after every process was stopped.
@@ -261,6 +265,7 @@ class Workplace:
             ContainerLost, SandboxError: the container or the engine has gone.
         """
         engine = self._containers.engine
+        await self.rest()
         try:
             await stopped(engine, self.container, self._keeper, self._fitness, self._limits)
             answer = await self._read()

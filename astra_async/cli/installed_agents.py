@@ -84,7 +84,7 @@ async def _install(names: Sequence[str]) -> int:
     async with await Engine.open() as engine:
         for name in names:
             try:
-                each = await install(engine, name, progress=tell)
+                each = await install(engine, KNOWN[name], progress=tell)
                 say(f"{name} {each.version}: sha256 {each.sha256[:12]}")
             except EngineUnavailable:
                 raise

@@ -189,10 +189,11 @@ def test_a_limit_of_its_calls_ends_the_agent_wherever_it_is(tmp_path: Path, end:
 @docker
 def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_path: Path) -> None:
     async def check() -> None:
-        async with at_work(agent("ask; echo it >it; exit 7"), tmp_path) as (_, ask):
+        async with at_work(agent("ask; echo it >it; echo why; exit 7"), tmp_path) as (_, ask):
             done = await ask(Calls())
         assert done.agent
         assert (done.agent.end, done.agent.exit_code) == ("crashed", 7)
+        assert done.agent.said == "why"
         assert left(done)["files"] == {"it": "it\n"}
         async with at_work(agent("echo no such option >&2; exit 2"), tmp_path) as (_, ask):
             with pytest.raises(SandboxError, match=r"never called its model.*exit code 2.*no such option"):

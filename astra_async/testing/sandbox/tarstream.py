@@ -1,6 +1,7 @@
 """Reads a tar of any length as it arrives: headers one by one, the content of few.
 
-Formats: POSIX.1-1988 ustar, POSIX.1-2001 pax (path and size), GNU's long names; what Go's archive/tar writes.
+Formats: POSIX.1-1988 ustar, POSIX.1-2001 pax (path, linkpath, size), GNU's long names; what Go's archive/tar
+writes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 _BLOCK = tarfile.BLOCKSIZE
+_LONG = {tarfile.GNUTYPE_LONGNAME: "name", tarfile.GNUTYPE_LONGLINK: "linkname"}
+_PAX = {b"path": "name", b"linkpath": "linkname"}
+_EXTENDED = frozenset({*_LONG, tarfile.XHDTYPE, tarfile.XGLTYPE})
 _MOST_BEFORE = 1024**2  # of extended headers: a path has at most 4,096 bytes
 
 
@@ -29,30 +33,25 @@ async def entries(
         TooLongError: it has more than `most_bytes` bytes.
     """
     source = _Source(chunks, most_bytes)
-    name: str | None = None
-    size: int | None = None
+    told: dict[str, str | int] = {}  # by extended headers of the next entry
     while True:
         block = await source.take(_BLOCK) if await source.begins() else b""
         if not any(block):
             return
         info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-        if info.type in {
-            tarfile.XHDTYPE,
-            tarfile.GNUTYPE_LONGNAME,
-            tarfile.XGLTYPE,
-            tarfile.GNUTYPE_LONGLINK,
-        }:
+        if info.type in _EXTENDED:
             if info.size > _MOST_BEFORE:
                 raise tarfile.HeaderError("an extended header is too long")
             content = await source.take(info.size)
             await source.skip(-info.size % _BLOCK)
-            if info.type == tarfile.GNUTYPE_LONGNAME:
-                name = content.rstrip(b"\0").decode(errors="surrogateescape")
+            if (field := _LONG.get(info.type)) is not None:
+                told[field] = content.rstrip(b"\0").decode(errors="surrogateescape")
             elif info.type == tarfile.XHDTYPE:
-                name, size = _extended(content, name, size)
+                told |= _extended(content)
             continue
-        info.name, info.size = name or info.name, info.size if size is None else size
-        name = size = None
+        for field, value in told.items():
+            setattr(info, field, value)
+        told = {}
         held = info.size if info.isreg() else 0
         content = b""
         if keep(info):
@@ -62,22 +61,23 @@ async def entries(
         await source.skip(held + -info.size % _BLOCK if info.isreg() else 0)
 
 
-def _extended(content: bytes, name: str | None, size: int | None) -> tuple[str | None, int | None]:
-    """Name and size of a pax header: `LENGTH KEY=VALUE` and a line feed for each."""
+def _extended(content: bytes) -> dict[str, str | int]:
+    """Fields of an entry from a pax header: `LENGTH KEY=VALUE` and a line feed for each."""
+    found: dict[str, str | int] = {}
     try:
         while content:
             length = int(content.partition(b" ")[0])
             if length <= 0:
                 break
             key, _, value = content[:length].partition(b" ")[2].rstrip(b"\n").partition(b"=")
-            if key == b"path":
-                name = value.decode(errors="surrogateescape")
-            elif key == b"size":
-                size = int(value)
+            if key == b"size":
+                found["size"] = int(value)
+            elif (field := _PAX.get(key)) is not None:
+                found[field] = value.decode(errors="surrogateescape")
             content = content[length:]
     except ValueError as error:
         raise tarfile.HeaderError("an extended header cannot be read") from error
-    return name, size
+    return found
 
 
 class _Source:
