@@ -1,0 +1,148 @@
+"""A minimal agent of our own: one tool that runs a command, one that submits, and a linear history.
+
+Its bounds are mini-swe-agent's (2.4.6): a new shell for each command, output above 10,000 characters becomes
+its first and last 5,000, three answers in a row without a call end it. Unlike there the end is a tool's call,
+so that no command's output can submit. VERSION names this text: whoever changes a word of it changes it, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+
+from astra_async.agents.model_calls import SampleEnds
+from astra_async.types.agents import Dialogue, Message, Tool, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from astra_async.agents.model_calls import Calls
+    from astra_async.types import Completion
+    from astra_async.types.agents import AgentEnd, ToolCall
+
+VERSION = "1"
+COMMAND_TIMEOUT_S = 60.0
+_MOST_CHARACTERS = 10_000
+_LONGEST_COMMAND_BYTES = 100_000  # a command is one argument of a process: 128 KB
+_MOST_WORDLESS = 3
+
+SYSTEM = (
+    "You are a software engineer who works on a project through a shell. You act only by calling tools."
+    " Your work is judged by tests that you cannot see, on the files that you leave in the project folder."
+)
+_TASK = """{task}
+
+You work alone: nobody answers questions. Each command runs in a new shell in the project folder, for
+{seconds:.0f} seconds at most, without input and without network: `cd` and variables do not last from one
+command to the next. Write files with the shell, for example with a here-document. Look at the project first,
+make your changes, check them, and call `submit` when the work is done: what is in the project folder then is
+your answer.
+"""
+_NO_CALL = "Your answer called no tool. Call `shell` to go on, or `submit` if the work is done."
+_CUT = "Your answer was cut off, for it was too long. Write less at once: smaller files, or a file in parts."
+_SHELL = Tool(
+    name="shell",
+    description="Runs a command with bash in the project folder; returns its exit code and output.",
+    parameters={
+        "type": "object",
+        "properties": {"command": {"type": "string", "description": "The command."}},
+        "required": ["command"],
+        "additionalProperties": False,
+    },
+)
+_SUBMIT = Tool(
+    name="submit",
+    description="Ends the work: the files in the project folder are the answer.",
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a command came to; `output` is of both streams, bounded by whoever ran it."""
+
+    exit_code: int | None
+    output: str
+    timed_out: bool = False
+
+
+async def work(
+    task: str,
+    calls: Calls,
+    run: Callable[[str], Awaitable[Ran]],
+    *,
+    command_timeout_s: float = COMMAND_TIMEOUT_S,
+) -> AgentEnd:
+    """Let the model work until it submits, gives up or reaches a limit; returns why it ended.
+
+    `run` runs one command, at most `command_timeout_s` long, which the model is told.
+
+    Raises:
+        AstraError: trouble of the provider, of our disk, or of the container.
+    """
+    opening = _TASK.format(task=task.rstrip(), seconds=command_timeout_s)
+    said: list[Message] = [Message(role="user", text=opening)]
+    wordless = 0
+    try:
+        while True:
+            answer = await calls.answer(
+                Dialogue(system=SYSTEM, tools=(_SHELL, _SUBMIT), messages=tuple(said))
+            )
+            said.append(_spoken(answer))
+            if not answer.calls:
+                wordless += 1
+                if wordless == _MOST_WORDLESS:
+                    return "done"
+                said.append(Message(role="user", text=_CUT if answer.finish_reason == "length" else _NO_CALL))
+                continue
+            wordless = 0
+            orders = [call for call in answer.calls if call.name != _SUBMIT.name]
+            results = tuple([await _result(call, run, answer) for call in orders])
+            if len(orders) < len(answer.calls):
+                return "done"
+            said.append(Message(role="user", results=results))
+    except SampleEnds as end:
+        return end.end
+
+
+def _spoken(answer: Completion) -> Message:
+    """What the model has said; interfaces refuse a message without anything in it."""
+    if answer.text or answer.calls:
+        return Message(role="assistant", text=answer.text, calls=answer.calls, native=answer.native)
+    return Message(role="assistant", text="(nothing)")
+
+
+async def _result(call: ToolCall, run: Callable[[str], Awaitable[Ran]], answer: Completion) -> ToolResult:
+    command, fault = _command(call, cut=answer.finish_reason == "length")
+    if fault:
+        return ToolResult(call=call, text=fault, failed=True)
+    ran = await run(command)
+    return ToolResult(call=call, text=shown(ran), failed=ran.timed_out)
+
+
+def _command(call: ToolCall, *, cut: bool) -> tuple[str, str]:
+    """The command of a call, or what is wrong with it."""
+    if call.name != _SHELL.name:
+        return "", f"There is no tool {call.name!r}: call `shell` or `submit`."
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return "", _CUT if cut else 'The arguments are not JSON: call `shell` with {"command": "..."}.'
+    command = arguments.get("command") if isinstance(arguments, dict) else None
+    if not isinstance(command, str) or not command.strip():
+        return "", "`command` must be a text that is not empty."
+    if "\x00" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND_BYTES:
+        return "", f"A command has {_LONGEST_COMMAND_BYTES:,} bytes at most, no NUL: write files in parts."
+    return command, ""
+
+
+def shown(ran: Ran) -> str:
+    """What the model is shown of a command: its end, then its output, of a long one both ends."""
+    output = ran.output
+    if len(output) > _MOST_CHARACTERS:
+        half, left_out = _MOST_CHARACTERS // 2, len(output) - _MOST_CHARACTERS
+        output = f"{output[:half]}\n[... {left_out:,} characters left out ...]\n{output[-half:]}"
+    ended = "timed out" if ran.timed_out else f"exit code {ran.exit_code}"
+    return f"({ended})\n{output}" if output else f"({ended}, no output)"
