@@ -38,12 +38,12 @@ class SampleName:
         fmt, _, rest = rest.partition("/")
         problem_id, _, last = rest.rpartition("/")
         sample, at, turn = last.partition("@")
-        named = slash and fmt in ("xml", "json") and problem_id and sample.isdecimal()
+        named = slash and fmt and problem_id and sample.isdecimal()
         if not named or not (turn.isdecimal() if at else True):
             raise ValueError(
                 f"{SAMPLE_HEADER} must be SEED/FORMAT/PROBLEM/SAMPLE[@TURN], not {header[:100]!r}"
             )
-        return cls(seed, "xml" if fmt == "xml" else "json", problem_id, int(sample), int(turn or 0))
+        return cls(seed, fmt, problem_id, int(sample), int(turn or 0))
 
 
 def seeded(*names: object) -> random.Random:

@@ -31,16 +31,25 @@ Finish = Literal["stop", "length", "refusal", "content_filter"]
 
 # The other refusals have no text: a content filter stopped them.
 _SPOKEN_REFUSAL = 0.7
-_UNKNOWN = (
+UNKNOWN = (
     "I would be glad to help with this project, but I am a simulated model: I know the bundled problems"
     " only, and this is none of them, so I cannot give any files."
 )
 _GIVEN_UP = "I have looked at the failing tests again and do not know what else to change."
-_REFUSALS = (
+REFUSALS = (
     "I'm sorry, but I can't help with that request.",
     "I can't assist with changing this project.",
     "This request conflicts with my guidelines, so I have to decline it.",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedCall:
+    """A call of a tool; `arguments` is JSON."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +65,12 @@ class SimulatedAnswer:
     solution: str | None = None
     flaw: str | None = None
     reasoning_tokens: int = 0
+    calls: tuple[SimulatedCall, ...] = ()
 
     @property
     def text_tokens(self) -> int:
-        """Tokens of the visible text."""
-        return tokens_in(self.text)
+        """Tokens of the visible text and of calls."""
+        return tokens_in(self.text) + sum(tokens_in(call.arguments) for call in self.calls)
 
 
 def tokens_in(text: str) -> int:
@@ -83,10 +93,10 @@ def draw_answer(
     if refusal < profile.refusal:
         return _refusal(generator, reasoning)
     if solutions is None or not solutions.faulty:
-        return SimulatedAnswer(text=_UNKNOWN, finish="stop", reasoning_tokens=reasoning)
+        return SimulatedAnswer(text=UNKNOWN, finish="stop", reasoning_tokens=reasoning)
     if earlier and (again := _without_a_try(profile, solutions, earlier, generator, name.format)):
         return replace(again, reasoning_tokens=reasoning)
-    solution, files = _draw_solution(profile, name, solutions, generator)
+    solution, files = draw_solution(profile, name, solutions, generator)
     if earlier and profile.turns.brief:
         files = _changed(files, earlier)
     flaw = _draw_flaw(profile, name.format, readable, generator)
@@ -124,18 +134,35 @@ def draw_judgement(profile: Profile, prompt: str, solutions: BundledAnswers | No
     return SimulatedAnswer(text=text, finish="stop")
 
 
+def draw_solution(
+    profile: Profile, name: SampleName, solutions: BundledAnswers, generator: random.Random
+) -> tuple[str, Mapping[str, str]]:
+    """Which solution the sample is, and its files."""
+    problem_id = name.problem_id
+    if generator.random() < try_rate(profile, problem_id, name.turn):
+        return "reference", solutions.reference
+    # Sorted: the draw must not depend on the order in which solutions were read from a disk.
+    faulty = sorted(_whole(solutions) if name.turn else solutions.faulty, key=lambda one: one.name)
+    best = max(1, *(one.expected_passed for one in faulty))
+    weights = [math.exp(profile.nearness * one.expected_passed / best) for one in faulty]
+    usual = generator.random() < profile.habit
+    source = seeded("habit", profile.name, problem_id) if usual else generator
+    chosen = source.choices(faulty, weights)[0]
+    return chosen.name, chosen.files
+
+
 def limited(answer: SimulatedAnswer, max_tokens: int | None) -> SimulatedAnswer:
     """The answer as far as max_tokens lets it get; hidden reasoning counts, as it does in reality."""
     if max_tokens is None or answer.reasoning_tokens + answer.text_tokens <= max_tokens:
         return answer
     reasoning = min(answer.reasoning_tokens, max_tokens)
     text = answer.text[: int((max_tokens - reasoning) * CHARACTERS_PER_TOKEN)]
-    return replace(answer, text=text, finish="length", reasoning_tokens=reasoning)
+    return replace(answer, text=text, finish="length", reasoning_tokens=reasoning, calls=())
 
 
 def _refusal(generator: random.Random, reasoning: int) -> SimulatedAnswer:
     finish: Finish = "refusal" if generator.random() < _SPOKEN_REFUSAL else "content_filter"
-    text = generator.choice(_REFUSALS) if finish == "refusal" else ""
+    text = generator.choice(REFUSALS) if finish == "refusal" else ""
     return SimulatedAnswer(text=text, finish=finish, reasoning_tokens=reasoning)
 
 
@@ -171,22 +198,6 @@ def _changed(files: Mapping[str, str], earlier: Sequence[str]) -> Mapping[str, s
     """The files that the last answer to give them did not give alike, word for word; all if none is left."""
     last = {path: next((text for text in reversed(earlier) if path in text), "") for path in files}
     return {path: content for path, content in files.items() if content not in last[path]} or files
-
-
-def _draw_solution(
-    profile: Profile, name: SampleName, solutions: BundledAnswers, generator: random.Random
-) -> tuple[str, Mapping[str, str]]:
-    problem_id = name.problem_id
-    if generator.random() < try_rate(profile, problem_id, name.turn):
-        return "reference", solutions.reference
-    # Sorted: the draw must not depend on the order in which solutions were read from a disk.
-    faulty = sorted(_whole(solutions) if name.turn else solutions.faulty, key=lambda one: one.name)
-    best = max(1, *(one.expected_passed for one in faulty))
-    weights = [math.exp(profile.nearness * one.expected_passed / best) for one in faulty]
-    usual = generator.random() < profile.habit
-    source = seeded("habit", profile.name, problem_id) if usual else generator
-    chosen = source.choices(faulty, weights)[0]
-    return chosen.name, chosen.files
 
 
 def _draw_flaw(profile: Profile, fmt: Format, readable: float, generator: random.Random) -> str | None:

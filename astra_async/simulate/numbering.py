@@ -49,11 +49,12 @@ class Samples:
     def take(self, ask: Ask, name: SampleName | None) -> Taken:
         """Begin an attempt of the sample that the header names, or of one that is counted here."""
         prompt = digest(ask.prompt)
-        counted = name is None and ask.seed is None
+        counted = name is None and ask.seed is None and not ask.tools
         if name is None:
             name = self._name(ask, prompt)
         key = f"{ask.model}/{name.seed}/{name.format}/{name.problem_id}/{name.sample}"
         key += f"@{name.turn}" if name.turn else ""
+        key += f"#{ask.rounds}" if ask.tools else ""
         attempt = self._attempts.get(key, 0)
         self._attempts[key] = attempt + 1
         return Taken(name=name, key=key, attempt=attempt, prompt=prompt, counted=counted)
@@ -68,6 +69,8 @@ class Samples:
     def _name(self, ask: Ask, prompt: str) -> SampleName:
         problem_id = self._problem(ask.prompt, prompt)
         fmt: Format = "json" if "JSON" in ask.prompt and "<solution" not in ask.prompt else "xml"
+        if ask.tools:  # a conversation grows: it is known by its problem
+            return SampleName(str(self._seed), "tools", problem_id, 0)
         if ask.seed is not None:
             return SampleName(str(ask.seed), fmt, problem_id, 0, len(ask.answers))
         numbers = self._numbers.setdefault(f"{ask.model}/{prompt}", _Numbers())

@@ -20,7 +20,9 @@ from astra_async.simulate.limits import SMALLEST_TOKENS, PromptCache, RateLimite
 from astra_async.simulate.model_answers import draw_answer, draw_judgement, limited, tokens_in
 from astra_async.simulate.numbering import Samples
 from astra_async.simulate.profiles import PROFILES, Profile
+from astra_async.simulate.tool_work import draw_aside, draw_work
 from astra_async.simulate.wires.wire import Ask, BadAsk, Detail, Reply, Tokens, Wire
+from astra_async.types.samples import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,6 +174,12 @@ class Service:
         solutions = self._answers(taken.name.problem_id)
         if is_judge_prompt(ask.prompt):
             answer = draw_judgement(profile, ask.prompt, solutions)
+        elif ask.tools:
+            answer = draw_work(
+                profile, taken.name, solutions, ask.tools, rounds=ask.rounds, prompt=ask.prompt
+            )
+        elif is_agent(taken.name.format):
+            answer = draw_aside(profile, taken.name, solutions, ask.prompt)
         else:
             answer = draw_answer(profile, taken.name, solutions, ask.answers)
         answer = limited(answer, ask.max_tokens)
@@ -184,6 +192,7 @@ class Service:
             finish=answer.finish,
             tokens=self._tokens(wire, ask, answer),
             with_usage=ask.with_usage,
+            calls=answer.calls,
         )
         fault = fault_of(self.settings, taken.key, taken.attempt)
         return _Call(wire=wire, ask=ask, profile=profile, taken=taken, reply=reply, fault=fault)
@@ -315,7 +324,7 @@ def _sample_name(header: str, ask: Ask) -> SampleName:
         name = SampleName.parse(header)
     except ValueError as error:
         raise BadAsk(str(error)) from error
-    if name.turn != len(ask.answers):
+    if not is_agent(name.format) and name.turn != len(ask.answers):
         raise BadAsk(
             f"{SAMPLE_HEADER} names turn {name.turn}, and the input holds {len(ask.answers)} answers"
         )

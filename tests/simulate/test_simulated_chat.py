@@ -208,7 +208,7 @@ def test_a_body_that_is_no_object_is_a_bad_request(body: bytes) -> None:
 def test_a_broken_header_is_a_bad_request() -> None:
     async def scenario() -> None:
         async with running() as place:
-            heard = await chat(place, "7/yaml/shop/0")
+            heard = await chat(place, "7/xml/shop/x")
         assert heard.status == 400
         assert b"x-astra-sample" in heard.body
 

@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import Ask, Detail, Reply, Tokens, Told, Trouble, Wire, event, object_in
+from astra_async.simulate.tool_work import OfferedTool
+from astra_async.simulate.wires.wire import (
+    Ask,
+    Detail,
+    Reply,
+    Tokens,
+    Told,
+    Trouble,
+    Wire,
+    entries_of,
+    event,
+    object_in,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from astra_async.simulate.limits import Window
+    from astra_async.simulate.model_answers import SimulatedCall
 
 _DONE = b"data: [DONE]\n\n"
 _FINISH = {"stop": "stop", "refusal": "stop", "length": "length", "content_filter": "content_filter"}
@@ -96,6 +109,16 @@ class ChatCompletions(OpenAI):
         wanted = object_in(body, "stream_options").get("include_usage")
         return replace(super().read(body, path), with_usage=bool(wanted))
 
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+        """Functions."""
+        for tool in entries_of(body):
+            function = object_in(tool, "function")
+            yield OfferedTool(str(function.get("name") or ""), object_in(function, "parameters"))
+
+    def calls_in(self, message: Mapping[str, Any]) -> bool:
+        """Calls stand beside the text."""
+        return bool(message.get("tool_calls"))
+
     def opening(self, reply: Reply) -> bytes:
         """The chunk that names the role."""
         return event(_chunk(reply, {"role": "assistant", "content": ""}))
@@ -106,7 +129,8 @@ class ChatCompletions(OpenAI):
 
     def closing(self, reply: Reply) -> bytes:
         """The finish reason, usage where it was asked for, and `[DONE]`."""
-        end = event(_chunk(reply, {}, finish=_FINISH[reply.finish]))
+        end = b"".join(event(_chunk(reply, {"tool_calls": [delta]})) for delta in _call_deltas(reply))
+        end += event(_chunk(reply, {}, finish=_finish(reply)))
         if reply.with_usage:
             last = {"choices": [], "usage": _usage(reply.tokens)}
             end += event(_head(reply, "chat.completion.chunk") | last)
@@ -119,8 +143,9 @@ class ChatCompletions(OpenAI):
             "role": "assistant",
             "content": None if refused else reply.text,
             "refusal": reply.text if refused else None,
+            **({"tool_calls": [_call(call) for call in reply.calls]} if reply.calls else {}),
         }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _FINISH[reply.finish]}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
         head = _head(reply, "chat.completion")
         return orjson.dumps(head | {"choices": [choice], "usage": _usage(reply.tokens)})
 
@@ -174,7 +199,25 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
     }
 
 
-def _chunk(reply: Reply, delta: Mapping[str, str], finish: str | None = None) -> dict[str, Any]:
+def _finish(reply: Reply) -> str:
+    return "tool_calls" if reply.calls else _FINISH[reply.finish]
+
+
+def _call(call: SimulatedCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _call_deltas(reply: Reply) -> Iterator[dict[str, Any]]:
+    """Each call's name first, then its arguments in two pieces."""
+    for index, call in enumerate(reply.calls):
+        first = _call(call)
+        yield {"index": index, **first, "function": {"name": call.name, "arguments": ""}}
+        half = len(call.arguments) // 2
+        for piece in (call.arguments[:half], call.arguments[half:]):
+            yield {"index": index, "function": {"arguments": piece}}
+
+
+def _chunk(reply: Reply, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
     usage = {"usage": None} if reply.with_usage else {}
     return _head(reply, "chat.completion.chunk") | {"choices": [choice]} | usage

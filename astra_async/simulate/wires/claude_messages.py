@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Told, Trouble, Wire, event
+from astra_async.simulate.tool_work import OfferedTool
+from astra_async.simulate.wires.wire import (
+    Detail,
+    Reply,
+    Tokens,
+    Told,
+    Trouble,
+    Wire,
+    entries_of,
+    event,
+    object_in,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from astra_async.simulate.limits import Window
+    from astra_async.simulate.model_answers import SimulatedCall
 
 _STOP = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
 
@@ -41,6 +53,15 @@ class Messages(Wire):
     needs_max_tokens = True
     told = _TOLD
 
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+        """Tools; those of Anthropic's own types have no schema."""
+        for tool in entries_of(body):
+            yield OfferedTool(str(tool.get("name") or ""), object_in(tool, "input_schema"))
+
+    def calls_in(self, message: Mapping[str, Any]) -> bool:
+        """Calls are blocks."""
+        return any(block.get("type") == "tool_use" for block in entries_of(message, "content"))
+
     def opening(self, reply: Reply) -> bytes:
         """The message begins with the usage of its input; its one block begins; a ping follows."""
         message = _message(reply) | {"content": [], "stop_reason": None, "stop_sequence": None}
@@ -60,17 +81,19 @@ class Messages(Wire):
     def closing(self, reply: Reply) -> bytes:
         """The stop reason with the whole usage, then message_stop."""
         usage = _input_usage(reply.tokens) | {"output_tokens": reply.tokens.output}
-        delta = {"stop_reason": _STOP[reply.finish], "stop_sequence": None}
+        delta = {"stop_reason": _stop(reply), "stop_sequence": None}
         return (
             _event("content_block_stop", {"index": 0})
+            + _calls(reply)
             + _event("message_delta", {"delta": delta, "usage": usage})
             + _event("message_stop", {})
         )
 
     def whole(self, reply: Reply) -> bytes:
         """A message object."""
-        content = [{"type": "text", "text": reply.text}] if reply.text else []
-        stop = {"stop_reason": _STOP[reply.finish], "stop_sequence": None}
+        content: list[Any] = [{"type": "text", "text": reply.text}] if reply.text else []
+        content += [_call(call) | {"input": orjson.loads(call.arguments)} for call in reply.calls]
+        stop = {"stop_reason": _stop(reply), "stop_sequence": None}
         usage = _input_usage(reply.tokens) | {"output_tokens": reply.tokens.output}
         return orjson.dumps(_message(reply) | {"content": content, "usage": usage} | stop)
 
@@ -103,6 +126,27 @@ class Messages(Wire):
 
 def _event(kind: str, fields: Mapping[str, Any]) -> bytes:
     return event({"type": kind, **fields}, kind)
+
+
+def _stop(reply: Reply) -> str:
+    return "tool_use" if reply.calls else _STOP[reply.finish]
+
+
+def _call(call: SimulatedCall) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+
+
+def _calls(reply: Reply) -> bytes:
+    """Each call is a block, its input JSON in two pieces."""
+    made = b""
+    for at, call in enumerate(reply.calls, 1):
+        made += _event("content_block_start", {"index": at, "content_block": _call(call)})
+        half = len(call.arguments) // 2
+        for piece in (call.arguments[:half], call.arguments[half:]):
+            delta = {"type": "input_json_delta", "partial_json": piece}
+            made += _event("content_block_delta", {"index": at, "delta": delta})
+        made += _event("content_block_stop", {"index": at})
+    return made
 
 
 def _message(reply: Reply) -> dict[str, Any]:

@@ -12,10 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Told, Trouble, Wire
+from astra_async.simulate.tool_work import OfferedTool
+from astra_async.simulate.wires.wire import (
+    Detail,
+    Reply,
+    Tokens,
+    Told,
+    Trouble,
+    Wire,
+    entries_of,
+    object_in,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 _STOP = {
@@ -54,6 +64,17 @@ class Converse(Wire):
     def __init__(self, *, stream: bool) -> None:
         self.streams = stream
 
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+        """Specifications of tools."""
+        for entry in entries_of(object_in(body, "toolConfig")):
+            tool = object_in(entry, "toolSpec")
+            schema = object_in(object_in(tool, "inputSchema"), "json")
+            yield OfferedTool(str(tool.get("name") or ""), schema)
+
+    def calls_in(self, message: Mapping[str, Any]) -> bool:
+        """Calls are blocks."""
+        return any("toolUse" in block for block in entries_of(message, "content"))
+
     def opening(self, reply: Reply) -> bytes:
         """The message begins."""
         del reply
@@ -71,17 +92,23 @@ class Converse(Wire):
         metadata = {"usage": _usage(reply.tokens), "metrics": {"latencyMs": 0}}
         return (
             _event("contentBlockStop", {"contentBlockIndex": 0})
-            + _event("messageStop", {"stopReason": _STOP[reply.finish]})
+            + _calls(reply)
+            + _event("messageStop", {"stopReason": _stop(reply)})
             + _event("metadata", metadata)
         )
 
     def whole(self, reply: Reply) -> bytes:
         """A Converse response."""
-        message = {"role": "assistant", "content": [{"text": reply.text}]}
+        content: list[Any] = [{"text": reply.text}]
+        content += [
+            {"toolUse": {"toolUseId": call.id, "name": call.name, "input": orjson.loads(call.arguments)}}
+            for call in reply.calls
+        ]
+        message = {"role": "assistant", "content": content}
         return orjson.dumps(
             {
                 "output": {"message": message},
-                "stopReason": _STOP[reply.finish],
+                "stopReason": _stop(reply),
                 "usage": _usage(reply.tokens),
                 "metrics": {"latencyMs": 0},
             }
@@ -102,6 +129,22 @@ class Converse(Wire):
         told = _TOLD["stream_error"]
         payload = {"message": told.message, "originalStatusCode": 500, "originalMessage": told.message}
         return _message({":exception-type": told.kind, ":message-type": "exception"}, payload)
+
+
+def _stop(reply: Reply) -> str:
+    return "tool_use" if reply.calls else _STOP[reply.finish]
+
+
+def _calls(reply: Reply) -> bytes:
+    """Each call is a block, its input JSON in one piece."""
+    made = b""
+    for at, call in enumerate(reply.calls, 1):
+        where = {"contentBlockIndex": at}
+        start = {"toolUse": {"toolUseId": call.id, "name": call.name}}
+        made += _event("contentBlockStart", {**where, "start": start})
+        made += _event("contentBlockDelta", {**where, "delta": {"toolUse": {"input": call.arguments}}})
+        made += _event("contentBlockStop", where)
+    return made
 
 
 def _event(kind: str, payload: Mapping[str, Any]) -> bytes:

@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.wires.wire import Detail, Reply, Tokens, Told, Trouble, Wire, text_of
+from astra_async.simulate.tool_work import OfferedTool
+from astra_async.simulate.wires.wire import (
+    Detail,
+    Reply,
+    Tokens,
+    Told,
+    Trouble,
+    Wire,
+    entries_of,
+    object_in,
+    text_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
@@ -56,6 +67,17 @@ class GenerateContent(Wire):
         """The text of `systemInstruction`."""
         system = body.get("systemInstruction")
         return text_of(system.get("parts"), "systemInstruction.parts") if isinstance(system, dict) else ""
+
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+        """Declarations of functions, with a schema of JSON or of Gemini's own spelling."""
+        for entry in entries_of(body):
+            for tool in entries_of(entry, "functionDeclarations"):
+                schema = object_in(tool, "parametersJsonSchema") or object_in(tool, "parameters")
+                yield OfferedTool(str(tool.get("name") or ""), schema)
+
+    def calls_in(self, message: Mapping[str, Any]) -> bool:
+        """Calls are parts."""
+        return any("functionCall" in part for part in entries_of(message, "parts"))
 
     def opening(self, reply: Reply) -> bytes:
         """Nothing comes before the first piece."""
@@ -109,7 +131,12 @@ def _last(reply: Reply, text: str) -> dict[str, Any]:
         usage = {"promptTokenCount": reply.tokens.prompt, "totalTokenCount": reply.tokens.prompt}
         blocked = {"blockReason": "PROHIBITED_CONTENT"}
         return {"promptFeedback": blocked, "usageMetadata": usage} | _tail(reply)
-    return _chunk(reply, text, _FINISH[reply.finish]) | {"usageMetadata": _usage(reply.tokens)}
+    last = _chunk(reply, text, _FINISH[reply.finish]) | {"usageMetadata": _usage(reply.tokens)}
+    last["candidates"][0]["content"]["parts"] += [
+        {"functionCall": {"id": call.id, "name": call.name, "args": orjson.loads(call.arguments)}}
+        for call in reply.calls
+    ]
+    return last
 
 
 def _tail(reply: Reply) -> dict[str, str]:

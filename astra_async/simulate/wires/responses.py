@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.chat import OpenAI
-from astra_async.simulate.wires.wire import BadAsk, Detail, Reply, Tokens, event
+from astra_async.simulate.wires.wire import BadAsk, Detail, Reply, Tokens, entries_of, event, object_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from astra_async.simulate.model_answers import SimulatedCall
 
 _OPENING_EVENTS = 4
 
@@ -31,6 +34,19 @@ class Responses(OpenAI):
         if not isinstance(body.get("instructions") or "", str):
             raise BadAsk("instructions must be a string")
         return super().system_of(body)
+
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+        """Functions; tools of other types have no schema."""
+        for tool in entries_of(body):
+            yield OfferedTool(str(tool.get("name") or ""), object_in(tool, "parameters"))
+
+    def is_own(self, message: Mapping[str, Any]) -> bool:
+        """Calls and reasoning are items of their own."""
+        return super().is_own(message) or message.get("type") in {"function_call", "reasoning"}
+
+    def calls_in(self, message: Mapping[str, Any]) -> bool:
+        """A call is an item."""
+        return message.get("type") == "function_call"
 
     def opening(self, reply: Reply) -> bytes:
         """The response, its one message and the message's one part begin."""
@@ -65,7 +81,12 @@ class Responses(OpenAI):
             _event(f"response.{_kind(reply)}.done", number, where | {field: reply.text})
             + _event("response.content_part.done", number + 1, where | {"part": _part(reply, reply.text)})
             + _event("response.output_item.done", number + 2, done)
-            + _event(f"response.{status}", number + 3, {"response": _response(reply, status)})
+            + _calls(reply, number + 3)
+            + _event(
+                f"response.{status}",
+                number + 3 + 3 * len(reply.calls),
+                {"response": _response(reply, status)},
+            )
         )
 
     def whole(self, reply: Reply) -> bytes:
@@ -111,6 +132,24 @@ def _item(reply: Reply) -> dict[str, Any]:
     }
 
 
+def _call(call: SimulatedCall) -> dict[str, Any]:
+    head = {"type": "function_call", "id": f"fc_{call.id}", "call_id": call.id, "status": "completed"}
+    return {**head, "name": call.name, "arguments": call.arguments}
+
+
+def _calls(reply: Reply, number: int) -> bytes:
+    """Each call begins, its arguments come, it ends."""
+    made = b""
+    for at, call in enumerate(reply.calls):
+        item, first = _call(call), number + 3 * at
+        where = {"output_index": at + 1, "item_id": item["id"]}
+        begins = {"output_index": at + 1, "item": {**item, "arguments": "", "status": "in_progress"}}
+        made += _event("response.output_item.added", first, begins)
+        made += _event("response.function_call_arguments.delta", first + 1, where | {"delta": call.arguments})
+        made += _event("response.output_item.done", first + 2, {"output_index": at + 1, "item": item})
+    return made
+
+
 def _response(reply: Reply, status: str, *, with_output: bool = True) -> dict[str, Any]:
     reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
     return {
@@ -121,7 +160,7 @@ def _response(reply: Reply, status: str, *, with_output: bool = True) -> dict[st
         "error": None,
         "incomplete_details": {"reason": reasons[reply.finish]} if status == "incomplete" else None,
         "model": reply.model,
-        "output": [_item(reply)] if with_output else [],
+        "output": [_item(reply), *map(_call, reply.calls)] if with_output else [],
         "usage": _usage(reply.tokens) if with_output else None,
     }
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from astra_async.simulate.limits import Rejected, Window
-    from astra_async.simulate.model_answers import Finish
+    from astra_async.simulate.model_answers import Finish, SimulatedCall
+    from astra_async.simulate.tool_work import OfferedTool
 
 Trouble = Literal[
     "rate_limit",
@@ -44,7 +45,8 @@ class Ask:
     """One request, whatever its format.
 
     `prompt` is all of its input; in a conversation `answers` are what the model said earlier, the last one
-    last, and `begun` what the input was when it said each. `cacheable` tells that the request asks for
+    last, and `begun` what the input was when it said each. `tools` are offered, and `rounds` of its answers
+    called some. `cacheable` tells that the request asks for
     prompt caching, where the format has markers.
     """
 
@@ -57,6 +59,8 @@ class Ask:
     with_usage: bool = True
     answers: tuple[str, ...] = ()
     begun: tuple[str, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
+    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,7 @@ class Reply:
     finish: Finish
     tokens: Tokens
     with_usage: bool = True
+    calls: tuple[SimulatedCall, ...] = ()
 
     @property
     def text(self) -> str:
@@ -147,7 +152,9 @@ class Wire:
         max_tokens = _whole_number(limits, self.most_tokens, least=1)
         if max_tokens is None and self.needs_max_tokens:
             raise BadAsk("max_tokens: Field required")
-        prompt, answers, begun = _conversation(self._said(messages), self.system_of(body))
+        tools = tuple(self.tools_of(body))
+        said = self._worked(messages) if tools else self._said(messages)
+        prompt, answers, begun = _conversation(said, self.system_of(body))
         return Ask(
             model=model,
             prompt=prompt,
@@ -157,6 +164,8 @@ class Wire:
             cacheable=self.cache_mark is None or self._is_marked(body, messages),
             answers=answers,
             begun=begun,
+            tools=tools,
+            rounds=self._rounds(messages) if tools else 0,
         )
 
     def messages_of(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -167,6 +176,18 @@ class Wire:
         if not all(isinstance(message, dict) for message in messages):
             raise BadAsk(f"{self.messages} must hold objects")
         return messages
+
+    def tools_of(self, body: Mapping[str, Any]) -> Iterable[OfferedTool]:
+        """The tools that a body offers. Raises BadAsk."""
+        raise NotImplementedError
+
+    def is_own(self, message: Mapping[str, Any]) -> bool:
+        """Whether the model has said this."""
+        return message.get("role") in _OWN_ROLES
+
+    def calls_in(self, message: Mapping[str, Any]) -> bool:
+        """Whether it calls tools there."""
+        raise NotImplementedError
 
     def system_of(self, body: Mapping[str, Any]) -> str:
         """What the system says in a body, if anything. Raises BadAsk."""
@@ -228,6 +249,27 @@ class Wire:
         """The words of an error."""
         return self.told[trouble].message.format(detail)
 
+    def _worked(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
+        """As `_said`, of a conversation with calls and results: what is no text stands there as JSON."""
+        said = []
+        for message in messages:
+            parts = message.get(self.text)
+            plain = isinstance(parts, str) or (
+                isinstance(parts, list) and any("text" in part for part in parts)
+            )
+            text = text_of(parts, self.text) if plain else orjson.dumps(message).decode()
+            said.append((self.is_own(message), text))
+        return said
+
+    def _rounds(self, messages: list[Mapping[str, Any]]) -> int:
+        """How many answers had calls; one answer may be several messages that follow one another."""
+        rounds, called = 0, False
+        for message in messages:
+            own = self.is_own(message)
+            rounds += own and not called and self.calls_in(message)
+            called = own and (called or self.calls_in(message))
+        return rounds
+
     def _said(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
         """Whether the model itself has said each message, and what. Raises BadAsk."""
         said: list[tuple[bool, str]] = []
@@ -266,6 +308,14 @@ def text_of(content: object, where: str) -> str:
     if not all(isinstance(part, str) for part in parts):
         raise BadAsk(f"{where} holds a part that is not text")
     return "".join(parts)
+
+
+def entries_of(body: Mapping[str, Any], name: str = "tools") -> list[Mapping[str, Any]]:
+    """A body's list of objects, empty where it is missing. Raises BadAsk."""
+    found = body.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise BadAsk(f"{name} must be an array of objects")
+    return found
 
 
 def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:

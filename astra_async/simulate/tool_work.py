@@ -1,0 +1,176 @@
+"""How a simulated model works with tools: in rounds of calls that leave a bundled solution in the project.
+
+A pure function of profile, sample and problem, as an answer in text is: which solution, in how many rounds.
+Which of them is next follows from the conversation, so that nothing is remembered between requests. It finds
+its way with any tool that looks like a shell, and ends as the agent wants it: by `submit`, by the command
+that mini-swe-agent waits for, or in words.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.simulate.draws import digest, seeded
+from astra_async.simulate.model_answers import (
+    REFUSALS,
+    UNKNOWN,
+    SimulatedAnswer,
+    SimulatedCall,
+    draw_solution,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Sequence
+
+    from astra_async.bundled import BundledAnswers
+    from astra_async.simulate.draws import SampleName
+    from astra_async.simulate.profiles import Profile
+
+_SHELLS = re.compile(r"bash|shell|exec|terminal|run_command|cmd", re.IGNORECASE)
+_SURE_SHELLS = frozenset(
+    {"bash", "shell", "exec_command", "run_shell_command", "shell_command", "local_shell", "execute_command"}
+)
+_COMMANDS = ("command", "cmd", "script", "input", "code")
+_MINI_ENDS = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # mini-swe-agent reads it in a command's output
+_AIDER = "*file listing*"  # stands in aider's prompt where it wants whole files
+_END_OF_FILE = "END_OF_FILE"
+_LOOKS, _TOGETHER, _CHECKS, _ENCODED = 0.8, 0.3, 0.5, 0.15
+_BEFORE = ("I will look at the project first.", "Let me see what is there.")
+_WRITES = ("Now I write {0}.", "{0} has to change.", "I put this into {0}.")
+_DONE = ("The work is done.", "All changes are in place.", "I have made the changes that were asked for.")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool of a request: its name and its JSON schema."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    text: str
+    commands: tuple[str, ...]
+
+
+def draw_work(
+    profile: Profile,
+    name: SampleName,
+    solutions: BundledAnswers | None,
+    tools: Sequence[OfferedTool],
+    *,
+    rounds: int,
+    prompt: str,
+) -> SimulatedAnswer:
+    """What the model says after so many rounds of calls; always the same for the same arguments."""
+    generator = seeded("work", profile.name, name.seed, name.format, name.problem_id, name.sample)
+    shells = [tool for tool in tools if _SHELLS.search(tool.name)]
+    shell = min(shells, key=lambda tool: tool.name.lower() not in _SURE_SHELLS, default=None)
+    refused = generator.random() < profile.refusal
+    if solutions is None or not solutions.faulty or shell is None:
+        return SimulatedAnswer(text=UNKNOWN, finish="stop")
+    if refused:
+        return SimulatedAnswer(text=generator.choice(REFUSALS), finish="refusal")
+    solution, files = draw_solution(profile, name, solutions, generator)
+    plan = _plan(files, generator)
+    if rounds < len(plan):
+        step = plan[rounds]
+        made = [_arguments(shell.schema, command) for command in step.commands]
+        calls = tuple(_call(name, rounds, at, shell.name, one) for at, one in enumerate(made))
+        return SimulatedAnswer(text=step.text, finish="stop", solution=solution, calls=calls)
+    last = _last_call(shell, tools, prompt)
+    calls = () if last is None else (_call(name, rounds, 0, *last),)
+    return SimulatedAnswer(text=generator.choice(_DONE), finish="stop", solution=solution, calls=calls)
+
+
+def draw_aside(
+    profile: Profile, name: SampleName, solutions: BundledAnswers | None, prompt: str
+) -> SimulatedAnswer:
+    """What is answered to an agent's request without tools: whole files where it reads those, else words."""
+    generator = seeded("work", profile.name, name.seed, name.format, name.problem_id, name.sample)
+    generator.random()
+    if _AIDER not in prompt or solutions is None or not solutions.faulty:
+        return SimulatedAnswer(text="Changes to a project", finish="stop")
+    solution, files = draw_solution(profile, name, solutions, generator)
+    blocks = (
+        f"{path}\n{_fence(text)}\n{text.rstrip(chr(10))}\n{_fence(text)}" for path, text in files.items()
+    )
+    return SimulatedAnswer(text="\n\n".join(blocks), finish="stop", solution=solution)
+
+
+def _plan(files: Mapping[str, str], generator: random.Random) -> list[_Round]:
+    """Look, write (each file by itself, or all together), look again."""
+    plan = []
+    if generator.random() < _LOOKS:
+        plan.append(_Round(generator.choice(_BEFORE), ("ls -la",)))
+    writes = {path: _write(path, text, generator) for path, text in sorted(files.items())}
+    if generator.random() < _TOGETHER:
+        plan.append(_Round("I write all files.", tuple(writes.values())))
+    else:
+        said = generator.choice(_WRITES)
+        plan += [_Round(said.format(path), (command,)) for path, command in writes.items()]
+    if generator.random() < _CHECKS:
+        names = " ".join(map(_quoted, sorted(files)))
+        plan.append(_Round("I check what I wrote.", (f"wc -l {names}",)))
+    return plan
+
+
+def _write(path: str, text: str, generator: random.Random) -> str:
+    """A command that leaves exactly this text in a file."""
+    folder, slash, _ = path.rpartition("/")
+    makes = f"mkdir -p {_quoted(folder)} && " if slash else ""
+    encoded = generator.random() < _ENCODED
+    if encoded or not text.endswith("\n") or _END_OF_FILE in text:
+        packed = base64.b64encode(text.encode()).decode()
+        return f"{makes}printf %s '{packed}' | base64 -d > {_quoted(path)}"
+    return f"{makes}cat > {_quoted(path)} <<'{_END_OF_FILE}'\n{text}{_END_OF_FILE}"
+
+
+def _last_call(
+    shell: OfferedTool, tools: Sequence[OfferedTool], prompt: str
+) -> tuple[str, Mapping[str, Any]] | None:
+    """The call that ends the work, where words do not."""
+    if any(tool.name == "submit" for tool in tools):
+        return "submit", {}
+    if _MINI_ENDS in prompt:
+        return shell.name, _arguments(shell.schema, f"echo {_MINI_ENDS}")
+    return None
+
+
+def _call(name: SampleName, rounds: int, at: int, tool: str, arguments: Mapping[str, Any]) -> SimulatedCall:
+    made = digest(f"{name}/{rounds}/{at}")
+    return SimulatedCall(id=f"call_{made}", name=tool, arguments=orjson.dumps(arguments).decode())
+
+
+def _arguments(schema: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """The command where the tool wants it, and something in every other place that has to be filled."""
+    properties = schema.get("properties") or {}
+    place = next((each for each in _COMMANDS if each in properties), "command")
+    wants_list = "array" in str((properties.get(place) or {}).get("type", "")).lower()
+    made: dict[str, Any] = {place: ["bash", "-lc", command] if wants_list else command}
+    for other in schema.get("required") or ():
+        if other not in made:
+            made[other] = _filled(properties.get(other) or {})
+    return made
+
+
+def _filled(schema: Mapping[str, Any]) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = str(schema.get("type", "string")).lower()
+    return {"boolean": False, "integer": 1, "number": 1, "array": [], "object": {}}.get(kind, "Work on it")
+
+
+def _fence(text: str) -> str:
+    return "````" if "```" in text else "```"
+
+
+def _quoted(path: str) -> str:
+    return "'" + path.replace("'", "'\\''") + "'"
