@@ -95,7 +95,7 @@ def _pairs(before: Sequence[Entry], after: Sequence[Entry], directories: Sequenc
     named = {(entry.label, entry.format): entry for entry in after}
     found = [(one, named[one.label, one.format]) for one in before if (one.label, one.format) in named]
     if not found:
-        for answer_format in ("xml", "json"):
+        for answer_format in dict.fromkeys(entry.format for entry in before):
             ones = [entry for entry in before if entry.format == answer_format]
             others = [entry for entry in after if entry.format == answer_format]
             if len(ones) == len(others) == 1:

@@ -29,6 +29,7 @@ _KINDS: dict[Failure, str] = {
     "context_exceeded": "Context exceeded",
     "format_error": "Unreadable",
     "path_violation": "Bad paths",
+    "no_change": "No change",
 }
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics, Sums
-from astra_async.types import REUSED, Failure, FinishReason, SampleKey, Status, TrialState
+from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, SampleKey, Status, TrialState
 from astra_async.types.records import Disbelieved, Flaw, read_result, repeated
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
 TRIALS: tuple[TrialState, ...] = get_args(TrialState)
+AGENT_ENDS: tuple[AgentEnd | None, ...] = (None, *get_args(AgentEnd))  # None: no agent's
 STATUSES: tuple[Status, ...] = ("scored", "no_solution")
 
 # Fields that are packed as they are: counts, or 0, and numbers, or NaN, where nothing is recorded.
@@ -43,12 +44,13 @@ _COUNTS = (
     "trial_left_out",
 )
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-_NUMBERS = ("exit_code", "cost_usd", "ttft_s", "latency_s", "test_s")
+_NUMBERS = ("exit_code", "cost_usd", "ttft_s", "latency_s", "test_s", "steps", "model_s", "own_s")
 _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in the order of _values
     ("present", "B"),
     *((name, "I") for name in ("pair", "problem", "sample", "passed", "total")),
     *((name, "B") for name in ("status", "failure", "finish", "trial")),
     ("trial_s", "d"),
+    ("agent_end", "B"),  # number in AGENT_ENDS
     ("reused", "B"),  # the verdict is another sample's: the tests did not run
     *((name, "B") for name in ("timed_out", "cost_estimated")),
     *((name, "I") for name in (*_COUNTS, "extra_tests", "dropped")),
@@ -65,9 +67,10 @@ _ROW: tuple[tuple[str, str], ...] = (  # name and type of each packed field, in 
 _PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
 ROW_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 # Changes when the numbers of a row would mean something else; the last is raised by hand where `_values` is.
-ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, 1))
+ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, AGENT_ENDS, 1))
 _NAN = float("nan")
 _TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
+_AGENT_END_NUMBERS: Mapping[str | None, int] = {end: number for number, end in enumerate(AGENT_ENDS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
 _FAILURE_NUMBERS = {failure: number for number, failure in enumerate(FAILURES)}
 _FINISH_NUMBERS = {finish: number for number, finish in enumerate(FINISHES)}
@@ -247,7 +250,7 @@ class Columns:
         self._totals[problem] = result.total
 
     def _values(self, result: ResultFields, problem: int) -> tuple[int | float, ...]:
-        text, usage, tests = self._text, result.usage, result.tests
+        text, usage, tests, agent = self._text, result.usage, result.tests, result.agent
         return (
             result.passed,
             result.total,
@@ -256,6 +259,7 @@ class Columns:
             _FINISH_NUMBERS[result.finish_reason],
             _TRIAL_NUMBERS.get(result.trial, 0),
             result.trial_s,
+            _AGENT_END_NUMBERS.get(agent.end, 0) if agent else 0,
             result.note.startswith(REUSED),
             result.timed_out,
             result.cost_estimated,
@@ -279,6 +283,7 @@ class Columns:
                     result.ttft_s,
                     result.latency_s,
                     result.test_s,
+                    *((agent.steps, agent.model_s, agent.own_s) if agent else (None, None, None)),
                 )
             ],
             text(";".join(result.repairs)) if result.repairs else 0,

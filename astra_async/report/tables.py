@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import by_skill, deciding, formats, harness, provenance
+from astra_async.report import agents, by_skill, deciding, formats, harness, provenance
 from astra_async.report import leaderboard as board
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
@@ -135,6 +135,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
             *_models(entries, wide, compared, _looks(runs, entries)),
             *_problems(runs, entries),
             *_answers(entries, by_format),
+            *_agents(entries),
             *_turns(courses),
             *_harness(runs, entries),
         ),
@@ -238,6 +239,19 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
         tables=(costs(entries), times(entries)),
         plots=("costs",),
     )
+
+
+def _agents(entries: Sequence[Entry]) -> Iterator[Section]:
+    if agents.with_agents(entries):
+        pairs = paired_table("agent_pairs", "What an agent adds", judged_pairs(agents.agent_pairs(entries)))
+        yield Section(
+            name="agents",
+            title="Agents",
+            text=agents.TEXT,
+            tables=(agents.work(entries), *for_people(pairs)),
+            plots=("costs",),
+            data=(pairs,),
+        )
 
 
 def _turns(courses: Sequence[Courses]) -> Iterator[Section]:

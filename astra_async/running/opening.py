@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle import PoolEvent
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
+    from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.model_pools import AnyPool
     from astra_async.running.plan import Plan
+    from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Problem, Result, RunSandbox
 
     Say = Callable[[str], None]
@@ -94,6 +96,7 @@ async def open_run(
             "--turns needs verdicts, which --generate-only does not make: record the answers without --turns,"
             " and give --turns to the call that tests them"
         )
+    wiring.check_agents(config, generate_only=generate_only)
     if not config.answers_only_from_record:
         wiring.check_models(config)
     if config.cluster:
@@ -191,7 +194,7 @@ async def _open_rooms(
         unprepared |= tests.failed if tests else {}
         if not config.answers_only_from_record:
             config = await stack.enter_async_context(wiring.simulated_models(config))
-        config = wiring.resolved_models(config)
+        config = await _with_agents(wiring.resolved_models(config), tests)
         ids = (
             {image: await tests.sandbox.image_id(image) for image in set(tests.images.values())}
             if tests
@@ -202,7 +205,9 @@ async def _open_rooms(
         if sandbox:
             _say_who_is_not_tried(config, prepared, say)
         pools = await _pools(config, directory, stack, say)
+        agents = await _agents(config, directory, stack, say)
         plan = plan_of(config, problems, prepared, unprepared)
+        plan = replace(plan, agents_at_once=2 * agents.runs.slots if agents else 0)
         deciding = None
         if config.until or directory.run.get("deciding"):
             from astra_async.running.until import open_deciding  # numpy, which no other run needs
@@ -219,6 +224,7 @@ async def _open_rooms(
                 seed=config.seed,
                 caching=plan.caching,
                 simulated=wiring.simulated_names(config),
+                agents=agents,
             ),
             workshop=workshop,
             turns=TurnPlan(
@@ -268,8 +274,10 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
 
     So the budget is right after a resume, however the calls of this one ended.
     """
+    agents = run.runner.rooms.asking.agents
     for model, pool in run.pools.items():
-        if more_usd := unrecorded_usd(pool, run.directory.recorded_usd[model]):
+        recorded_usd = run.directory.recorded_usd[model] + (agents.recorded_usd(model) if agents else 0.0)
+        if more_usd := unrecorded_usd(pool, recorded_usd):
             run.runner.note(
                 "spent", model=model, cost_usd=more_usd, detail="calls that ended without a record"
             )
@@ -303,6 +311,7 @@ class _Tests:
     images: Mapping[str, str]
     failed: Mapping[str, AstraError]
     making: ProblemImages | None = None
+    engine: Engine | None = None  # None on a cluster
 
 
 async def _open_tests(
@@ -331,6 +340,7 @@ async def _open_tests(
         images=images.ready,
         failed=dict(images.failed),
         making=images,
+        engine=sandbox.engine,
     )
 
 
@@ -343,6 +353,25 @@ async def _pools(
     return await open_pools(
         config, stack, say, spent_usd=spent_usd, on_event=_event_recorder(directory), directory=directory
     )
+
+
+async def _with_agents(config: RunConfig, tests: _Tests | None) -> RunConfig:
+    """The configuration with all that is known of its agents, as they are installed on the tests' engine."""
+    if not (config.agents and tests and tests.engine):
+        return config
+    from astra_async.running.agent_asking import with_agents
+
+    return await with_agents(config, tests.engine)
+
+
+async def _agents(
+    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
+) -> AgentAsking | None:
+    if not config.agents or config.answers_only_from_record:
+        return None
+    from astra_async.running.agent_asking import open_agents  # a server, which no other run needs
+
+    return await open_agents(config, directory, stack, say)
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:

@@ -161,6 +161,8 @@ class Runner:
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
+        if agents := self.rooms.asking.agents:
+            agents.runs.stop()
         if making := self._making:
             making.stop()
         for model, pool in self.rooms.asking.pools.items():
@@ -324,11 +326,11 @@ class Runner:
         if isinstance(error, StorageError):
             self.cannot_go_on(error)  # the sample is not missing: its answer is kept (see RunDirectory)
             return
+        if self._is_cut(error, passage):
+            return
         if isinstance(error, ExpectationError):
             self._ungradable.setdefault(key.problem_id, error)
         if isinstance(error, EngineUnavailable):
-            if self.stopping.is_set():
-                return  # nobody waits for the engine any more: left for the next call
             self.cannot_go_on(error)
         if isinstance(error, PoolUnusable):
             if not self.stopping.is_set():
@@ -344,6 +346,14 @@ class Runner:
                     key.model, PoolUnusable(f"the last {_UNEXPECTED_IN_A_ROW} calls ended so: {error}")
                 )
         self._record_missing(key, error)
+
+    def _is_cut(self, error: AstraError, passage: _Passage) -> bool:
+        """Whether a stop has cut the sample, so that it is left for the next call.
+
+        Nobody waits for the engine any more then, and an agent goes on from the calls that are on record.
+        """
+        by_agent = is_agent(passage.key.format) and not passage.is_answered
+        return self.stopping.is_set() and (by_agent or isinstance(error, EngineUnavailable))
 
     def cannot_go_on(self, error: AstraError) -> None:
         """End the run with this error, after calls that are under way (and paid) were recorded."""
@@ -382,7 +392,8 @@ class Runner:
 
     def _record_missing(self, key: AnswerKey, error: AstraError) -> None:
         """Invariant: a key is counted as final or as missing, whatever fails between the two."""
-        self.note(kind_of(error), key, detail=str(error), **spent(error))
+        cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
+        self.note(kind_of(error), key, detail=str(error), **cost)
         if key not in self.directory.graded:
             self._count_missing(key, error)
 

@@ -26,7 +26,7 @@ from astra_async.running.log import now_utc
 from astra_async.running.turns import TurnPlan, conversation, said_before, standing_files
 from astra_async.surrogates import without_surrogates
 from astra_async.testing.examination import Examiner
-from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable
+from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from astra_async.images.resolve import ProblemImages
     from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
+    from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.directory import RunDirectory
     from astra_async.running.reuse import EarlierVerdicts
     from astra_async.testing.examination import Examined
@@ -99,12 +100,14 @@ class Asking:
     """What asking works with: a pool by model name.
 
     `caching` names models that reuse prompts soon, `simulated` those whose server is told which sample it is.
+    `agents` lets agents work, where a run has some.
     """
 
     pools: Mapping[str, ModelPool]
     seed: int | None = None
     caching: frozenset[str] = frozenset()
     simulated: frozenset[str] = frozenset()
+    agents: AgentAsking | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,18 +173,22 @@ async def ask(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> None:
     started_at = now_utc()
     named = f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}"
     named += f"@{key.turn}" if key.turn else ""
-    completion = await asking.pools[key.model].call(
-        ModelRequest(
-            key=key,
-            prompt=prompt.text,
-            prompt_sha256=prompt.sha256,
-            earlier=earlier,
-            seed=None if asking.seed is None else asking.seed + key.sample,
-            sample_header=named if key.model in asking.simulated else None,
-            cache=key.model in asking.caching,
-            goes_on=key.turn < rooms.turns.most,
-        )
+    request = ModelRequest(
+        key=key,
+        prompt=prompt.text,
+        prompt_sha256=prompt.sha256,
+        earlier=earlier,
+        seed=None if asking.seed is None else asking.seed + key.sample,
+        sample_header=named if key.model in asking.simulated else None,
+        cache=key.model in asking.caching,
+        goes_on=key.turn < rooms.turns.most,
     )
+    pool = asking.pools[key.model]
+    if asking.agents and rooms.workshop and is_agent(key.format):
+        image = rooms.workshop.images[key.problem_id]
+        completion = await asking.agents.ask(request, prepared, image, pool)
+    else:
+        completion = await pool.call(request)
     answer = _recordable(completion)
     rooms.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
 

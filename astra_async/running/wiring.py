@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.asking.feedback import feedback_fingerprint, mode_for
 from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import BUNDLED, load_config, model_part
-from astra_async.errors import ConfigError
+from astra_async.errors import ConfigError, UsageError
 from astra_async.images.resolve import SET_PREFIX
 from astra_async.metrics import Metrics
 from astra_async.problems import ProblemSet, load_problems, select
@@ -304,6 +304,20 @@ def check_models(config: RunConfig, environ: Mapping[str, str] = os.environ) -> 
                 f"--budget-usd: no price is known for {model.name};"
                 " set price_input and price_output (USD per million tokens) for it under [[models]]"
             )
+
+
+def check_agents(config: RunConfig, *, generate_only: bool) -> None:
+    """Refuse what agents cannot be asked with, before anything is opened."""
+    if not config.agents:
+        return
+    for flag, is_given, why in (
+        ("--generate-only", generate_only, "agents work in the containers that it leaves out"),
+        ("--turns", config.turns > 0, "agents run the tests by themselves"),
+        ("--batch", any(model.batch for model in config.models), "an agent waits for each answer"),
+        ("--cluster", config.cluster, "agents work on this machine"),
+    ):
+        if is_given:
+            raise UsageError(f"--agent and {flag}: {why}; leave one of them out")
 
 
 def _refuse_unknown_simulation(model: ModelSettings) -> None:

@@ -104,7 +104,7 @@ class AgentSettings:
     files: Annotated[Mapping[str, str], Setting("Files below its HOME, path to text.")] = field(
         default_factory=dict
     )
-    volume: str = ""
+    volume: Annotated[str, Setting("Docker volume that is mounted at /opt/agent, read-only.")] = ""
     sha256: str = ""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.lengths import lengths_of
-from astra_async.report.plots.chart import SERIES, SHAPES, Axis, Chart, Dots
+from astra_async.report.plots.chart import INK, SERIES, SHAPES, Axis, Chart, Dots, Line
 from astra_async.report.plots.standing import names_of, ranked
 from astra_async.report.plots.style import shortened, wide_enough
 
@@ -67,19 +67,35 @@ def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
         alt=f"Scatter plot of cost against mean score: {said}.",
         x=_cost_axis(costs),
         y=wide_enough("mean score %", scores, margin=0.1, scale=100),
+        heading="the line: nobody is better for less",
         marks=[
-            Dots(
-                xs=[cost],
-                ys=[score],
-                colour=SERIES[number % len(SERIES)],
-                shape=SHAPES[(number + number // len(SERIES)) % len(SHAPES)],
-                size=3.5,
-                label=shortened(name),
-            )
-            for number, (cost, score, name) in enumerate(zip(costs, scores, names, strict=True))
+            _frontier(costs, scores),
+            *(
+                Dots(
+                    xs=[cost],
+                    ys=[score],
+                    colour=SERIES[number % len(SERIES)],
+                    shape=SHAPES[(number + number // len(SERIES)) % len(SHAPES)],
+                    size=3.5,
+                    label=shortened(name),
+                )
+                for number, (cost, score, name) in enumerate(zip(costs, scores, names, strict=True))
+            ),
         ],
         legend_columns=2,
     )
+
+
+def _frontier(costs: Sequence[float], scores: Sequence[float]) -> Line:
+    """The Pareto frontier as steps: for each cost the best score that can be had for it."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for cost, score in sorted(zip(costs, scores, strict=True), key=lambda each: (each[0], -each[1])):
+        if ys and score <= ys[-1]:
+            continue
+        xs += [cost, cost] if ys else [cost]
+        ys += [ys[-1], score] if ys else [score]
+    return Line(xs=[*xs, max(costs)], ys=[*ys, ys[-1]], colour=INK, width=0.8, dashed=True)
 
 
 def _cost_axis(costs: Sequence[float]) -> Axis:

@@ -1,0 +1,127 @@
+"""Samples that agents work on: what they need beside their model's pool, open for as long as a run is.
+
+An agent's model calls are recorded one by one in calls.jsonl, before the agent has the answer. So a sample
+that was killed begins again with the calls that are there, and that log alone tells what a model has cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, get_args
+
+from astra_async.agents import shell
+from astra_async.agents.agent_runs import LIMITS, AgentRuns
+from astra_async.agents.call_log import CallLog
+from astra_async.agents.calls import Calls
+from astra_async.agents.gateway.server import Gateway
+from astra_async.agents.installing import settings_of
+from astra_async.errors import UsageError
+from astra_async.running.model_pools import close_later
+from astra_async.running.recorded import CALLS_NAME
+from astra_async.types import AgentWire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AsyncExitStack
+
+    from astra_async.config import RunConfig
+    from astra_async.problems.prepare import Prepared
+    from astra_async.running.directory import RunDirectory
+    from astra_async.running.sample import ModelPool
+    from astra_async.testing.sandbox.engine import Engine
+    from astra_async.types import (
+        AgentLimits,
+        AgentSettings,
+        Completion,
+        ModelRequest,
+        ModelSettings,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentAsking:
+    """Lets agents work; `models` are the settings by name, `paid_before_usd` what earlier calls have cost."""
+
+    runs: AgentRuns
+    log: CallLog
+    paid_before_usd: Mapping[str, float]
+    models: Mapping[str, ModelSettings]
+    limits: AgentLimits
+
+    async def ask(self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool) -> Completion:
+        """What the key's agent left, with all of its calls' usage and cost.
+
+        `request` is what a single answer would be asked with. Raises ProviderError, SandboxError or
+        StorageError: the sample is missing, and goes on from its recorded calls when it is asked for again.
+        """
+        key = request.key.first
+        calls = Calls(
+            key,
+            pool=pool,
+            settings=self.models[key.model],
+            log=self.log,
+            limits=self.limits,
+            seed=request.seed,
+            sample_header=request.sample_header,
+        )
+        try:
+            return await self.runs.ask(key, prepared, image, calls, request.prompt)
+        finally:
+            await calls.close()
+
+    def recorded_usd(self, model: str) -> float:
+        """US dollars of this process's calls that are on record."""
+        return self.log.paid_usd().get(model, 0.0) - self.paid_before_usd.get(model, 0.0)
+
+
+async def with_agents(config: RunConfig, engine: Engine) -> RunConfig:
+    """The configuration with all that is known of its agents; UsageError for one that is not installed."""
+    own = [agent for agent in config.agents if agent.command]
+    known = await settings_of(engine, [agent.name for agent in config.agents], own)
+    agents = tuple(_laid_over(known[agent.name], agent) for agent in config.agents)
+    for agent in agents:
+        if agent.command and agent.speaks is None:
+            raise UsageError(
+                f"[[agents]] {agent.name}: `speaks` is missing: the interface by which it calls its model,"
+                f" one of {', '.join(get_args(AgentWire))}"
+            )
+    return replace(config, agents=agents)
+
+
+def _laid_over(known: AgentSettings, described: AgentSettings) -> AgentSettings:
+    """What the user's file says of an agent that is known: its variables and files beside the known ones."""
+    return replace(
+        known,
+        variables={**known.variables, **described.variables},
+        files={**known.files, **described.files},
+    )
+
+
+async def open_agents(
+    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Callable[[str], None]
+) -> AgentAsking:
+    """Their log, gateway and containers, closed with the stack."""
+    log = CallLog.open(directory.path / CALLS_NAME)
+    stack.callback(log.close)
+    gateway = Gateway()
+    await gateway.start()
+    close_later(stack, say, "the agents' gateway", gateway.close)
+    runs = await AgentRuns.open(
+        directory.run_id,
+        {agent.name: agent for agent in config.agents},
+        config.agent_limits,
+        LIMITS,
+        gateway,
+        slots=config.agents_at_once,
+        graders_bytes=config.sandboxes * config.limits.memory_bytes,
+        shell=shell.work,
+    )
+    close_later(stack, say, "the agents' containers", runs.close)
+    models = {model.name: model for model in config.models}
+    return AgentAsking(
+        runs=runs,
+        log=log,
+        paid_before_usd=log.paid_usd(),
+        models=models,
+        limits=config.agent_limits,
+    )
