@@ -17,11 +17,13 @@ from astra_async.running.plan import TYPICAL_LATENCY_S
 from astra_async.running.progress import answered_keys
 from astra_async.running.wiring import (
     cache_root,
+    check_agents,
     check_models,
     chosen_problems,
     ready_problems,
     resolved_models,
 )
+from astra_async.types import is_agent
 
 # SDs of two models' differences between problems, and of one model within a problem.
 _TYPICAL_SDS = ((0.05, 0.15), (0.15, 0.2), (0.25, 0.3))
@@ -46,7 +48,8 @@ def dry_run(config: RunConfig) -> int:
     config = resolved_models(config)
     console = open_console()
     table = Table("model", "calls", "input tokens", "output tokens", "cost", "cost, cached", "time, about")
-    found = [estimate(settings, prepared, config.formats, config.samples) for settings in config.models]
+    answers = tuple(fmt for fmt in config.formats if not is_agent(fmt))
+    found = [estimate(settings, prepared, answers, config.samples) for settings in config.models]
     for each in found:
         table.add_row(*_cells(each))
     further = [
@@ -59,7 +62,7 @@ def dry_run(config: RunConfig) -> int:
     console.print(table)
     rates = sorted(set(map(bytes_per_token, config.models)), reverse=True)
     console.print(
-        f"{len(prepared)} problems x {config.samples} samples x {len(config.formats)} formats."
+        f"{len(prepared)} problems x {config.samples} samples x {len(answers)} formats."
         f" Tokens are estimates: {' or '.join(map(str, rates))} bytes each; answers as long as the reference,"
         f" else {ANSWER_CHARACTERS} characters; reasoning not included. Time of the calls alone, at"
         f" {TYPICAL_LATENCY_S:.0f} s each, as many at once as allowed and within the limits that are set.",
@@ -74,6 +77,7 @@ def dry_run(config: RunConfig) -> int:
         *_recorded(config, prepared),
         *_looks(config, len(prepared), found),
         *_batches(config),
+        *_agents(config, len(prepared)),
     ):
         say(sentence)
     _say_budget(config, [*found, *further])
@@ -175,8 +179,23 @@ def _looks(config: RunConfig, problems: int, found: Sequence[Forecast]) -> Itera
     )
 
 
+def _agents(config: RunConfig, problems: int) -> Iterator[str]:
+    """What agents may take at most; what they will is not known."""
+    if config.agents:
+        limits, models = config.agent_limits, len(config.models)
+        samples = problems * config.samples * models * len(config.agents)
+        dollars = f" and {_usd(limits.usd)} each, {_usd(samples * limits.usd)} in all" if limits.usd else ""
+        yield (
+            f"{', '.join(agent.name for agent in config.agents)}: {samples:,} samples, not in the table. What"
+            f" an agent's calls take nobody knows before; at most {limits.steps} calls, {limits.minutes:g}"
+            f" minutes of its own{dollars}. --samples 1 shows what one takes, and a larger --samples goes on"
+            " from there."
+        )
+
+
 def _check_as_a_run_does(config: RunConfig) -> None:
     """Refuse what a run would refuse; only a key may still be missing, which is told."""
+    check_agents(config, generate_only=False)
     try:
         check_models(config)
     except ConfigError as error:

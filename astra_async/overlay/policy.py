@@ -78,6 +78,8 @@ REFUSALS = {
     "not_a_version": "a dependency given by alias, path or address",
     "too_many_files": "beyond the number of files that an answer may give",
     "too_large": "beyond the size that an answer's file may have",
+    "not_deletable": "an agent has deleted a file of which only parts may be changed",
+    "no_text": "bytes in place of a text of which only parts may be changed",
 }
 
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", "cvs"})

@@ -1,0 +1,101 @@
+"""What an agent left, from its record to the project that is tested: changes, deletions, bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+
+import pytest
+
+from astra_async.answers.agents_files import files_before, read_agents_files, write_agents_files
+from astra_async.answers.lenient import LenientParser, read_answer
+from astra_async.overlay import integrate, project_archive
+from astra_async.types import Dropped, FileChange, Integrated, Solution, Unusable
+from overlay.test_merge import APP, POLICY, PROJECT
+
+
+def left(**fields: object) -> str:
+    nothing: dict[str, object] = {"files": {}, "binary": {}, "deleted": (), "before": {}, "left_out": {}}
+    return write_agents_files(**nothing | fields)  # type: ignore[arg-type]
+
+
+def applied(text: str) -> Integrated:
+    solution = read_agents_files(text)
+    assert isinstance(solution, Solution), solution
+    integrated = integrate(PROJECT, solution, POLICY)
+    assert isinstance(integrated, Integrated), integrated
+    return integrated
+
+
+def unpacked(integrated: Integrated) -> dict[str, tuple[int, bytes]]:
+    archive = io.BytesIO(project_archive(PROJECT, integrated.files))
+    with tarfile.open(fileobj=archive) as tar:
+        return {
+            entry.name: (entry.mode, file.read())
+            for entry in tar
+            if entry.isreg() and (file := tar.extractfile(entry))
+        }
+
+
+def test_changes_deletions_and_bytes_reach_the_project_that_is_tested() -> None:
+    integrated = applied(
+        left(
+            files={"src/new.js": "1;\n", "bin/tool": "#!/bin/sh\n"},
+            binary={"public/logo.png": b"\x89PNG\xff"},
+            deleted=("src/app.js",),
+        )
+    )
+    found = unpacked(integrated)
+    assert "src/app.js" not in found
+    assert found["public/logo.png"] == (0o644, b"\x89PNG\xff")
+    assert found["bin/tool"] == (0o755, b"#!/bin/sh\n")
+    assert FileChange(path="src/app.js", added=0, removed=3, kind="deleted") in integrated.changes
+    assert (integrated.files_changed, integrated.files["src/app.js"]) == (4, None)
+
+
+def test_a_file_that_may_not_be_changed_may_not_be_deleted_either() -> None:
+    integrated = applied(left(files={"src/app.js": "1;\n"}, deleted=("test/app.spec.js", "package.json")))
+    assert {(each.path, each.reason) for each in integrated.dropped} == {
+        ("test/app.spec.js", "protected_test"),
+        ("package.json", "not_deletable"),
+    }
+    assert {"test/app.spec.js", "package.json"} <= unpacked(integrated).keys()
+
+
+def test_only_deletions_are_a_solution_and_nothing_at_all_is_none() -> None:
+    assert applied(left(deleted=("src/app.js",))).files == {"src/app.js": None}
+    assert read_agents_files(left()) == Unusable(failure="no_change", reason="the agent changed no file")
+
+
+def test_bytes_in_place_of_a_file_that_is_merged_by_lines_are_dropped() -> None:
+    integrated = applied(left(files={"src/app.js": "1;\n"}, binary={".env": b"\xff\xfe"}))
+    assert integrated.dropped == (Dropped(path=".env", reason="no_text"),)
+
+
+def test_paths_are_meant_as_they_lie_in_the_container() -> None:
+    """A model's `app/src/app.js` may mean `src/app.js`; an agent's is a file of its own."""
+    integrated = applied(left(files={"shop/src/app.js": "1;\n", " x.js": "2;\n"}))
+    assert integrated.files.keys() == {"shop/src/app.js", " x.js"}
+
+
+def test_a_solution_without_a_file_hashes_otherwise_than_with_an_empty_one() -> None:
+    without, empty = applied(left(deleted=("src/app.js",))), applied(left(files={"src/app.js": ""}))
+    assert without.sha256 != empty.sha256
+
+
+def test_what_was_left_out_is_named_and_what_was_there_before_is_kept() -> None:
+    text = left(files={"a.js": "1;\n"}, before={"a.js": APP}, left_out={"node_modules": "installed"})
+    solution = read_agents_files(text)
+    assert isinstance(solution, Solution)
+    assert (solution.repairs, files_before(text)) == (("left_out:installed",), {"a.js": APP})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"binary": {"a": "?"}}'])
+def test_a_damaged_record_is_no_verdict_on_the_agent(text: str) -> None:
+    async def read() -> None:
+        async with LenientParser() as lenient:
+            await read_answer(text, "shell", "stop", lenient)
+
+    with pytest.raises(ValueError, match="restore completions"):
+        asyncio.run(read())
