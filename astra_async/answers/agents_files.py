@@ -44,7 +44,10 @@ def read_agents_files(text: str) -> Solution | Unusable:
     files = answer.get("files", {})
     deleted = tuple(answer.get("deleted", ()))
     try:
-        binary = {path: base64.b64decode(content, validate=True) for path, content in answer.get("binary", {}).items()}
+        binary = {
+            path: base64.b64decode(content, validate=True)
+            for path, content in answer.get("binary", {}).items()
+        }
     except (binascii.Error, TypeError) as error:
         raise ValueError(_UNREADABLE) from error
     if not (files or deleted or binary):

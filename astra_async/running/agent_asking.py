@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, get_args
 from astra_async.agents import shell
 from astra_async.agents.agent_runs import LIMITS, AgentRuns
 from astra_async.agents.call_log import CallLog
-from astra_async.agents.calls import Calls
 from astra_async.agents.gateway.server import Gateway
 from astra_async.agents.installing import settings_of
+from astra_async.agents.model_calls import Calls
 from astra_async.errors import UsageError
 from astra_async.running.model_pools import close_later
 from astra_async.running.recorded import CALLS_NAME

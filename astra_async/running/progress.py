@@ -138,7 +138,10 @@ def being_done(runner: Runner) -> Iterator[str]:
     """
     if runner.deciding and runner.deciding.told:
         yield runner.deciding.told
-    workshop = runner.rooms.workshop
+    agents, workshop = runner.rooms.asking.agents, runner.rooms.workshop
+    if agents and (agents.runs.running or agents.runs.waiting):
+        runs = agents.runs
+        yield f"agents: {runs.running} at work in {_count(runs.slots, 'place')}, {runs.waiting} waiting"
     if workshop is None:
         return
     making = workshop.making

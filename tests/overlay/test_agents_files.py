@@ -7,12 +7,12 @@ import io
 import tarfile
 
 import pytest
+from test_merge import APP, POLICY, PROJECT
 
 from astra_async.answers.agents_files import files_before, read_agents_files, write_agents_files
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.overlay import integrate, project_archive
 from astra_async.types import Dropped, FileChange, Integrated, Solution, Unusable
-from overlay.test_merge import APP, POLICY, PROJECT
 
 
 def left(**fields: object) -> str:

@@ -39,7 +39,7 @@ def test_each_way_to_ask_a_model_has_its_money_time_and_ends(report: Report) -> 
     rows = {row[:2]: dict(zip([each.name for each in table.columns], row, strict=True)) for row in table.rows}
     assert rows.keys() == {(model, way) for model in ("alpha", "beta") for way in ("xml", "shell")}
     agent, single = rows["alpha", "shell"], rows["alpha", "xml"]
-    perfect = round(agent["pass_at_1"] * 16)
+    perfect = round(float(str(agent["pass_at_1"])) * 16)
     assert (agent["steps"], agent["model_s"], agent["own_s"], agent["ended_time"]) == (10, 40, 20, 4)
     assert agent["cost_per_pass"] == pytest.approx(1.6 / perfect)
     assert agent["seconds_per_pass"] == pytest.approx(16 * 60 / perfect)
