@@ -39,13 +39,15 @@ PROBLEMS = ("product-api", "company-form", "library-api")
 @click.option("--limit", metavar="N", help="Only the first N problems.")
 @click.option("--full", is_flag=True, help="All bundled problems and all simulated models.")
 @click.option("--providers", is_flag=True, help="Every provider's wire format instead of one.")
+@click.option("--agents", is_flag=True, help="The agent `shell` beside single answers.")
 @click.option("--format", default="xml", metavar="[xml|json|both]", help="Answer format.")
 @click.option("--log-json", is_flag=True, help="Progress as JSON lines on stderr.")
 @click.option("--view", is_flag=True, help="Start `astra view` beside the run; its address is printed.")
-def demo(*, full: bool, providers: bool, log_json: bool, view: bool, **given: Any) -> int:
+def demo(*, full: bool, providers: bool, agents: bool, log_json: bool, view: bool, **given: Any) -> int:
     """Bundled problems with simulated models, over HTTP and in containers: no key, no account."""
     say("The models of this demo are simulated: they show how the program works, and rank nothing.")
     models = PROVIDER_MODELS if providers else FULL_MODELS if full else MODELS
+    given["agent"] = ("none", "shell") if agents else ()
     config = replace(
         load_config({**given, "problems": BUNDLED, "model": models, "seed": 0}), simulate_all=True
     )
