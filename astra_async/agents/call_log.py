@@ -96,7 +96,7 @@ class CallLog:
         found = []
         for line in self._lines(key.first):
             try:
-                found.append(_call(line))
+                found.append(recorded_call(line))
             except (Flaw, KeyError, TypeError, ValueError):
                 self.damaged += 1
         return found
@@ -181,7 +181,8 @@ def fields_of_answer(completion: Completion) -> Json:
     return kept
 
 
-def _call(line: Json) -> RecordedCall:
+def recorded_call(line: Json) -> RecordedCall:
+    """The call that a line holds. Raises KeyError, TypeError or ValueError for one that was damaged."""
     known = {each.name for each in fields(Usage)}
     usage = Usage(**{name: value for name, value in (line.get("usage") or {}).items() if name in known})
     completion: dict[str, Any] = {name: line[name] for name in _OF_COMPLETION if name in line}

@@ -2,7 +2,8 @@
 
 The text is canonical JSON, sorted and without blanks: `files` (path -> text) and `binary` (path -> base64)
 are the whole new content of each file that is new or has changed, `executable` those of them that can be run,
-`deleted` the files that are gone. A rename is a deletion and a new file.
+`deleted` the files that are gone, `before` (path -> text) what was there of all these, so that the record
+shows by itself what the agent did. A rename is a deletion and a new file.
 
 Only regular files count. What is left out stands in `notes`, with the reason: links, devices, names that are
 no UTF-8, what is too large or too much, and what tools make of sources (`asking.prompt.GENERATED`) where the
@@ -120,7 +121,13 @@ class LeftBehind:
             else:
                 files[path] = text
         executable = sorted(path for path, file in self._changed.items() if file.executable)
+        before = {
+            path: text
+            for path in (*self._changed, *deleted)
+            if path in self._given and (text := _text(self._given[path].content)) is not None
+        }
         found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
+        found["before"] = before
         text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return Answer(text=text, notes=tuple(self._told()))
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from astra_async.agents.transcript import TranscriptStep, interface_of, step_as_json, step_as_text, steps_of
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
-from astra_async.running.recorded import key_fields, readable, stored_prompt
-from astra_async.types import SampleKey, Solution
+from astra_async.running.recorded import CALLS_NAME, key_fields, readable, stored_prompt
+from astra_async.types import SampleKey, Solution, is_agent
 from astra_async.types.records import (
     Flaw,
     check_answer,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     _Replay = tuple[Mapping[str, str], Replayed]
 
 Record = dict[str, Any]
+_PARTS = ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
 _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 
 
@@ -42,7 +44,9 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 @click.option("--format", "fmt", help="Answer format or agent, if there are several.", metavar="NAME")
 @click.option(
     "--part",
-    type=click.Choice(("result", "output", "changes", "events", "answer", "feedback", "prompt")),
+    type=click.Choice(
+        ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
+    ),
     multiple=True,
     help="Only this part; may be repeated.",
 )
@@ -94,6 +98,7 @@ class _Shown:
             "output": _output(directory, self.result),
             "changes": _changes(self.replay, self.result),
             "events": _events(self.events),
+            "transcript": _transcript(directory, self.key),
             "answer": _answer(self.answer),
             "feedback": _feedback(self.answer),
             "prompt": _prompt(self.answer or self.result, self.prompt),
@@ -176,6 +181,7 @@ def _beside(directory: Path, shown: _Shown) -> Record:
     turns = sorted({*answers, *results} - {None}, key=str)
     return {
         "output": _kept_output(directory, shown.result),
+        "transcript": [step_as_json(step) for step in _steps(directory, shown.key)],
         "label": read_labels(directory / "labels.csv").get(shown.key),
         "turns": [{"turn": turn, "answer": answers.get(turn), "result": results.get(turn)} for turn in turns],
     }
@@ -284,6 +290,19 @@ def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[st
 def _events(events: list[Record]) -> Iterator[tuple[str, str]]:
     if events:
         yield "events", "\n".join(f"{each['at']} {each['kind']}: {each.get('detail', '')}" for each in events)
+
+
+def _transcript(directory: Path, key: SampleKey) -> Iterator[tuple[str, str]]:
+    """What an agent and its model said, a text for each step."""
+    for step in _steps(directory, key):
+        yield f"step {step.number}", step_as_text(step)
+
+
+def _steps(directory: Path, key: SampleKey) -> list[TranscriptStep]:
+    if not is_agent(key.format):
+        return []
+    lines = [each for each in _of(directory / CALLS_NAME, [key]) if not each.get("failed")]
+    return list(steps_of(lines, interface_of(read_run(directory / "run.json"), key.format)))
 
 
 def _answer(record: Record | None) -> Iterator[tuple[str, str]]:

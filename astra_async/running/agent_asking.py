@@ -7,18 +7,15 @@ that was killed begins again with the calls that are there, and that log alone t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from astra_async.agents import shell
 from astra_async.agents.agent_runs import LIMITS, AgentRuns
 from astra_async.agents.call_log import CallLog
-from astra_async.agents.gateway.server import Gateway
+from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.agents.installing import settings_of
 from astra_async.agents.model_calls import Calls
-from astra_async.errors import UsageError
 from astra_async.running.model_pools import close_later
 from astra_async.running.recorded import CALLS_NAME
-from astra_async.types import AgentWire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import (
         AgentLimits,
-        AgentSettings,
         Completion,
         ModelRequest,
         ModelSettings,
@@ -76,25 +72,8 @@ class AgentAsking:
 
 async def with_agents(config: RunConfig, engine: Engine) -> RunConfig:
     """The configuration with all that is known of its agents; UsageError for one that is not installed."""
-    own = [agent for agent in config.agents if agent.command]
-    known = await settings_of(engine, [agent.name for agent in config.agents], own)
-    agents = tuple(_laid_over(known[agent.name], agent) for agent in config.agents)
-    for agent in agents:
-        if agent.command and agent.speaks is None:
-            raise UsageError(
-                f"[[agents]] {agent.name}: `speaks` is missing: the interface by which it calls its model,"
-                f" one of {', '.join(get_args(AgentWire))}"
-            )
-    return replace(config, agents=agents)
-
-
-def _laid_over(known: AgentSettings, described: AgentSettings) -> AgentSettings:
-    """What the user's file says of an agent that is known: its variables and files beside the known ones."""
-    return replace(
-        known,
-        variables={**known.variables, **described.variables},
-        files={**known.files, **described.files},
-    )
+    known = await settings_of(engine, config.agents)
+    return replace(config, agents=tuple(known[agent.name] for agent in config.agents))
 
 
 async def open_agents(
@@ -114,7 +93,6 @@ async def open_agents(
         gateway,
         slots=config.agents_at_once,
         graders_bytes=config.sandboxes * config.limits.memory_bytes,
-        shell=shell.work,
     )
     close_later(stack, say, "the agents' containers", runs.close)
     models = {model.name: model for model in config.models}

@@ -50,7 +50,8 @@ class Solution:
     """The files an answer gives, path to full text, as the model wrote the paths; repairs by name.
 
     `exact`: these are an agent's, as they lay in its container, and their paths are meant as they stand. Only
-    then are there `deleted` paths, and contents that are no text (`binary`).
+    then are there `deleted` paths, contents that are no text (`binary`), and the pristine texts of what was
+    changed or deleted (`before`).
     """
 
     files: Mapping[str, str]
@@ -58,6 +59,7 @@ class Solution:
     exact: bool = False
     deleted: tuple[str, ...] = ()
     binary: Mapping[str, bytes] = field(default_factory=dict)
+    before: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,7 @@ _READERS: dict[str, Callable[[Logs, Line], None]] = {
     "turns": _into("turns", b"feedback", turn=True),
     "turn_results": _into("turn_results", b"tests", turn=True),
     "events": _event,
+    "calls": _into("calls", b"step"),
 }
 
 

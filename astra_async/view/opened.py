@@ -9,12 +9,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from astra_async.agents.transcript import interface_of, step_as_json, steps_of
 from astra_async.answers.lenient import LenientParser, read_answer
+from astra_async.errors import ConflictError
 from astra_async.redaction import mask, one_line
 from astra_async.running.evidence import LEFT_OUT
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import Solution, Unusable
-from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record
+from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record, read_run
 from astra_async.view.replay import Replayed, replayed
 from astra_async.view.tails import read_at
 
@@ -34,6 +36,7 @@ Record = dict[str, Any]
 _RESULTS, _ANSWERS = ("results", "turn_results"), ("completions", "turns")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_EVENTS = 200
+_MOST_CALLS = 1_000
 _AT_ONCE = 2  # answers parsed and compared
 _KEPT = 16
 
@@ -64,6 +67,7 @@ class Samples:
         found = await self._replayed(which, texts)
         key = self._board.key(model, problem, sample)
         return as_response(texts, None if texts.result else why_missing(run.logs, key, texts)) | {
+            "transcript": texts.steps,
             "diff": [asdict(each) for each in found.files],
             "diff_note": found.note,
             "diff_exact": not found.note,
@@ -108,6 +112,7 @@ class Texts:
     prompt: str | None
     events: Sequence[Record]
     turns: Sequence[Record]
+    steps: Sequence[Record] = ()
 
 
 def lines_of_sample(logs: Logs, flat: int) -> Lines:
@@ -132,6 +137,7 @@ def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
         output=_output(directory / "outputs.jsonl", outputs, result),
         prompt=_prompt(directory, named) if isinstance(named, str) else None,
         events=[each for place in events if (each := _record(directory / "events.jsonl", place))],
+        steps=_steps(directory, [place for _, place in lines["calls"][:_MOST_CALLS]]),
         turns=[
             {"turn": number, "passed": each["passed"], "total": each["total"]}
             for number, each in sorted(results.items())
@@ -176,6 +182,16 @@ def event_in_words(event: Mapping[str, Any]) -> Record:
         "text": one_line(f"{words} {detail.removeprefix(f'{about}: ')}"),
         **{name: event.get(source) for name, source in named.items()},
     }
+
+
+def _steps(directory: Path, places: Sequence[Place]) -> list[Record]:
+    """What an agent and its model said."""
+    found = (_record(directory / "calls.jsonl", place) for place in places)
+    calls = [each for each in found if each and not each.get("failed")]
+    speaks = None
+    with suppress(ConflictError, OSError):
+        speaks = interface_of(read_run(directory / "run.json"), str(calls[0]["format"])) if calls else None
+    return [step_as_json(step) for step in steps_of(calls, speaks)]
 
 
 def _record(path: Path, place: Place) -> Record | None:

@@ -1,8 +1,8 @@
 """An answer laid over the project once more, from the record alone, to show what it changed.
 
-The pristine files are those that the recorded prompt shows, and what was dropped is what the record says was
-dropped: no problems file and no project is needed. Whether the outcome is what was tested is proven by the
-recorded hash of the changed files; where it differs, that is said.
+The pristine files are those that the recorded prompt shows, or that an agent's answer holds, and what was
+dropped is what the record says was dropped: no problems file and no project is needed. Whether the outcome is
+what was tested is proven by the recorded hash of the changed files; where it differs, that is said.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def replayed(solutions: Sequence[Solution], prompt: str | None, result: Mapping[
 
     The last solution is the answer's; files that it leaves out are as earlier turns gave them.
     """
-    files = {
-        path: ProjectFile(path=path, content=text.encode())
-        for path, text in shown_files(prompt or "").items()
-    }
+    last = solutions[-1]
+    shown = last.before if last.exact else shown_files(prompt or "")
+    files = {path: ProjectFile(path=path, content=text.encode()) for path, text in shown.items()}
     project = Project(files=tuple(files.values()), sha256="")
     given: dict[str, str] = {}
     for solution in solutions:
         given |= anchored(solution, project).files
-    integrated = integrate(project, Solution(files=given), _RecordedPolicy(files, result))
+    whole = last if last.exact else Solution(files=given)
+    integrated = integrate(project, whole, _RecordedPolicy(files, result))
     if not isinstance(integrated, Integrated):
         return Replayed(files=(), note="nothing of the answer was applied")
     kinds = {each["path"]: str(each.get("kind")) for each in result.get("changes") or ()}

@@ -27,6 +27,7 @@ GIVEN = {
 }
 
 
+NOTHING: dict[str, Any] = {"files": {}, "binary": {}, "executable": [], "deleted": [], "before": {}}
 Entry = tuple[tarfile.TarInfo, bytes]
 
 
@@ -65,7 +66,7 @@ def untouched(*but: str) -> list[Entry]:
 
 def test_an_untouched_project_is_an_empty_answer() -> None:
     found, notes = left(entry("src", kind=tarfile.DIRTYPE), *untouched())
-    assert found == {"files": {}, "binary": {}, "executable": [], "deleted": []}
+    assert found == NOTHING
     assert notes == ()
 
 
@@ -106,7 +107,7 @@ def test_a_bit_alone_is_a_change() -> None:
 )
 def test_what_is_no_part_of_an_answer_is_named(odd: Entry, why: str) -> None:
     found, notes = left(*untouched(), odd)
-    assert found == {"files": {}, "binary": {}, "executable": [], "deleted": []}
+    assert found == NOTHING
     assert notes[0].startswith(why)
 
 
@@ -165,7 +166,7 @@ def test_sizes_and_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_that_cannot_be_read_is_an_empty_answer_with_the_reason() -> None:
     answer = unreadable("goes on and on")
-    assert json.loads(answer.text) == {"files": {}, "binary": {}, "executable": [], "deleted": []}
+    assert json.loads(answer.text) == NOTHING
     assert answer.notes == ("the project's folder: goes on and on",)
 
 

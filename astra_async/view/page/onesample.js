@@ -86,7 +86,9 @@ export function why(data) {
   return node;
 }
 
-const TABS = { diff: "Diff", answer: "Answer", feedback: "Feedback", prompt: "Prompt", record: "JSON" };
+const TABS = { diff: "Diff", transcript: "Transcript", answer: "Answer", feedback: "Feedback", prompt: "Prompt", record: "JSON" };
+
+const COUNTED = { diff: true, transcript: true };
 
 /** Everything that the server knows of the sample, as JSON to read, copy, or keep as a file. */
 function recordTab(data) {
@@ -98,7 +100,29 @@ function recordTab(data) {
   return [copier(text), fileLink("Download", `${named}.json`, text), print, verbatim(text)];
 }
 
+const count = (number) => (number ?? 0).toLocaleString("en");
+
+/** One model call of an agent: what was new in its request, and what the model answered. */
+function step({ step: number, at, seconds, goes_on, system, said, text, calls, input_tokens, cached_tokens, output_tokens, cost_usd }) {
+  const cached = cached_tokens ? `, ${count(cached_tokens)} cached` : "";
+  const cost = cost_usd ? `, $${cost_usd.toFixed(4)}` : "";
+  const facts = `${seconds.toFixed(1)} s, ${count(input_tokens)} tokens in${cached}, ${count(output_tokens)} out${cost}`;
+  const part = (who, content) => content && holding("div", "said", element("h4", who), verbatim(content));
+  const node = holding("li", "step", holding("h3", null, `Step ${number} `, element("span", facts, "muted"), " ", element("time", String(at).slice(11, 19))),
+    goes_on ? null : part("system", system),
+    said.flatMap(({ role, text: words, results }) => [part(role, words), ...results.map(({ name, text: gave, failed }) => part(`${plain(name || "tool")} ${failed ? "failed" : "gave"}`, gave))]),
+    part("model", text), calls.map(({ name, arguments: given }) => part(`model calls ${plain(name)}`, given)));
+  node.id = `step-${number}`;
+  return node;
+}
+
+function transcriptTab(data) {
+  if (!data.transcript?.length) return [element("p", "No model call of an agent is recorded.", "empty")];
+  return [holding("ol", "transcript", data.transcript.map(step))];
+}
+
 function tabBody(name, data, signal) {
+  if (name === "transcript") return transcriptTab(data);
   if (name === "answer") return data.answer ? [copier(data.answer.text), verbatim(data.answer.text)] : [element("p", "No answer is recorded.", "empty")];
   if (name === "feedback") return data.answer?.feedback ? [copier(data.answer.feedback), verbatim(data.answer.feedback)] : [element("p", "The first turn has no feedback.", "empty")];
   if (name === "record") return recordTab(data);
@@ -111,8 +135,8 @@ function tabBody(name, data, signal) {
 /** What the model wrote and was asked: one of three texts, by the address. */
 export function written(data, params, signal, of = "") {
   const now = TABS[params.get("tab")] ? params.get("tab") : "diff";
-  const links = Object.entries(TABS).filter(([name]) => name !== "feedback" || data.answer?.feedback || name === now).map(([name, title]) => {
-    const link = element("a", name === "diff" && data.diff?.length ? `${title} (${data.diff.length})` : title);
+  const links = Object.entries(TABS).filter(([name]) => name === now || (name !== "feedback" || data.answer?.feedback) && (name !== "transcript" || data.transcript?.length)).map(([name, title]) => {
+    const link = element("a", COUNTED[name] && data[name]?.length ? `${title} (${data[name].length})` : title);
     link.href = changed({ tab: name === "diff" ? null : name });
     if (name === now) link.setAttribute("aria-current", "true");
     return link;

@@ -197,7 +197,7 @@ export function open(root, signal) {
     ["n, N", "next, previous sample that did not pass all", step(1, failing), step(-1, failing)],
     ["], [", "next, previous model on this problem and sample", otherModel(1), otherModel(-1)],
     ["x", "two samples side by side: this one and one that came out otherwise", toggle],
-    ["d, a, p, r", "diff, answer, prompt, the record as JSON", tab(null), tab("answer"), tab("prompt"), tab("record")],
+    ["d, t, a, p, r", "diff, an agent's transcript, answer, prompt, the record as JSON", tab(null), tab("transcript"), tab("answer"), tab("prompt"), tab("record")],
     ...Object.entries(CLASSES).map(([name, title], number) => [String(number + 1), `label: ${title}`, label(name)]),
     ["0", "take your label away; a judging model's stays", label(null)],
   ].map(([keys, what, ...works]) => [keys, what, ...works.map((work) => () => { if (now) work(); })]);

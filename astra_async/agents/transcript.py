@@ -1,0 +1,156 @@
+"""What an agent and its model said to each other, step by step, from the lines of calls.jsonl.
+
+A step is one model call: what was new in its request, and what the model answered. An agent may hold several
+dialogues (subagents, titles): a step whose request does not go on from the one before says all of it anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from astra_async.agents.call_log import recorded_call
+from astra_async.agents.gateway.gateway_server import INTERFACES
+from astra_async.agents.gateway.interface import NotUnderstood
+from astra_async.agents.requests import rebuilt
+from astra_async.types import AgentWire, Dialogue, Message, Tool, ToolCall, ToolResult
+from astra_async.types.records import Flaw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from astra_async.agents.requests import Json
+    from astra_async.types import Completion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptStep:
+    """One model call: `said` is what its request added, `goes_on` whether it went on from the step before.
+
+    `seconds` is how long the call was under way, waiting included; `at` its end (UTC, ISO 8601).
+    """
+
+    number: int
+    at: str
+    seconds: float
+    goes_on: bool
+    system: str
+    tools: tuple[Tool, ...]
+    said: tuple[Message, ...]
+    answer: Completion
+
+
+def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterator[TranscriptStep]:
+    """The steps of one sample's lines; `speaks` is the interface of its agent, None for `shell`.
+
+    A line that cannot be read is passed over, and so is what goes on from it.
+    """
+    bodies: dict[int, Json] = {}
+    before: Sequence[Message] = ()
+    for record in records:
+        try:
+            call = recorded_call(dict(record))
+            since = {} if call.since is None else bodies[call.since]
+            bodies[call.step] = body = rebuilt(since, call.request)
+            dialogue = _dialogue(body, speaks)
+        except (Flaw, NotUnderstood, KeyError, TypeError, ValueError, AttributeError):
+            continue
+        messages = list(map(_bare, dialogue.messages))
+        goes_on = bool(before) and messages[: len(before)] == before
+        said = dialogue.messages[len(before) :] if goes_on else dialogue.messages
+        if goes_on and said and said[0].role == "assistant":
+            said = said[1:]  # the answer of the step before
+        before = messages
+        yield TranscriptStep(
+            number=call.step,
+            at=call.at,
+            seconds=call.seconds,
+            goes_on=goes_on,
+            system="" if goes_on else dialogue.system,
+            tools=() if goes_on else dialogue.tools,
+            said=tuple(said),
+            answer=call.completion,
+        )
+
+
+def interface_of(run: Mapping[str, Any], agent: str) -> str | None:
+    """The interface that an agent of a run speaks, by its run.json."""
+    try:
+        speaks = run["parts"]["formats"][agent]["agent"]["speaks"]
+    except (KeyError, TypeError):
+        return None
+    return speaks if isinstance(speaks, str) else None
+
+
+def step_as_json(step: TranscriptStep) -> dict[str, Any]:
+    """A step for `astra show --json` and the viewer."""
+    answer = step.answer
+    return {
+        "step": step.number,
+        "at": step.at,
+        "seconds": step.seconds,
+        "goes_on": step.goes_on,
+        "system": step.system,
+        "tools": [tool.name for tool in step.tools],
+        "said": [_message(each) for each in step.said],
+        "text": answer.text,
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in answer.calls],
+        "finish_reason": answer.finish_reason,
+        "input_tokens": answer.usage.input_tokens,
+        "cached_tokens": answer.usage.cached_tokens,
+        "output_tokens": answer.usage.output_tokens,
+        "cost_usd": answer.cost_usd,
+    }
+
+
+def step_as_text(step: TranscriptStep) -> str:
+    """A step for people."""
+    usage, cost = step.answer.usage, step.answer.cost_usd
+    tokens = f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,} tokens"
+    lines = [f"step {step.number}: {step.seconds:.1f} s, {tokens}" + (f", ${cost:.4f}" if cost else "")]
+    for message in step.said:
+        if message.text:
+            lines += [f"[{message.role}]", message.text]
+        lines += [f"[{result.call.name or 'tool'} gave]\n{result.text}" for result in message.results]
+    if step.answer.text:
+        lines += ["[model]", step.answer.text]
+    lines += [f"[model calls {call.name}] {call.arguments}" for call in step.answer.calls]
+    return "\n".join(lines)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    results = [{"name": each.call.name, "text": each.text, "failed": each.failed} for each in message.results]
+    return {"role": message.role, "text": message.text, "results": results}
+
+
+def _bare(message: Message) -> Message:
+    """Without what a provider sent beside: the same message in every request."""
+    return Message(role=message.role, text=message.text, calls=message.calls, results=message.results)
+
+
+def _dialogue(body: Json, speaks: str | None) -> Dialogue:
+    """The dialogue that a recorded request is; one that was translated is recorded as such."""
+    if speaks in get_args(AgentWire) and not _is_dialogue(body):
+        return INTERFACES[speaks].read(body)  # type: ignore[index]  # as it was just found to be
+    return Dialogue(
+        system=body.get("system") or "",
+        tools=tuple(Tool(**tool) for tool in body.get("tools") or ()),
+        messages=tuple(_read_message(each) for each in body.get("messages") or ()),
+    )
+
+
+def _is_dialogue(body: Json) -> bool:
+    messages = body.get("messages")
+    return bool(messages) and isinstance(messages, list) and "results" in messages[0]
+
+
+def _read_message(fields: Json) -> Message:
+    return Message(
+        role=fields["role"],
+        text=fields.get("text") or "",
+        calls=tuple(ToolCall(**call) for call in fields.get("calls") or ()),
+        results=tuple(
+            ToolResult(call=ToolCall(**each["call"]), text=each["text"], failed=bool(each.get("failed")))
+            for each in fields.get("results") or ()
+        ),
+    )
