@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from astra_async.agents.transcript import TranscriptStep, interface_of, step_as_json, step_as_text, steps_of
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
 from astra_async.running.recorded import CALLS_NAME, key_fields, readable, stored_prompt
-from astra_async.types import SampleKey, Solution, is_agent
+from astra_async.types import ANSWER_FORMATS, SampleKey, Solution, is_agent
 from astra_async.types.records import (
     Flaw,
     check_answer,
@@ -27,6 +26,7 @@ from astra_async.types.records import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from astra_async.agents.transcript import TranscriptStep
     from astra_async.view.replay import Replayed
 
     _Replay = tuple[Mapping[str, str], Replayed]
@@ -65,7 +65,7 @@ def show(  # noqa: PLR0913 - a flag each
 ) -> None:
     """Show one sample: its tests with their messages and output, what it changed, its answer, the prompt."""
     require_run(directory)
-    formats = (fmt,) if fmt else tuple(read_run(directory / "run.json")["formats"])
+    formats = (fmt,) if fmt else read_run(directory / "run.json").get("formats") or ANSWER_FORMATS
     keys = [SampleKey(model, name, problem, sample) for name in formats]
     shown = _look_up(directory, keys, turn)
     if json_path:
@@ -181,7 +181,7 @@ def _beside(directory: Path, shown: _Shown) -> Record:
     turns = sorted({*answers, *results} - {None}, key=str)
     return {
         "output": _kept_output(directory, shown.result),
-        "transcript": [step_as_json(step) for step in _steps(directory, shown.key)],
+        "transcript": _transcript_as_json(directory, shown.key),
         "label": read_labels(directory / "labels.csv").get(shown.key),
         "turns": [{"turn": turn, "answer": answers.get(turn), "result": results.get(turn)} for turn in turns],
     }
@@ -295,12 +295,24 @@ def _events(events: list[Record]) -> Iterator[tuple[str, str]]:
 def _transcript(directory: Path, key: SampleKey) -> Iterator[tuple[str, str]]:
     """What an agent and its model said, a text for each step."""
     for step in _steps(directory, key):
+        from astra_async.agents.transcript import step_as_text
+
         yield f"step {step.number}", step_as_text(step)
+
+
+def _transcript_as_json(directory: Path, key: SampleKey) -> list[Record]:
+    if not (steps := _steps(directory, key)):
+        return []
+    from astra_async.agents.transcript import step_as_json
+
+    return list(map(step_as_json, steps))
 
 
 def _steps(directory: Path, key: SampleKey) -> list[TranscriptStep]:
     if not is_agent(key.format):
         return []
+    from astra_async.agents.transcript import interface_of, steps_of
+
     lines = [each for each in _of(directory / CALLS_NAME, [key]) if not each.get("failed")]
     return list(steps_of(lines, interface_of(read_run(directory / "run.json"), key.format)))
 

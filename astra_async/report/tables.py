@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import agents, by_skill, deciding, formats, harness, provenance
+from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance
 from astra_async.report import leaderboard as board
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
@@ -242,13 +242,15 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
 
 
 def _agents(entries: Sequence[Entry]) -> Iterator[Section]:
-    if agents.with_agents(entries):
-        pairs = paired_table("agent_pairs", "What an agent adds", judged_pairs(agents.agent_pairs(entries)))
+    if agent_tables.with_agents(entries):
+        pairs = paired_table(
+            "agent_pairs", "What an agent adds", judged_pairs(agent_tables.agent_pairs(entries))
+        )
         yield Section(
             name="agents",
             title="Agents",
-            text=agents.TEXT,
-            tables=(agents.work(entries), *for_people(pairs)),
+            text=agent_tables.TEXT,
+            tables=(agent_tables.work(entries), *for_people(pairs)),
             plots=("costs",),
             data=(pairs,),
         )

@@ -53,6 +53,7 @@ SAMPLE = table(
         "changes_note": TEXT,
         "output": maybe(OBJECT),
         "events": {"type": "array", "items": {"type": "object", "required": ["at", "kind"]}},
+        "transcript": {"type": "array", "items": {"type": "object", "required": ["step", "said", "text"]}},
         "label": maybe(TEXT),
         "turns": {
             "type": "array",
