@@ -9,14 +9,17 @@ looks. Repeated intervals (Jennison and Turnbull 1989, J. R. Stat. Soc. B 51: 30
 `intervals.difference_interval` at the level that the look spends: all hold together, whyever one stops. They
 reckon with rare losses that no problem has shown, as the test cannot, and may hold 0 where it crosses.
 
-Several pairs: Holm's (1979) step-down over their number, by closure also for looks that have been.
+Several pairs: Holm's (1979) step-down over their number, by closure also for looks that have been. Claims of
+a difference hand their alpha on to such claims, those of equivalence to their like: two kinds, each with an
+error rate. If equivalent pairs left theirs to all, it would go to the pair that is furthest apart by chance.
 Everything here is a function of the scores of complete rounds, and of a seed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -98,26 +101,32 @@ def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[Outcome]]:
 
     A pair's list ends with its decision. The order of the pairs changes nothing.
     """
-    found: list[list[Outcome]] = [[] for _ in pairs]
+    return [
+        [_seen(schedule, pair, look, state) for look, state in enumerate(states)]
+        for pair, states in zip(pairs, states_of(schedule, pairs), strict=True)
+    ]
+
+
+def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
+    """What `decide` decides, without the figures."""
+    found: list[list[State]] = [[] for _ in pairs]
     drawn = [_flipped(schedule, pair) for pair in pairs]
     for look in range(len(schedule.rounds)):
-        there = [i for i, pair in enumerate(pairs) if len(pair.a) > look and is_open(found[i])]
-        seen = {i: _until(pairs[i], look) for i in there}
+        there = [i for i, pair in enumerate(pairs) if len(pair.a) > look and found[i][-1:] in ([], ["open"])]
         for i in there:
-            found[i].append(_seen(schedule, pairs[i], look))
+            found[i].append("open")
         while True:
-            # Invariant: only decided differences hand on their alpha; whoever is open is tested again then.
-            left = sum(not each or each[-1].state in ("open", "not separable") for each in found)
-            states = {i: _tested(schedule, seen[i], drawn[i][: look + 1], left) for i in there}
+            # Invariant: a claim hands on its alpha, to its own kind; whoever is open is tested again then.
+            states = {i: _tested(schedule, pairs[i], look, drawn[i], found) for i in there}
             decided = {i: state for i, state in states.items() if state != "open"}
             if not decided:
                 break
             for i, state in decided.items():
-                found[i][-1] = replace(found[i][-1], state=state, problems=None)
+                found[i][-1] = state
                 there.remove(i)
         for i in there:
             if _is_hopeless(schedule, pairs[i], look):
-                found[i][-1] = replace(found[i][-1], state="not separable")
+                found[i][-1] = "not separable"
     return found
 
 
@@ -140,6 +149,16 @@ def between_of(values: Floats, within: float, k: int, families: NDArray[np.str_]
     return max(0.0, float(units.var(ddof=1)) * len(values) / len(units) - within / k)
 
 
+@lru_cache(maxsize=2)
+def signs(flips: int, seed: int, n: int) -> Floats:
+    """The flips of n families, a row each, the same at all looks; the first leaves all signs as they are."""
+    if n <= _EXACT:  # the first sign alone would only mirror all sums
+        return 1.0 - 2 * ((np.arange(2 ** max(0, n - 1))[:, None] >> np.arange(n)) & 1)
+    found: Floats = 1.0 - 2 * np.random.default_rng(seed).integers(0, 2, (flips + 1, n), dtype=np.int8)
+    found[0] = 1
+    return found
+
+
 def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | None:
     """The look at which the first column (the observed signs) crosses; `sums` are absolute, looks by flips.
 
@@ -160,33 +179,22 @@ def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | 
     return None
 
 
-def _until(pair: Series, look: int) -> Series:
-    return replace(pair, a=pair.a[: look + 1], b=pair.b[: look + 1])
-
-
 def _flipped(schedule: Schedule, pair: Series) -> Floats:
     """|sum| under each flip, a row for each round; the first column is what was observed."""
     d = pair.a - pair.b
     if pair.families is not None:
         d = np.array([by_family(row, pair.families) for row in d]).reshape(len(d), -1)
-    n = d.shape[1]
-    if n <= _EXACT:  # the first sign alone would only mirror all sums
-        signs = 1 - 2 * ((np.arange(2 ** max(0, n - 1))[:, None] >> np.arange(n)) & 1)
-    else:
-        rng = np.random.default_rng(schedule.seed)
-        signs = 1 - 2 * rng.integers(0, 2, (schedule.flips + 1, n), dtype=np.int8)
-        signs[0] = 1
-    return np.asarray(np.abs(d @ signs.T.astype(float)))
+    return np.asarray(np.abs(d @ signs(schedule.flips, schedule.seed, d.shape[1]).T))
 
 
-def _seen(schedule: Schedule, pair: Series, look: int) -> Outcome:
+def _seen(schedule: Schedule, pair: Series, look: int, state: State) -> Outcome:
     a, b, k = pair.a[look], pair.b[look], schedule.rounds[look]
     return Outcome(
-        state="open",
+        state=state,
         k=k,
         difference=float(math.fsum(a) - math.fsum(b)) / len(a),
         interval=difference_interval(a, b, pair.families, 1 - _own_alpha(schedule, look)),
-        problems=_problems(schedule, pair, look),
+        problems=_problems(schedule, pair, look) if state in ("open", "not separable") else None,
     )
 
 
@@ -194,15 +202,21 @@ def _own_alpha(schedule: Schedule, look: int) -> float:
     return schedule.spent[look] - (schedule.spent[look - 1] if look else 0.0)
 
 
-def _tested(schedule: Schedule, pair: Series, sums: Floats, left: int) -> State:
-    """The pair at its latest look, with 1 / `left` of alpha."""
-    look = len(pair.a) - 1
+def _tested(
+    schedule: Schedule, pair: Series, look: int, sums: Floats, found: Sequence[Sequence[State]]
+) -> State:
+    """The pair at this look, with its part of the alpha that the claims in `found` have left."""
     p = equivalence(pair.a[look], pair.b[look], schedule.margin, pair.families)
-    if p is not None and p < _own_alpha(schedule, look) / left:
+    if p is not None and p < _own_alpha(schedule, look) / _left(found, ("equivalent",)):
         return "equivalent"
-    if first_crossing(sums, schedule.spent, 1 / left) is None:
+    if first_crossing(sums[: look + 1], schedule.spent, 1 / _left(found, ("better", "worse"))) is None:
         return "open"
     return "better" if float((pair.a[look] - pair.b[look]).sum()) > 0 else "worse"
+
+
+def _left(found: Sequence[Sequence[State]], claims: tuple[State, ...]) -> int:
+    """So many pairs of which none of these has been claimed."""
+    return sum(not states or states[-1] not in claims for states in found)
 
 
 def _is_hopeless(schedule: Schedule, pair: Series, look: int) -> bool:

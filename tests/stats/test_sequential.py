@@ -1,17 +1,17 @@
-"""Looks after whole rounds: errors over all looks and pairs, repeated intervals, only scores count.
+"""Looks after whole rounds: only scores of complete rounds count, and each pair ends for its own reason.
 
-LOOK_REPETITIONS (scripts/long) asks for more; `scripts/bench/run looks` prints power and mean k.
+How often equal models are called different: test_looks.py, and at length `scripts/bench/run looks`.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from simulated_looks import looks
 
 from astra_async.stats.sequential import (
     Series,
@@ -28,42 +28,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from astra_async.stats.sequential import Outcome, Schedule
-
-REPETITIONS = int(os.environ.get("LOOK_REPETITIONS", "60"))
-Kind = Literal["shares", "whole", "skewed", "alike"]
 SCHEDULE = schedule_of(32, flips=999)
-MOST = 0.055 + 3 * (0.05 * 0.95 / REPETITIONS) ** 0.5  # three standard errors: there are twenty cells
 
 
-def samples(kind: Kind, models: int, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def samples(models: int, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Equal models on n problems: models x n x 32 scores."""
-    shape = (models, n)
-    match kind:
-        case "shares":  # each model better and worse at its own problems
-            chances = np.clip(rng.beta(2, 1, n) + rng.normal(0, 0.15, shape), 0, 1)
-        case "whole" | "alike":
-            chances = np.broadcast_to(rng.beta(0.5, 0.4, n), shape)
-        case "skewed":  # nearly always right; each now and then loses a whole problem
-            chances = np.where(rng.random(shape) < 0.06, 0.1, 0.99)
-    tests = 1 if kind == "whole" else 7
-    return rng.binomial(tests, chances[..., None], (*shape, 32)) / tests
+    found: NDArray[np.float64] = looks.drawn("typical between", (1, models, n), rng)[0]
+    return found
 
 
-def series(a: NDArray[np.float64], b: NDArray[np.float64], schedule: Schedule = SCHEDULE) -> Series:
-    def within(k: int) -> float:
-        return float(sum(each[:, :k].var(axis=1, ddof=1).mean() for each in (a, b)))
-
-    rounds = [k for k in schedule.rounds if k <= a.shape[1]]
-    return Series(
-        a=np.array([a[:, :k].mean(axis=1) for k in rounds]),
-        b=np.array([b[:, :k].mean(axis=1) for k in rounds]),
-        within=[within(k) for k in rounds],
-    )
-
-
-def outcomes(drawn: NDArray[np.float64]) -> list[list[Outcome]]:
-    return decide(SCHEDULE, [series(a, b) for a, b in combinations(drawn, 2)])
+def series(a: NDArray[np.float64], b: NDArray[np.float64]) -> Series:
+    found: Series = looks.series(a, b, SCHEDULE)
+    return found
 
 
 def test_the_schedule_doubles_up_to_what_is_asked_and_spends_all() -> None:
@@ -71,33 +47,6 @@ def test_the_schedule_doubles_up_to_what_is_asked_and_spends_all() -> None:
     assert SCHEDULE.spent == pytest.approx([0.0125, 0.05 / 8**0.5, 0.025, 0.05 / 2**0.5, 0.05])
     assert schedule_of(10).rounds == (2, 4, 8, 10)
     assert schedule_of(1).rounds == (1,)
-
-
-@pytest.mark.parametrize("kind", ["shares", "whole", "skewed", "alike"])
-@pytest.mark.parametrize(("n", "models"), [(6, 2), (12, 3), (20, 2), (65, 2), (20, 8)])
-def test_equal_models_are_rarely_called_different(kind: Kind, n: int, models: int) -> None:
-    rng = np.random.default_rng([n, models])
-    repetitions = REPETITIONS if models < 8 else max(10, REPETITIONS // 6)
-    claims = [
-        any(each[-1].state in ("better", "worse") for each in outcomes(samples(kind, models, n, rng)))
-        for _ in range(repetitions)
-    ]
-    assert sum(claims) <= max(2, MOST * repetitions)
-
-
-@pytest.mark.parametrize("n", [6, 12, 20, 65])
-@pytest.mark.parametrize("kind", ["shares", "whole", "skewed"])
-def test_repeated_intervals_hold_at_whatever_look_one_stops(kind: Kind, n: int) -> None:
-    """At all looks at once: so whatever the reason to stop is. Looks after a decision are made here, too."""
-    rng, kept = np.random.default_rng([n, 3]), 0
-    for _ in range(REPETITIONS):
-        pair = series(*samples(kind, 2, n, rng))
-        looks = [
-            decide(SCHEDULE, [replace(pair, a=pair.a[: look + 1], b=pair.b[: look + 1])])[0][-1]
-            for look in range(5)
-        ]
-        kept += all(each.interval is None or each.interval[0] <= 0 <= each.interval[1] for each in looks)
-    assert kept >= (0.94 - 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5) * REPETITIONS
 
 
 def test_a_clear_difference_is_found_at_the_first_look_and_only_prefixes_count() -> None:
@@ -112,7 +61,7 @@ def test_a_clear_difference_is_found_at_the_first_look_and_only_prefixes_count()
 
 def test_who_stops_is_the_same_however_the_pairs_are_ordered() -> None:
     rng = np.random.default_rng(5)
-    drawn = samples("shares", 4, 20, rng)
+    drawn = samples(4, 20, rng)
     drawn[0] = rng.binomial(7, 0.95, drawn[0].shape) / 7
     pairs = [series(a, b) for a, b in combinations(drawn, 2)]
     assert decide(SCHEDULE, pairs[::-1])[::-1] == decide(SCHEDULE, pairs)
@@ -120,7 +69,7 @@ def test_who_stops_is_the_same_however_the_pairs_are_ordered() -> None:
 
 def test_each_look_sees_only_what_was_there() -> None:
     rng = np.random.default_rng(6)
-    pair = series(*samples("shares", 2, 65, rng))
+    pair = series(*samples(2, 65, rng))
     whole = decide(SCHEDULE, [pair])[0]
     for look in range(len(whole)):
         part = replace(pair, a=pair.a[: look + 1], b=pair.b[: look + 1])
@@ -129,7 +78,7 @@ def test_each_look_sees_only_what_was_there() -> None:
 
 def test_equal_models_end_as_not_separable_with_a_number_of_problems() -> None:
     rng = np.random.default_rng(2)
-    (found,) = decide(SCHEDULE, [series(*samples("shares", 2, 65, rng))])
+    (found,) = decide(SCHEDULE, [series(*samples(2, 65, rng))])
     assert found[-1].state == "not separable"
     assert found[-1].problems is not None
     assert found[-1].problems > 65
@@ -141,6 +90,20 @@ def test_models_that_hardly_differ_on_many_problems_are_equivalent() -> None:
     a = np.repeat(rng.beta(2, 1, (400, 1)), 32, axis=1)
     (found,) = decide(SCHEDULE, [series(a, np.clip(a + rng.normal(0, 0.01, a.shape), 0, 1))])
     assert found[-1].state == "equivalent"
+
+
+def test_an_equivalence_hands_on_nothing_to_claims_of_a_difference() -> None:
+    """Else the pair that is furthest apart by chance would be tested at all of alpha."""
+    rng = np.random.default_rng(8)
+    alike = Series(a=rng.beta(2, 1, (1, 400)), b=np.zeros((1, 400)), within=[0.02])
+    alike = replace(alike, b=alike.a + rng.normal(0, 0.005, (1, 400)))
+    noise = rng.normal(0, 0.2, 65)
+    noise = (noise - noise.mean()) / noise.std() * 0.2
+    apart = Series(a=0.5 + noise[None] + 2.8 * 0.2 / 65**0.5, b=np.full((1, 65), 0.5), within=[0.02])
+    assert [found[-1].state for found in decide(SCHEDULE, [apart])] == ["better"]  # p of .008
+    states = [found[-1].state for found in decide(SCHEDULE, [alike, apart])]
+    assert states == ["equivalent", "open"]
+    assert [found[-1].state for found in decide(SCHEDULE, [alike, alike])] == ["equivalent"] * 2
 
 
 def test_families_flip_together() -> None:

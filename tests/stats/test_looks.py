@@ -1,0 +1,69 @@
+"""Errors and intervals over all looks, in brief; short cuts of the long simulation change nothing.
+
+The simulation is scripts/bench/looks.py; `scripts/long` has 20,000 runs of each cell.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated_looks import looks
+
+from astra_async.stats.sequential import decide, schedule_of
+
+FLIPS, RUNS = 1999, 200
+SCHEDULE = schedule_of(32, flips=FLIPS)
+NOISE = 3 * (0.05 * 0.95 / RUNS) ** 0.5  # three standard errors: there are some fifty cells
+
+
+@pytest.mark.parametrize("kind", looks.KINDS)
+@pytest.mark.parametrize(("n", "models"), [(6, 2), (12, 3), (20, 2), (65, 2), (20, 8)])
+def test_equal_models_are_rarely_called_different(kind: str, n: int, models: int) -> None:
+    wrong = sum(
+        looks.claims(looks.drawn(kind, (some, models, n), rng), schedule).sum()
+        for rng, some, schedule in looks.chunks(RUNS, FLIPS, [n, models])
+    )
+    assert wrong <= (looks.MOST_WRONG + NOISE) * RUNS
+
+
+@pytest.mark.parametrize("n", [6, 20, 65])
+@pytest.mark.parametrize("kind", looks.KINDS)
+def test_repeated_intervals_hold_whyever_one_stops(kind: str, n: int) -> None:
+    lost = sum(
+        looks.stops(looks.DRAWS[kind](some, n, rng), 0.0, schedule, rng)
+        for rng, some, schedule in looks.chunks(RUNS // 2, FLIPS, [n, 2])
+    )
+    assert (1 - lost / (RUNS // 2) >= looks.LEAST_HELD - NOISE).all()
+
+
+@pytest.mark.parametrize("kind", looks.KINDS)
+@pytest.mark.parametrize(("models", "n", "gain"), [(2, 20, 0.1), (3, 12, 0.2), (4, 14, 0.3)])
+def test_only_who_cannot_cross_is_left_out(kind: str, models: int, n: int, gain: float) -> None:
+    scores = looks.drawn(kind, (12, models, n), np.random.default_rng([models, n]), gain)
+    expected = []
+    for run in scores:
+        found = decide(SCHEDULE, [looks.series(a, b, SCHEDULE) for a, b in combinations(run, 2)])
+        expected.append(any(each[-1].state in ("better", "worse") for each in found))
+    assert looks.claims(scores, SCHEDULE).tolist() == expected
+
+
+@pytest.mark.parametrize("draw", looks.DRAWS.values(), ids=looks.DRAWS)
+@pytest.mark.parametrize("n", [6, 20])
+def test_only_intervals_that_hold_the_truth_are_not_computed(
+    monkeypatch: pytest.MonkeyPatch, draw: Any, n: int
+) -> None:
+    truth, scores = 0.02, draw(12, n, np.random.default_rng(n))
+    pairs = looks.means(scores, SCHEDULE)
+    quick = [looks.misses(a, b, truth, SCHEDULE) for a, b in pairs]
+    monkeypatch.setattr(looks, "NEAR", 0.0)
+    assert quick == [looks.misses(a, b, truth, SCHEDULE) for a, b in pairs]
+
+
+def test_shares_of_tests_have_their_chance() -> None:
+    chances = np.array([[0.0, 0.2, 0.9, 1.0]] * 2_000)
+    found = looks.passed(7, chances, np.random.default_rng(1))
+    assert found.mean(axis=(0, 2)) == pytest.approx([0, 0.2, 0.9, 1], abs=0.003)
+    assert found.var(axis=(0, 2)) == pytest.approx([0, 0.16 / 7, 0.09 / 7, 0], abs=0.001)
