@@ -7,29 +7,24 @@ report of it and another report years later say the same to the digit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from astra_async.report.costs import mean_cost_usd
 from astra_async.report.table import WHO, Column, Table, shown, visible
-from astra_async.stats.sequential import Schedule, Series, decide, is_open, precise, schedule_of
+from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, decide, is_open, precise
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.entries import Floats
     from astra_async.report.load import Run
-    from astra_async.report.table import Cell
-    from astra_async.stats.sequential import Outcome
     from astra_async.types import Format
 
     Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN where missing
-
-_MOST_REPLAYED = 8  # models whose run is replayed: pairs grow with the square
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +53,12 @@ def scores_of(run: Run) -> dict[tuple[str, str], Floats]:
 
 
 def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
-    """How every pair of `record` (run.json's `deciding`) stands, or every model for `--until precise`."""
+    """How every pair of `record` (run.json's `deciding`) stands, or every model for `--until precise`.
+
+    Looks that another version of the rule has made are not made again, but taken as they are recorded.
+    """
+    if record.get("rule", 1) != RULE:
+        return as_recorded(record, run.settings.formats)
     schedule, scores = schedule_in(record), scores_of(run)
     families = _families(run)
     found: list[Compared] = []
@@ -85,10 +85,86 @@ def compared(run: Run, record: Mapping[str, Any]) -> list[Compared]:
     return found
 
 
+def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Compared]:
+    """What the looks in run.json say, without a look at the results."""
+    looks: dict[tuple[str, str, str], list[Outcome]] = {}
+    for look in record.get("looks", ()):
+        values = {name: look[name] for name in ("state", "k", "difference")}
+        interval = None if look["interval"] is None else (look["interval"][0], look["interval"][1])
+        could = look["problems"]
+        if could is None and look["state"] in ("open", "not separable"):
+            could = math.inf  # which JSON does not have
+        found = Outcome(**values, interval=interval, problems=could)
+        looks.setdefault((look["a"], look["b"], look["format"]), []).append(found)
+    return [
+        Compared(a=a, b=b, format=fmt, looks=tuple(looks.get((a, b, fmt), ())))
+        for group in record["groups"]
+        for fmt in formats
+        for a, b in _sides(group, record["until"])
+    ]
+
+
+def _sides(group: Mapping[str, Any], until: str) -> Iterator[tuple[str, str]]:
+    """The pairs of models that began together, and with whom was there; for `--until precise` each alone."""
+    yield from (
+        ((a, b) for a, b in group["pairs"]) if until == "decided" else ((a, "") for a in group["models"])
+    )
+
+
 def schedule_in(record: Mapping[str, Any]) -> Schedule:
     """The schedule that run.json holds."""
     known = {name: record[name] for name in ("alpha", "margin", "flips", "seed")}
     return Schedule(rounds=tuple(record["rounds"]), spent=tuple(record["spent"]), **known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """The next round: up to `end` samples of each problem, of `models`; no cost where no price is known."""
+
+    end: int
+    models: tuple[str, ...]
+    cost_usd: float | None
+
+
+def ahead(
+    record: Mapping[str, Any], found: Sequence[Compared], cost_usd: Mapping[tuple[str, Format], float | None]
+) -> Ahead | None:
+    """What the next round asks and costs, at `cost_usd` a sample by model and format; None if all is known.
+
+    A model has its samples up to the largest k that it was looked at with.
+    """
+    still = [each for each in found if each.open]
+    begun = min((_reached(each) for each in still), default=record["rounds"][-1])
+    if begun >= record["rounds"][-1]:
+        return None
+    end = next(k for k in record["rounds"] if k > begun)
+    going = [name for name in dict.fromkeys(name for each in still for name in (each.a, each.b)) if name]
+    costs = [
+        max(0, end - max(_reached(each) for each in found if name in (each.a, each.b))) * price
+        for (name, _), price in cost_usd.items()
+        if name in going and price
+    ]
+    whole = len(record["problems"]) * math.fsum(costs)
+    return Ahead(end=end, models=tuple(going), cost_usd=whole or None)
+
+
+def in_words(record: Mapping[str, Any], found: Sequence[Compared], next_round: Ahead | None) -> str:
+    """What is decided, what is open, and what the next round costs, in a line."""
+    states = [each.looks[-1].state if each.looks else "open" for each in found]
+    last = max(map(_reached, found), default=0)
+    what = "models" if record["until"] == "precise" else "pairs"
+    counts = {name: states.count(name) for name in ("not separable", "open")}
+    decided = len(states) - sum(counts.values())
+    rest = "".join(f", {count} {name}" for name, count in counts.items() if count)
+    known = f"{decided} of {len(states)} {what} decided{rest} after {last} samples of each problem"
+    if next_round is None:
+        return known
+    money = f", about ${next_round.cost_usd:,.2f}" if next_round.cost_usd else ""
+    return f"{known}; next up to {next_round.end}: {', '.join(next_round.models)}{money}"
+
+
+def _reached(each: Compared) -> int:
+    return each.looks[-1].k if each.looks else 0
 
 
 def sentences(runs: Sequence[Run]) -> Iterator[str]:
@@ -96,33 +172,6 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         if record := run.settings.deciding:
             yield from (visible(_sentence(each, len(run.problems), record)) for each in compared(run, record))
-
-
-def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
-    """What `--until decided` would have spent on complete runs, and what it would have decided."""
-    replayed = [run for run in runs if _can_be_replayed(run)]
-    return Table(
-        name="looks_replayed",
-        title="With --until decided",
-        columns=(
-            Column("run", "Run"),
-            Column("asked", "Samples asked %", "percent", help="of those that the run asked"),
-            Column("cost_usd", "Cost $", "usd", help="of the samples asked, at each model's mean"),
-            Column("whole_usd", "Of $", "usd", help="what the run has cost"),
-            Column("decided", "Decided", "count", help="pairs that are better, worse or equivalent"),
-            Column("pairs", "Pairs", "count"),
-            Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
-        ),
-        rows=tuple(_replayed(run, entries) for run in replayed),
-        notes=("The run as it would have been, from its own samples (docs/deciding.md).",)
-        if replayed
-        else (),
-    )
-
-
-def _can_be_replayed(run: Run) -> bool:
-    several = 1 < len(run.settings.models) <= _MOST_REPLAYED
-    return several and not run.settings.deciding and not len(run.missing)
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -195,38 +244,11 @@ def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     return {"models": new, "pairs": [*combinations(new, 2), *((a, b) for a in new for b in known)]}
 
 
-def _replayed(run: Run, entries: Sequence[Entry]) -> tuple[Cell, ...]:
-    schedule = schedule_of(run.settings.samples)
-    groups = {"groups": [group_of(list(run.settings.models), [])]}
-    found = compared(run, recorded(schedule, "decided", None) | groups)
-    at_end = compared(run, recorded(_at_the_end(schedule), "decided", None) | groups)
-    last = {
-        model: max(
-            (each.looks[-1].k for each in found if model in (each.a, each.b) and each.looks), default=0
-        )
-        for model in run.settings.models
-    }
-    costs = [
-        (entry.summary.planned * (mean_cost_usd(entry) or 0.0), last[entry.model] / run.settings.samples)
-        for entry in entries
-        if any(part is run for part, _ in entry.parts)
-    ]
-    states = [[each.looks[-1].state if each.looks else "open" for each in these] for these in (found, at_end)]
-    return (
-        str(run.directory),
-        math.fsum(last.values()) / (len(last) * run.settings.samples),
-        math.fsum(cost * share for cost, share in costs) or None,
-        math.fsum(cost for cost, _ in costs) or None,
-        sum(state not in ("open", "not separable") for state in states[0]),
-        len(found),
-        sum(a == b for a, b in zip(*states, strict=True)),
-    )
-
-
 def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[str, Any]:
     """A schedule as run.json holds it."""
     return {
         "until": until,
+        "rule": RULE,
         "target_se": target_se,
         "alpha": schedule.alpha,
         "margin": schedule.margin,
@@ -235,11 +257,6 @@ def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[st
         "rounds": list(schedule.rounds),
         "spent": list(schedule.spent),
     }
-
-
-def _at_the_end(schedule: Schedule) -> Schedule:
-    """One look after all samples, that spends all of alpha."""
-    return replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
 
 
 def _sentence(each: Compared, problems: int, record: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance
+from astra_async.report import agent_tables, by_skill, deciding, formats, harness, provenance, replayed
 from astra_async.report import leaderboard as board
 from astra_async.report.conclusions import conclusions
 from astra_async.report.costs import costs, times
@@ -149,7 +149,7 @@ def report_of(runs: tuple[Run, ...]) -> Report:
 
 
 def _looks(runs: Sequence[Run], entries: Sequence[Entry]) -> tuple[Table, ...]:
-    return deciding.table(runs), deciding.spread_table(runs), deciding.replays(runs, entries)
+    return deciding.table(runs), deciding.spread_table(runs), replayed.replays(runs, entries)
 
 
 def _models(

@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import ConflictError, UsageError
 from astra_async.report.costs import mean_cost_usd
-from astra_async.report.deciding import compared, group_of, recorded, schedule_in
+from astra_async.report.deciding import (
+    ahead,
+    as_recorded,
+    compared,
+    group_of,
+    in_words,
+    recorded,
+    schedule_in,
+)
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.stats.sequential import schedule_of
+from astra_async.stats.sequential import RULE, schedule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from astra_async.config import RunConfig
     from astra_async.report.deciding import Compared
     from astra_async.running.directory import RunDirectory
+    from astra_async.types import Format
 
 _CLOSE = 1e-9
 _FIXED = ("until", "target_se", "alpha", "margin", "rounds", "problems")
@@ -33,7 +43,7 @@ class Deciding:
     """The rounds of a run directory that is asked until something is known.
 
     Attributes:
-        told: how it stands, for people; empty before the first look.
+        told: how it stands, for people.
     """
 
     def __init__(self, directory: RunDirectory, models: Sequence[str]) -> None:
@@ -41,8 +51,8 @@ class Deciding:
         self._models = tuple(models)
         self._record: dict[str, Any] = directory.run["deciding"]
         self._found: list[Compared] = []
-        self._cost_usd: dict[str, float] = {}
         self.told = ""
+        self._tell({})
 
     @property
     def rounds(self) -> tuple[int, ...]:
@@ -55,7 +65,6 @@ class Deciding:
         planned = self._record.setdefault("planned", {})
         planned |= {name: max(end, planned.get(name, 0)) for name in going}
         self._directory.save()
-        self.told = self._in_words(end, going)
         return going
 
     def look(self) -> None:
@@ -78,26 +87,17 @@ class Deciding:
                 " more; verdicts were changed: restore them, or begin in a new directory"
             )
         self._record["looks"] = looks
-        self._cost_usd = {entry.model: mean_cost_usd(entry) or 0.0 for entry in entries_of([run])}
+        cost_usd = {(entry.model, entry.format): mean_cost_usd(entry) for entry in entries_of([run])}
+        self._tell(cost_usd)
         self._directory.save()
+
+    def _tell(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
+        found = self._found or as_recorded(self._record, self._directory.run["formats"])
+        self.told = in_words(self._record, found, ahead(self._record, found, cost_usd))
 
     def _goes_on(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]
         return not mine or any(each.open for each in mine)
-
-    def _in_words(self, end: int, going: Sequence[str]) -> str:
-        if not self._found:
-            return ""
-        still = sum(each.open for each in self._found)
-        last = max((each.looks[-1].k for each in self._found if each.looks), default=0)
-        cells = len(self._record["problems"]) * len(self._directory.run["formats"]) * (end - last)
-        cost = sum(self._cost_usd.get(name, 0.0) for name in going) * cells
-        money = f", about ${cost:,.2f}" if cost else ""
-        what = "models" if self._record["until"] == "precise" else "pairs"
-        return (
-            f"{len(self._found) - still} of {len(self._found)} {what} decided after {last} samples; up to"
-            f" {end}: {', '.join(going)}{money}"
-        )
 
 
 def open_deciding(
@@ -116,7 +116,8 @@ def open_deciding(
     seed = int(hashlib.sha256(directory.run_id.encode()).hexdigest()[:8], 16)
     schedule = schedule_of(config.samples, margin=config.margin / 100, seed=seed)
     wanted = recorded(schedule, config.until, config.target_se) | {"problems": sorted(problem_ids)}
-    record = known or wanted | {"groups": [], "planned": {}, "looks": []}
+    record = known or wanted | {"made_by": version("astra_async"), "groups": [], "planned": {}, "looks": []}
+    _check_rule(directory, record)
     if other := [name for name in _FIXED if record[name] != wanted[name]]:
         raise ConflictError(
             f"{directory.path}: looks were planned with another {' and '.join(other)}"
@@ -143,6 +144,18 @@ def _check(config: RunConfig, directory: RunDirectory, known: Any, *, docker: bo
             f"{directory.path}: it was begun without --until, and who has seen results cannot plan looks at"
             " them: use a new directory"
         )
+
+
+def _check_rule(directory: RunDirectory, record: Mapping[str, Any]) -> None:
+    """Refuse to go on with looks that another version of the rule has made: its errors are not this one's."""
+    if (rule := record.get("rule", 1)) == RULE:
+        return
+    began = f"astra_async {record['made_by']}, which" if "made_by" in record else "the astra_async that"
+    raise ConflictError(
+        f"{directory.path}: its looks follow version {rule} of the rule, and this astra_async has version"
+        f" {RULE}: go on with {began} began it, or leave --until out, which asks for all samples, or begin in"
+        " a new directory"
+    )
 
 
 def _plain(look: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ more, at the end that the bound looks to: 0 for the lower bound of a mean, 1 for
 value weighed as much as the others, this would be Gaffke's bound (Phan, Thomas and Learned-Miller 2021,
 "Towards practical mean bounds for small samples", arXiv 2106.03163), which for zeros and ones is Clopper and
 Pearson's, and for which no distribution is known where it fails. Here it weighs 0.6, which still covers 92 %
-wherever we looked (`tests/stats/test_coverage.py`). The quantiles are computed, not drawn (`_chance_below`).
+wherever we looked (`tests/stats/test_coverage.py`). The quantiles are computed, not drawn (`chance_below`).
 
 Problems of one family are drawn together: a family is one value, with its size.
 """
@@ -176,8 +176,8 @@ def equivalence(
     units = drawn(_differences(a, b), families)
     if units is None or np.ptp(units.values) == 0:
         return None
-    below = _chance_below(-margin, units, -most)
-    above = 1 - _chance_below(margin, units, most)
+    below = chance_below(-margin, units, -most)
+    above = 1 - chance_below(margin, units, most)
     return min(1.0, 2 * max(below, above))
 
 
@@ -235,12 +235,12 @@ def _bound(units: Drawn, end: float, chance: float) -> float:
     def off(place: float) -> float:
         if place in (low, high):  # nothing lies beyond
             return (1.0 if place == high else 0.0) - chance
-        return _chance_below(place, units, end) - chance
+        return chance_below(place, units, end) - chance
 
     return float(brentq(off, low, high, xtol=10.0**-_DIGITS))
 
 
-def _chance_below(place: float, units: Drawn, end: float) -> float:
+def chance_below(place: float, units: Drawn, end: float) -> float:
     """P(sum_j w_j s_j x_j / sum_j w_j s_j <= place), w_j exponential weights, and `UNSEEN` of one at `end`.
 
     That is P(Q <= 0) for Q = sum_j G_j c_j with c_j = s_j (x_j - place) and gamma variables G_j of shape a_j,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 State = Literal["open", "better", "worse", "equivalent", "not separable", "precise"]
+RULE = 2  # grows with every change by which the same scores could end otherwise
 FIRST_ROUND = 2  # samples: a spread takes two
 FLIPS = 9_999
 _EXACT = 13  # families up to which all 2^n signs are fewer
@@ -97,7 +98,7 @@ def schedule_of(
 
 
 def decide(schedule: Schedule, pairs: Sequence[Series]) -> list[list[Outcome]]:
-    """The outcomes of all pairs look by look, as far as each has complete rounds; the last is how it stands.
+    """The outcomes of all pairs, look by look, for rounds that all open ones have; the last is how it stands.
 
     A pair's list ends with its decision. The order of the pairs changes nothing.
     """
@@ -112,7 +113,9 @@ def states_of(schedule: Schedule, pairs: Sequence[Series]) -> list[list[State]]:
     found: list[list[State]] = [[] for _ in pairs]
     drawn = [_flipped(schedule, pair) for pair in pairs]
     for look in range(len(schedule.rounds)):
-        there = [i for i, pair in enumerate(pairs) if len(pair.a) > look and found[i][-1:] in ([], ["open"])]
+        there = [i for i, states in enumerate(found) if states[-1:] in ([], ["open"])]
+        if any(len(pairs[i].a) <= look for i in there):
+            break  # a round counts when it is complete for all: what one pair hands on may decide another
         for i in there:
             found[i].append("open")
         while True:
@@ -153,10 +156,11 @@ def between_of(values: Floats, within: float, k: int, families: NDArray[np.str_]
 def signs(flips: int, seed: int, n: int) -> Floats:
     """The flips of n families, a row each, the same at all looks; the first leaves all signs as they are."""
     if n <= _EXACT:  # the first sign alone would only mirror all sums
-        return 1.0 - 2 * ((np.arange(2 ** max(0, n - 1))[:, None] >> np.arange(n)) & 1)
-    found: Floats = 1.0 - 2 * np.random.default_rng(seed).integers(0, 2, (flips + 1, n), dtype=np.int8)
-    found[0] = 1
-    return found
+        turned = (np.arange(2 ** max(0, n - 1))[:, None] >> np.arange(n)) & 1
+    else:
+        turned = np.random.default_rng(seed).integers(0, 2, (flips + 1, n), dtype=np.int8)
+        turned[0] = 0
+    return np.asarray(1 - 2 * turned, dtype=np.float64)
 
 
 def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | None:
@@ -170,8 +174,9 @@ def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | 
         allowed = int(spent[look] * share * flips + _DUST) - int(flips - left.sum())
         if allowed <= 0:
             continue
-        values = np.sort(row[left])[::-1]
-        bound = values[allowed] if allowed < len(values) else -1.0  # the first that may not cross
+        values = row[left]
+        place = len(values) - 1 - allowed  # of the first that may not cross
+        bound = np.partition(values, place)[place] if place >= 0 else -1.0
         crossing = left & (row > bound * (1 + _DUST) + _DUST)
         if crossing[0]:
             return look

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from astra_async.errors import ConflictError, TransientError, UsageError
 from astra_async.report.load import load_run
 from astra_async.report.tables import build_report
 from astra_async.running.until import open_deciding
+from astra_async.stats.sequential import RULE
 from astra_async.types import Completion, ModelRequest, ModelSettings
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
 from in_memory import run_in_memory
@@ -51,7 +53,7 @@ def passing(share: int) -> ScriptedPool:
 
 
 def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) -> Runner:
-    stop_after = fields.pop("stop_after", None)
+    stop_after, told = fields.pop("stop_after", None), fields.pop("told", None)
 
     def attach(runner: Runner) -> None:
         run = runner.directory.run
@@ -66,10 +68,12 @@ def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) ->
         wanted = config(path, tuple(pools), **fields)
         runner.deciding = open_deciding(wanted, runner.directory, PROBLEMS, docker=True)
         counted = itertools.count(1)
+        if told is not None:
+            runner.on_result = lambda _: told.append(runner.deciding.told) if runner.deciding else None
         if stop_after is not None:
             runner.on_result = lambda _: runner.stop() if next(counted) == stop_after else None
 
-    return asyncio.run(
+    runner = asyncio.run(
         run_in_memory(
             path,
             pools,
@@ -80,6 +84,9 @@ def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) ->
             on_open=attach,
         )
     )
+    if told is not None and runner.deciding:
+        told[:] = dict.fromkeys([*told, runner.deciding.told])
+    return runner
 
 
 def _names(run: Mapping[str, Any]) -> list[str]:
@@ -221,6 +228,41 @@ def test_looks_cannot_be_planned_by_who_has_seen_results_or_changed_after(tmp_pa
         bring_about(tmp_path / "one", {"good": passing(4)})
     with pytest.raises(UsageError, match="belong together"):
         bring_about(tmp_path / "two", pools, until="precise")
+
+
+def test_looks_of_another_version_of_the_rule_are_kept_and_not_continued(tmp_path: Path) -> None:
+    pools = {"good": passing(4), "bad": passing(1)}
+    bring_about(tmp_path / "run", pools)
+    assert (record(tmp_path / "run")["rule"], record(tmp_path / "run")["made_by"]) == (
+        RULE,
+        version("astra_async"),
+    )
+    run = orjson.loads((tmp_path / "run" / "run.json").read_bytes())
+    run["deciding"] |= {
+        "rule": 1,
+        "made_by": "0.9.1",
+        "looks": [run["deciding"]["looks"][0] | {"difference": 0.5}],
+    }
+    (tmp_path / "run" / "run.json").write_bytes(orjson.dumps(run))
+    with pytest.raises(
+        ConflictError, match=r"version 1 of the rule.* go on with astra_async 0\.9\.1, which began it"
+    ):
+        bring_about(tmp_path / "run", pools)
+    said = build_report([tmp_path / "run"]).conclusions[0]
+    assert said.startswith("good is better than bad by 50.0 points ")
+    runner = bring_about(tmp_path / "run", pools, until=None)
+    assert runner.tally.final == 2 * SAMPLES * len(PROBLEMS)
+
+
+def test_what_the_next_round_costs_is_told_before_it_is_asked(tmp_path: Path) -> None:
+    told: list[str] = []
+    bring_about(tmp_path / "run", {"a": passing(3), "b": passing(3)}, told=told)
+    assert told[0] == "0 of 1 pairs decided, 1 open after 0 samples of each problem; next up to 2: a, b"
+    assert told[1].startswith(
+        "0 of 1 pairs decided, 1 open after 2 samples of each problem; next up to 4: a, b, about $"
+    )
+    assert told[-1].startswith("0 of 1 pairs decided, 1 not separable after ")
+    assert "next" not in told[-1]
 
 
 def test_without_the_flag_all_samples_are_asked_after_all(tmp_path: Path) -> None:

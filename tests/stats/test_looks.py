@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from simulated_looks import looks
 
+from astra_async.stats.intervals import difference_interval
 from astra_async.stats.sequential import decide, schedule_of
 
 FLIPS, RUNS = 1999, 200
@@ -52,14 +53,16 @@ def test_only_who_cannot_cross_is_left_out(kind: str, models: int, n: int, gain:
 
 @pytest.mark.parametrize("draw", looks.DRAWS.values(), ids=looks.DRAWS)
 @pytest.mark.parametrize("n", [6, 20])
-def test_only_intervals_that_hold_the_truth_are_not_computed(
-    monkeypatch: pytest.MonkeyPatch, draw: Any, n: int
-) -> None:
-    truth, scores = 0.02, draw(12, n, np.random.default_rng(n))
-    pairs = looks.means(scores, SCHEDULE)
-    quick = [looks.misses(a, b, truth, SCHEDULE) for a, b in pairs]
-    monkeypatch.setattr(looks, "NEAR", 0.0)
-    assert quick == [looks.misses(a, b, truth, SCHEDULE) for a, b in pairs]
+def test_an_interval_misses_where_its_bounds_do(draw: Any, n: int) -> None:
+    own = np.diff(SCHEDULE.spent, prepend=0.0)
+    pairs = looks.means(draw(12, n, np.random.default_rng(n)), SCHEDULE)
+    for a, b in pairs:
+        for truth in (0.0, 0.1, -0.3):
+            found = [
+                difference_interval(x, y, None, 1 - level) for x, y, level in zip(a, b, own, strict=True)
+            ]
+            expected = [each is not None and not each[0] <= truth <= each[1] for each in found]
+            assert looks.misses(a, b, truth, SCHEDULE) == expected
 
 
 def test_shares_of_tests_have_their_chance() -> None:

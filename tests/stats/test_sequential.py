@@ -92,6 +92,17 @@ def test_models_that_hardly_differ_on_many_problems_are_equivalent() -> None:
     assert found[-1].state == "equivalent"
 
 
+def test_a_round_that_one_pair_lacks_is_no_look_for_the_others() -> None:
+    """Its decision may hand on what decides them: a look that was made before would have to be taken back."""
+    rng = np.random.default_rng(6)
+    a, b, c = samples(3, 20, rng)
+    late = decide(SCHEDULE, [series(a, b), series(c[:, :2], a), series(c[:, :2], b)])
+    assert [[each.k for each in looks] for looks in late] == [[2], [2], [2]]
+    whole = decide(SCHEDULE, [series(a, b), series(c, a), series(c, b)])
+    assert [looks[:1] for looks in whole] == late
+    assert len(whole[0]) > 1
+
+
 def test_an_equivalence_hands_on_nothing_to_claims_of_a_difference() -> None:
     """Else the pair that is furthest apart by chance would be tested at all of alpha."""
     rng = np.random.default_rng(8)

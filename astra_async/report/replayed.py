@@ -1,0 +1,82 @@
+"""What `--until decided` would have spent on a run of all samples, and what it would have decided."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from astra_async.report.costs import mean_cost_usd
+from astra_async.report.deciding import compared, group_of, recorded
+from astra_async.report.table import Column, Table
+from astra_async.stats.sequential import schedule_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from astra_async.report.entries import Entry
+    from astra_async.report.load import Run
+    from astra_async.report.table import Cell
+    from astra_async.stats.sequential import Schedule
+
+_MOST_REPLAYED = 8  # models whose run is replayed: pairs grow with the square
+
+
+def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
+    """What `--until decided` would have spent on complete runs, and what it would have decided."""
+    replayed = [run for run in runs if _can_be_replayed(run)]
+    return Table(
+        name="looks_replayed",
+        title="With --until decided",
+        columns=(
+            Column("run", "Run"),
+            Column("asked", "Samples asked %", "percent", help="of those that the run asked"),
+            Column("cost_usd", "Cost $", "usd", help="of the samples asked, at each model's mean"),
+            Column("whole_usd", "Of $", "usd", help="what the run has cost"),
+            Column("decided", "Decided", "count", help="pairs that are better, worse or equivalent"),
+            Column("pairs", "Pairs", "count"),
+            Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
+        ),
+        rows=tuple(_replayed(run, entries) for run in replayed),
+        notes=("The run as it would have been, from its own samples (docs/deciding.md).",)
+        if replayed
+        else (),
+    )
+
+
+def _can_be_replayed(run: Run) -> bool:
+    several = 1 < len(run.settings.models) <= _MOST_REPLAYED
+    return several and not run.settings.deciding and not len(run.missing)
+
+
+def _replayed(run: Run, entries: Sequence[Entry]) -> tuple[Cell, ...]:
+    schedule = schedule_of(run.settings.samples)
+    groups = {"groups": [group_of(list(run.settings.models), [])]}
+    found = compared(run, recorded(schedule, "decided", None) | groups)
+    at_end = compared(run, recorded(_at_the_end(schedule), "decided", None) | groups)
+    last = {
+        model: max(
+            (each.looks[-1].k for each in found if model in (each.a, each.b) and each.looks), default=0
+        )
+        for model in run.settings.models
+    }
+    costs = [
+        (entry.summary.planned * (mean_cost_usd(entry) or 0.0), last[entry.model] / run.settings.samples)
+        for entry in entries
+        if any(part is run for part, _ in entry.parts)
+    ]
+    states = [[each.looks[-1].state if each.looks else "open" for each in these] for these in (found, at_end)]
+    return (
+        str(run.directory),
+        math.fsum(last.values()) / (len(last) * run.settings.samples),
+        math.fsum(cost * share for cost, share in costs) or None,
+        math.fsum(cost for cost, _ in costs) or None,
+        sum(state not in ("open", "not separable") for state in states[0]),
+        len(found),
+        sum(a == b for a, b in zip(*states, strict=True)),
+    )
+
+
+def _at_the_end(schedule: Schedule) -> Schedule:
+    """One look after all samples, that spends all of alpha."""
+    return replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
