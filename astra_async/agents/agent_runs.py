@@ -20,11 +20,12 @@ import shlex
 import time
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
+from astra_async.agents import shell
 from astra_async.agents.relay import PORT, relayed
 from astra_async.agents.workplace import Workplaces, visible
-from astra_async.errors import AstraError, ContainerLost, SandboxError
+from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
 from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.engine_errors import both_ends
@@ -32,65 +33,22 @@ from astra_async.types import Completion, Limits
 from astra_async.types.agents import AgentWork
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
+    from collections.abc import Awaitable, Mapping
 
+    from astra_async.agents.gateway.gateway_server import Gateway
     from astra_async.agents.left_behind import Answer
-    from astra_async.agents.workplace import Ran, Workplace
+    from astra_async.agents.model_calls import Calls
+    from astra_async.agents.workplace import Workplace
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.execution import Ended
-    from astra_async.types import ModelSettings, SampleKey, Usage
-    from astra_async.types.agents import AgentEnd, AgentLimits, AgentSettings, AgentWire
+    from astra_async.types import SampleKey
+    from astra_async.types.agents import AgentEnd, AgentLimits, AgentSettings
 
 BASE_URL = f"http://127.0.0.1:{PORT}"
 # The hungriest agent took 590 MB; with it a project's own tests run there.
 LIMITS = Limits(memory_bytes=2 * 1024**3, disk_bytes=1024**3)
 _SHARE_OF_MEMORY = 0.8
 _PROMPT = ".agent/task.md"  # below HOME
-_COMMAND_S = 120.0  # one command of an agent that works from here
-
-
-class SampleCalls(Protocol):
-    """One sample's calls to its model, as far as whoever runs the agent needs them (see `agents.calls`)."""
-
-    token: str
-    settings: ModelSettings
-    ended: asyncio.Event
-    end: AgentEnd | None
-    trouble: AstraError | None
-    steps: int
-    replayed: int
-    usage: Usage
-    cost_estimated: bool
-    translated: bool
-    removed: Any  # names
-
-    @property
-    def model_s(self) -> float: ...  # noqa: D102 - said there
-
-    @property
-    def cost_usd(self) -> float | None: ...  # noqa: D102 - said there
-
-    @property
-    def repeated_usd(self) -> float: ...  # noqa: D102 - said there
-
-
-class AgentGateway(Protocol):
-    """The server in this process that agents take for their model's (see `agents.gateway`)."""
-
-    @property
-    def socket(self) -> Path: ...  # noqa: D102 - said there
-
-    def admit(self, calls: Any, speaks: AgentWire, model_name: str) -> AbstractContextManager[object]:
-        """While this is open, requests with the calls' token are theirs."""
-        ...
-
-
-class _ShellWork(Protocol):
-    """The agent that works from this process (see `agents.shell`)."""
-
-    async def __call__(self, prompt: str, calls: Any, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd: ...
 
 
 def most_slots(memory_bytes: int, *, machine_bytes: int, graders_bytes: int) -> int:
@@ -109,19 +67,17 @@ class _Outcome:
 class AgentRuns:
     """Lets agents work, `slots` of them at once. `waiting` and `running` count samples."""
 
-    def __init__(  # noqa: PLR0913 - what agents need, each from elsewhere
+    def __init__(
         self,
         containers: Containers,
         agents: Mapping[str, AgentSettings],
         limits: AgentLimits,
         container_limits: Limits,
-        gateway: AgentGateway,
+        gateway: Gateway,
         *,
         slots: int,
-        shell: _ShellWork,
     ) -> None:
         self.slots = slots
-        self._shell = shell
         self.waiting = 0
         self.running = 0
         self._containers = containers
@@ -140,12 +96,11 @@ class AgentRuns:
         agents: Mapping[str, AgentSettings],
         limits: AgentLimits,
         container_limits: Limits,
-        gateway: AgentGateway,
+        gateway: Gateway,
         *,
         slots: int | None = None,
         graders_bytes: int = 0,
         docker_host: str | None = None,
-        shell: _ShellWork | None = None,
     ) -> Self:
         """Connect to the engine, and remove what dead runs left there.
 
@@ -167,9 +122,7 @@ class AgentRuns:
         )
         count = min(slots or most, most) if machine_bytes else slots or 1
         containers = Containers(engine, run_id=own_id, spare=count)
-        return cls(
-            containers, agents, limits, container_limits, gateway, slots=count, shell=shell or _no_shell
-        )
+        return cls(containers, agents, limits, container_limits, gateway, slots=count)
 
     async def __aenter__(self) -> Self:
         return self
@@ -187,7 +140,7 @@ class AgentRuns:
         self._stopping.set()
 
     async def ask(
-        self, key: SampleKey, prepared: Prepared, image: str, calls: SampleCalls, prompt: str
+        self, key: SampleKey, prepared: Prepared, image: str, calls: Calls, prompt: str
     ) -> Completion:
         """Let the key's agent work on a problem; waits for a free slot first.
 
@@ -211,7 +164,7 @@ class AgentRuns:
             self._free.release()
 
     async def _asked(
-        self, agent: AgentSettings, prepared: Prepared, image: str, calls: SampleCalls, prompt: str
+        self, agent: AgentSettings, prepared: Prepared, image: str, calls: Calls, prompt: str
     ) -> Completion:
         began = time.monotonic()
         async with self._places.open(
@@ -225,9 +178,7 @@ class AgentRuns:
             answer = await place.left()
         return _completion(agent, calls, outcome, answer, latency_s=time.monotonic() - began)
 
-    async def _installed(
-        self, agent: AgentSettings, place: Workplace, calls: SampleCalls, prompt: str
-    ) -> _Outcome:
+    async def _installed(self, agent: AgentSettings, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
         """Run an agent that is a program in the container, with a way to the gateway."""
         assert agent.speaks is not None  # noqa: S101 - the caller's distinction
         fill = _Fill(prompt, calls, home=place.home)
@@ -244,7 +195,7 @@ class AgentRuns:
     async def _within_limits(
         self,
         work: Awaitable[_Outcome],
-        calls: SampleCalls,
+        calls: Calls,
         *,
         lost: asyncio.Event | None = None,
     ) -> _Outcome:
@@ -272,8 +223,8 @@ class AgentRuns:
                 each.cancel()
             await asyncio.gather(working, *waits, return_exceptions=True)
 
-    async def _in_shell(self, place: Workplace, calls: SampleCalls, prompt: str) -> _Outcome:
-        end = await self._shell(prompt, calls, lambda command: place.shell(command, _COMMAND_S))
+    async def _in_shell(self, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
+        end = await shell.work(prompt, calls, lambda command: place.shell(command, shell.COMMAND_TIMEOUT_S))
         return _Outcome(end=end, own_s=0.0)
 
     async def _base_image(self) -> str:
@@ -286,14 +237,10 @@ class AgentRuns:
         return await self._containers.image_id(base)
 
 
-async def _no_shell(prompt: str, calls: Any, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:  # noqa: ARG001
-    raise SandboxError("The agent `shell` is not part of this version")
-
-
 class _Clock:
     """An agent's own time: it stands still while a call to its model is under way."""
 
-    def __init__(self, calls: SampleCalls) -> None:
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._began = time.monotonic()
         self._model_before_s = calls.model_s
@@ -306,7 +253,7 @@ class _Clock:
 class _Fill:
     """What stands for {prompt}, {prompt_file}, {model}, {base_url} and {token} in an agent's settings."""
 
-    def __init__(self, prompt: str, calls: SampleCalls, *, home: str) -> None:
+    def __init__(self, prompt: str, calls: Calls, *, home: str) -> None:
         file = str(PurePosixPath(home, _PROMPT))
         self._values = {
             "{prompt}": prompt,
@@ -348,7 +295,7 @@ async def _ended(work: Awaitable[Ended]) -> _Outcome:
     )
 
 
-def _raise_trouble(agent: AgentSettings, calls: SampleCalls, outcome: _Outcome) -> None:
+def _raise_trouble(agent: AgentSettings, calls: Calls, outcome: _Outcome) -> None:
     """What is no answer of the agent's: trouble of its model's, or an agent that never asked it."""
     if calls.trouble is not None:
         raise calls.trouble
@@ -360,7 +307,7 @@ def _raise_trouble(agent: AgentSettings, calls: SampleCalls, outcome: _Outcome) 
 
 
 def _completion(
-    agent: AgentSettings, calls: SampleCalls, outcome: _Outcome, answer: Answer, *, latency_s: float
+    agent: AgentSettings, calls: Calls, outcome: _Outcome, answer: Answer, *, latency_s: float
 ) -> Completion:
     work = AgentWork(
         agent=agent.name,

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from astra_async.agents.shell import VERSION
 from astra_async.types.agents import AgentSettings
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ _CLAUDE_MODELS = (
     "CLAUDE_CODE_SUBAGENT_MODEL",
 )
 
-SHELL = AgentSettings(name="shell", version="1")  # this program's own: nothing is installed
+SHELL = AgentSettings(name="shell", version=VERSION)  # this program's own: nothing is installed
 
 _KNOWN = (
     KnownAgent(

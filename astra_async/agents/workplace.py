@@ -17,11 +17,12 @@ import logging
 import shlex
 import tarfile
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.agents.catalog import INSTALLED_AT
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
+from astra_async.agents.shell import Ran
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
@@ -46,9 +47,7 @@ _TREE_BYTES = 4 * 1024**3
 _WRITING_S = 60.0
 _CHUNK = 64 * 1024  # characters of one argument: 128 KiB are the most, and a character has up to four bytes
 _AWAKE_S = 60.0
-_ENDS = 5000  # characters
-_ARGUMENT_BYTES = 120 * 1024
-_TIMED_OUT = 124
+_KILLED = 137
 _GIVEN_UP_S = 30.0
 _BACKGROUND_S = 0.5
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", "CVS"})
@@ -69,7 +68,6 @@ exec 2>/dev/null  # where bash tells of jobs that were killed
 watch=$!
 wait "$group"
 status=$?
-kill -0 "$watch" || status=124
 kill -KILL -- "-$watch"
 exit "$status"
 """
@@ -141,15 +139,6 @@ class Workplaces:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """How a command of an agent's ended."""
-
-    exit_code: int | None
-    output: str
-    timed_out: bool = False
-
-
 class Workplace:
     """One container, started, with the project in its folder."""
 
@@ -214,8 +203,6 @@ class Workplace:
 
         Processes that it leaves in the background live on. Raises SandboxError.
         """
-        if len(command.encode(errors="replace")) >= _ARGUMENT_BYTES or "\0" in command:
-            return Ran(exit_code=126, output="The command is longer than 120 KiB, or holds a NUL byte.")
         asked = Command(
             text=f"cd {PROJECT}\n{command}",
             user=self._fitness.user,
@@ -235,9 +222,9 @@ class Workplace:
             nothing = Command(text="true", user=self._fitness.user)
             await run_command(self._containers.engine, self.container, nothing, self._limits)
         timed_out = ended.stopped == "time" or (
-            ended.exit_code == _TIMED_OUT and ended.duration_s > timeout_s
+            ended.exit_code == _KILLED and ended.duration_s > timeout_s
         )
-        output = shortened(ended.output.text())
+        output = ended.output.text()
         if ended.stopped == "disk":
             output += "\n[the limit of the disk was reached; every process was killed]"
         return Ran(exit_code=ended.exit_code, output=output, timed_out=timed_out)
@@ -295,14 +282,6 @@ class Workplace:
                 raise ContainerLost(str(error)) from error
             return unreadable(both_ends(error))
         return found.answer()
-
-
-def shortened(text: str) -> str:
-    """A command's output as a model gets it: its first and last 5,000 characters where it has over 10,000."""
-    if len(text) <= 2 * _ENDS:
-        return text
-    left_out = len(text) - 2 * _ENDS
-    return f"{text[:_ENDS]}\n[... {left_out} characters left out ...]\n{text[-_ENDS:]}"
 
 
 def _is_asked(path: str, entry: tarfile.TarInfo) -> bool:

@@ -1,96 +1,54 @@
-"""Small honest stand-ins for the gateway and for one sample's calls, to run agents against."""
+"""A problem made ready, and one sample's calls that the real gateway answers from a script."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from scripted import Scripted, answered, calls_of
 
 from astra_async.problems.prepare import Prepared, prepare
-from astra_async.types import ModelSettings, Problem, Project, ProjectFile, Usage
+from astra_async.types import Problem, Project, ProjectFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from astra_async.errors import AstraError
-    from astra_async.types import Solution
-    from astra_async.types.agents import AgentEnd, AgentWire
-
-MODEL = ModelSettings(name="m", spec="openai/m-1", provider="openai", model="m-1")
+    from astra_async.agents.model_calls import Calls
+    from astra_async.types import Completion, ModelRequest, Solution
+    from astra_async.types.agents import AgentLimits
 
 
-class Calls:
-    """Counts what the gateway below answers; `model_s` as the real one has it."""
+class OneSample:
+    """Calls of one sample; `answered` is set once the model was asked. Each answer takes `think_s`."""
 
-    def __init__(self, token: str = "astra-secret-token") -> None:
-        self.token = token
-        self.settings = MODEL
-        self.ended = asyncio.Event()
-        self.asked = asyncio.Event()  # once
-        self.end: AgentEnd | None = None
-        self.trouble: AstraError | None = None
-        self.steps = self.replayed = 0
-        self.usage = Usage(input_tokens=0, output_tokens=0)
-        self.cost_usd: float | None = 0.25
-        self.cost_estimated = self.translated = False
-        self.repeated_usd = 0.0
-        self.removed: dict[str, None] = {}
-        self._asked_s = 0.0
-        self._since: float | None = None
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limits: AgentLimits | None = None,
+        think_s: float = 0.0,
+        answer: Callable[[], Completion] = lambda: answered("yes"),
+    ) -> None:
+        self.answered = asyncio.Event()
+        self._answer = answer
+        pool = Scripted(self._said)
+        if think_s:
+            pool.may_answer.clear()
+            asyncio.get_running_loop().call_later(think_s, pool.may_answer.set)
+        self.calls = calls_of(folder, pool, limits=limits)
 
-    @property
-    def model_s(self) -> float:
-        return self._asked_s + (time.monotonic() - self._since if self._since else 0.0)
+    @classmethod
+    def of(cls, calls: Calls) -> OneSample:
+        """A sample with calls of one's own."""
+        sample = cls.__new__(cls)
+        sample.calls = calls
+        return sample
 
-    def begin(self) -> None:
-        self._since = time.monotonic()
-
-    def finish(self) -> None:
-        assert self._since
-        self._asked_s += time.monotonic() - self._since
-        self._since = None
-        self.steps += 1
-        self.asked.set()
-
-
-class Gateway:
-    """One HTTP server on a unix socket: answers POSTs that bear a token that is admitted, after `think_s`."""
-
-    def __init__(self, folder: Path, *, think_s: float = 0.0) -> None:
-        self.socket = folder / "gateway.sock"
-        self.think_s = think_s
-        self.admitted: dict[str, Calls] = {}
-        self.asked: list[str] = []
-
-    async def start(self) -> asyncio.Server:
-        return await asyncio.start_unix_server(self._serve, self.socket)
-
-    @contextmanager
-    def admit(self, calls: Any, speaks: AgentWire, model_name: str) -> Iterator[None]:
-        assert (speaks, model_name) == ("chat", "m-1")
-        self.admitted[calls.token] = calls
-        try:
-            yield
-        finally:
-            del self.admitted[calls.token]
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            token = head.partition("Bearer ")[2].partition("\r\n")[0]
-            calls = self.admitted[token]
-            self.asked.append(head.splitlines()[0])
-            calls.begin()
-            await asyncio.sleep(self.think_s)
-            calls.finish()
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes")
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+    def _said(self, number: int, request: ModelRequest) -> Completion:
+        assert request.native is not None
+        self.answered.set()
+        return self._answer()
 
 
 class OneProject:

@@ -1,39 +1,49 @@
-"""Agents at work in real containers, against stand-ins for the gateway: how they end, and what is left."""
+"""Agents at work in real containers, by the real gateway to a scripted model: how they end, what is left."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import secrets
+import sys
+import textwrap
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agent_stands import Calls, Gateway, problem
+from agent_stands import OneSample, problem
+from scripted import Scripted, answered, calls_of
 
 from astra_async.agents.agent_runs import LIMITS, AgentRuns, most_slots
+from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.errors import ContainerLost, SandboxError, TransientError
 from astra_async.images.base_image import ensure_base
 from astra_async.testing.sandbox.sweep import claim, owner
 from astra_async.types import SampleKey
-from astra_async.types.agents import AgentLimits, AgentSettings
+from astra_async.types.agents import AgentLimits, AgentSettings, ToolCall
 from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from astra_async.agents.workplace import Ran
-    from astra_async.types import Completion
+    from astra_async.types import Completion, ModelRequest
     from astra_async.types.agents import AgentEnd
 
 docker = pytest.mark.docker
-ASK = (
-    "ask() { exec 3<>/dev/tcp/127.0.0.1/24601 || return;"
-    " printf 'POST /v1/chat/completions HTTP/1.1\\r\\nAuthorization: Bearer %s\\r\\n\\r\\n' \"$TOKEN\" >&3;"
-    " cat <&3 >/dev/null; exec 3>&-; }; "
-)
+# A client of chat completions in bash alone.
+ASK = r"""
+ask() {
+  local said="{\"model\":\"$MODEL\",\"messages\":[{\"role\":\"user\",\"content\":\"do it\"}]}"
+  exec 3<>/dev/tcp/127.0.0.1/24601 || return
+  printf 'POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n' >&3
+  printf 'Authorization: Bearer %s\r\n' "$TOKEN" >&3
+  printf 'Content-Type: application/json\r\nContent-Length: %s\r\n\r\n%s' "${#said}" "$said" >&3
+  head -1 <&3; cat <&3 >/dev/null
+  exec 3>&-
+}
+"""
 FILES = {
     "src/app.js": b"old\n",
     "src/same.js": b"same\n",
@@ -58,20 +68,27 @@ def agent(command: str, **rest: Any) -> AgentSettings:
 
 
 @asynccontextmanager
+async def _closing(gateway: Gateway) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await gateway.close()
+
+
+@asynccontextmanager
 async def at_work(
     settings: AgentSettings,
     tmp_path: Path,
     *,
     minutes: float = 5.0,
-    think_s: float = 0.0,
-    shell: Any = None,
-) -> AsyncIterator[tuple[AgentRuns, Callable[[Calls], Coroutine[Any, Any, Completion]]]]:
+) -> AsyncIterator[tuple[AgentRuns, Callable[[OneSample], Coroutine[Any, Any, Completion]]]]:
     """Runs of one agent, and a function that asks it for a sample."""
-    gateway = Gateway(tmp_path, think_s=think_s)
+    gateway = Gateway()
+    await gateway.start()
     name = f"agents-{secrets.token_hex(4)}"
     async with (
+        _closing(gateway),
         asyncio.timeout(PATIENCE_S),
-        await gateway.start(),
         await AgentRuns.open(
             name,
             {settings.name: settings},
@@ -79,18 +96,17 @@ async def at_work(
             SMALL,
             gateway,
             slots=2,
-            shell=shell,
         ) as runs,
     ):
         image = await ensure_base(runs._containers.engine, progress=print)
         prepared = await problem(image, FILES, hidden=("tests/hidden.js",))
         key = SampleKey("m", settings.name, "p", 0)
 
-        async def ask(calls: Calls) -> Completion:
-            return await runs.ask(key, prepared, image, calls, "Do it: 'now' \"$HOME\" `x`\n")
+        async def ask(sample: OneSample) -> Completion:
+            return await runs.ask(key, prepared, image, sample.calls, "Do it: 'now' \"$HOME\" `x`\n")
 
         yield runs, ask
-        assert gateway.admitted == {}
+        assert gateway._guests == {}
         assert await containers_of(runs) == []
 
 
@@ -118,9 +134,9 @@ def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(
     )
 
     async def check() -> None:
-        calls = Calls("to\"k'en")
+        sample = OneSample(tmp_path)
         async with at_work(settings, tmp_path) as (_, ask):
-            done = await ask(calls)
+            done = await ask(sample)
         files = left(done)["files"]
         assert files["found"].split() == [
             "./found",
@@ -131,8 +147,8 @@ def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(
         ]
         assert files["asked"] == "Do it: 'now' \"$HOME\" `x`"
         assert files["seen"].splitlines() == [
-            '{"model": "m-1", "key": "to\\"k\'en", "url": "http://127.0.0.1:24601/v1"}',
-            "m-1 http://127.0.0.1:24601",
+            f'{{"model": "toy", "key": "{sample.calls.token}", "url": "http://127.0.0.1:24601/v1"}}',
+            "toy http://127.0.0.1:24601",
             "/projects/challenge",
             "1000",
         ]
@@ -142,7 +158,7 @@ def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(
         assert work
         assert (work.agent, work.version, work.end, work.exit_code, work.steps) == ("mine", "7", "done", 0, 1)
         assert work.left_out == ("a symbolic link: link", "node_modules/: node_modules/x")
-        assert (done.attempts, done.cost_usd) == (1, 0.25)
+        assert (done.attempts, done.cost_usd) == (1, 0.01)
 
     asyncio.run(check())
 
@@ -154,13 +170,13 @@ def test_the_models_time_is_not_the_agents_and_at_its_own_limit_what_lies_there_
     settings = agent("ask; echo half >half; while :; do echo more >>more; done")
 
     async def check() -> None:
-        calls = Calls()
-        async with at_work(settings, tmp_path, minutes=2 / 60, think_s=4.0) as (_, ask):
-            done = await ask(calls)
+        sample = OneSample(tmp_path, think_s=12.0)
+        async with at_work(settings, tmp_path, minutes=2 / 60) as (_, ask):
+            done = await ask(sample)
         assert done.agent
         assert done.agent.end == "time"
         assert done.agent.own_s >= 2
-        assert done.agent.model_s >= 4
+        assert done.agent.model_s >= 2
         assert left(done)["files"]["half"] == "half\n"
 
     asyncio.run(check())
@@ -169,16 +185,12 @@ def test_the_models_time_is_not_the_agents_and_at_its_own_limit_what_lies_there_
 @docker
 @pytest.mark.parametrize("end", ["steps", "cost"])
 def test_a_limit_of_its_calls_ends_the_agent_wherever_it_is(tmp_path: Path, end: AgentEnd) -> None:
-    settings = agent("trap '' TERM HUP; echo first >first; ask; sleep 1000")
+    settings = agent("trap '' TERM HUP; echo first >first; ask; ask >&2; sleep 1000")
+    limits = AgentLimits(steps=1) if end == "steps" else AgentLimits(usd=0.01)
 
     async def check() -> None:
-        calls = Calls()
         async with at_work(settings, tmp_path) as (_, ask):
-            asking = asyncio.create_task(ask(calls))
-            await calls.asked.wait()
-            calls.end = end
-            calls.ended.set()
-            done = await asking
+            done = await ask(OneSample(tmp_path, limits=limits))
         assert done.agent
         assert done.agent.end == end
         assert left(done)["files"] == {"first": "first\n"}
@@ -190,14 +202,16 @@ def test_a_limit_of_its_calls_ends_the_agent_wherever_it_is(tmp_path: Path, end:
 def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_path: Path) -> None:
     async def check() -> None:
         async with at_work(agent("ask; echo it >it; echo why; exit 7"), tmp_path) as (_, ask):
-            done = await ask(Calls())
+            done = await ask(OneSample(tmp_path))
         assert done.agent
         assert (done.agent.end, done.agent.exit_code) == ("crashed", 7)
-        assert done.agent.said == "why"
+        assert done.agent.said.endswith(" why")
         assert left(done)["files"] == {"it": "it\n"}
+        other = tmp_path / "other"
+        other.mkdir()
         async with at_work(agent("echo no such option >&2; exit 2"), tmp_path) as (_, ask):
             with pytest.raises(SandboxError, match=r"never called its model.*exit code 2.*no such option"):
-                await ask(Calls())
+                await ask(OneSample(other))
 
     asyncio.run(check())
 
@@ -205,18 +219,18 @@ def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_p
 @docker
 def test_trouble_of_the_model_is_raised_and_a_stop_cuts_the_agent(tmp_path: Path) -> None:
     settings = agent("ask; sleep 1000")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+
+    def refuse() -> Completion:
+        raise TransientError("no answer")
 
     async def check() -> None:
         async with at_work(settings, tmp_path) as (runs, ask):
-            calls = Calls()
-            asking = asyncio.create_task(ask(calls))
-            await calls.asked.wait()
-            calls.trouble = TransientError("no answer")
-            calls.ended.set()
             with pytest.raises(TransientError, match="no answer"):
-                await asking
-            asking = asyncio.create_task(ask(other := Calls()))
-            await other.asked.wait()
+                await ask(OneSample(tmp_path / "one", answer=refuse))
+            asking = asyncio.create_task(ask(sample := OneSample(tmp_path / "two")))
+            await sample.answered.wait()
             runs.stop()
             with pytest.raises(SandboxError, match="being stopped"):
                 await asking
@@ -228,8 +242,8 @@ def test_trouble_of_the_model_is_raised_and_a_stop_cuts_the_agent(tmp_path: Path
 def test_a_cancelled_sample_leaves_nothing(tmp_path: Path) -> None:
     async def check() -> None:
         async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
-            asking = asyncio.create_task(ask(calls := Calls()))
-            await calls.asked.wait()
+            asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
+            await sample.answered.wait()
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
@@ -257,7 +271,7 @@ def test_whatever_an_agent_does_there_is_an_answer_and_nothing_is_left(
 ) -> None:
     async def check() -> None:
         async with at_work(agent(command), tmp_path, minutes=15 / 60) as (_, ask):
-            done = await ask(Calls())
+            done = await ask(OneSample(tmp_path))
         assert done.agent
         assert done.agent.end in ends
         assert files is None or left(done)["files"] == files
@@ -269,8 +283,8 @@ def test_whatever_an_agent_does_there_is_an_answer_and_nothing_is_left(
 def test_a_container_that_is_killed_from_outside_is_trouble(tmp_path: Path) -> None:
     async def check() -> None:
         async with at_work(agent("ask; sleep 1000"), tmp_path) as (runs, ask):
-            asking = asyncio.create_task(ask(calls := Calls()))
-            await calls.asked.wait()
+            asking = asyncio.create_task(ask(sample := OneSample(tmp_path)))
+            await sample.answered.wait()
             for each in await containers_of(runs):
                 await runs._containers.engine.remove(each)
             with pytest.raises(ContainerLost):
@@ -279,61 +293,112 @@ def test_a_container_that_is_killed_from_outside_is_trouble(tmp_path: Path) -> N
     asyncio.run(check())
 
 
-@docker
-def test_commands_of_an_agent_that_works_from_here(tmp_path: Path) -> None:
-    ran: list[Ran] = []
+def in_shell(*commands: str) -> Callable[[int, ModelRequest], Completion]:
+    """A model that runs commands one after the other and then submits."""
 
-    async def work(prompt: str, calls: Any, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
-        calls.steps = 2
-        commands = (
+    def answer(number: int, request: ModelRequest) -> Completion:
+        if number == len(commands):
+            return answered("", ToolCall(id="end", name="submit", arguments="{}"))
+        text = json.dumps({"command": commands[number]})
+        return answered("", ToolCall(id=str(number), name="shell", arguments=text))
+
+    return answer
+
+
+async def run_shell(tmp_path: Path, *commands: str) -> tuple[Completion, list[str]]:
+    """What the agent `shell` leaves, and what its model was shown of each command."""
+    pool = Scripted(in_shell(*commands))
+    calls = calls_of(tmp_path, pool)
+    async with at_work(AgentSettings(name="shell", version="1"), tmp_path) as (_, ask):
+        done = await ask(OneSample.of(calls))
+    shown = [
+        result.text
+        for request in pool.asked[1:]
+        if request.dialogue
+        for result in request.dialogue.messages[-1].results
+    ]
+    return done, shown
+
+
+@docker
+def test_commands_of_the_agent_that_works_from_here(tmp_path: Path) -> None:
+    done, shown = asyncio.run(
+        run_shell(
+            tmp_path,
             "echo out; echo err >&2; echo it >it; exit 3",
             "cat it; pwd; id -u; cat",
             "(while :; do echo on >>on; sleep .1; done) & echo begun",
             "for n in {1..30}; do [ -s on ] && break; sleep .1; done; cat on | head -1",
             "seq 100000",
-            "echo " + "x" * 130_000,
             "exit 124",
         )
-        ran.extend([await run(command) for command in commands])
-        return "done"
+    )
+    assert sorted(shown[0].split()) == ["(exit", "3)", "code", "err", "out"]
+    assert shown[1].split() == ["(exit", "code", "0)", "it", "/projects/challenge", "1000"]
+    assert shown[2] == "(exit code 0)\nbegun\n"
+    assert shown[3] == "(exit code 0)\non\n"
+    assert shown[4].startswith("(exit code 0)\n1\n2\n")
+    assert shown[4].endswith("99999\n100000\n")
+    assert shown[5] == "(exit code 124, no output)"
+    assert done.agent
+    assert (done.agent.end, done.agent.steps, done.agent.agent) == ("done", 7, "shell")
+    assert set(left(done)["files"]) == {"it", "on"}
 
+
+@docker
+def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> None:
     async def check() -> None:
-        shell = AgentSettings(name="shell", version="1")
-        async with at_work(shell, tmp_path, shell=work) as (_, ask):
-            done = await ask(Calls())
-        assert [each.exit_code for each in ran] == [3, 0, 0, 0, 0, 126, 124]
-        assert not any(each.timed_out for each in ran)
-        assert sorted(ran[0].output.split()) == ["err", "out"]
-        assert ran[1].output.split() == ["it", "/projects/challenge", "1000"]
-        assert ran[2].output == "begun\n"
-        assert ran[3].output == "on\n"
-        assert ran[4].output.startswith("1\n2\n")
-        assert ran[4].output.endswith("99999\n100000\n")
-        assert 10_000 < len(ran[4].output) < 10_100
-        assert set(left(done)["files"]) == {"it", "on"}
+        gateway = Gateway()
+        async with await AgentRuns.open(
+            f"agents-{secrets.token_hex(4)}", {}, AgentLimits(), SMALL, gateway
+        ) as runs:
+            image = await ensure_base(runs._containers.engine, progress=print)
+            project = (await problem(image, FILES)).project
+            async with runs._places.open(image, project, volume="", environment={}) as place:
+                ran = await place.shell("trap '' TERM; echo begun; sleep 1000 | sleep 1000", 2.0)
+                after = await place.shell("cat /proc/[0-9]*/comm 2>/dev/null", 60.0)
+        assert ran.timed_out
+        assert ran.output == "begun\n"
+        assert "sleep" not in after.output
 
     asyncio.run(check())
 
 
 @docker
-def test_a_command_is_ended_with_its_group_at_its_time_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("astra_async.agents.agent_runs._COMMAND_S", 2.0)
-    ran: list[Ran] = []
+def test_nothing_is_left_of_a_process_that_was_killed(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    script = textwrap.dedent(
+        """
+        import asyncio, sys
+        from pathlib import Path
+        sys.path[:0] = sys.argv[2:]
+        from test_agent_runs import OneSample, agent, at_work
 
-    async def work(prompt: str, calls: Any, run: Callable[[str], Awaitable[Ran]]) -> AgentEnd:
-        calls.steps = 1
-        ran.append(await run("trap '' TERM; echo begun; sleep 1000 | sleep 1000"))
-        ran.append(await run("for each in /proc/[0-9]*/comm; do cat $each; done 2>/dev/null"))
-        return "done"
+        async def main():
+            async with at_work(agent("ask; sleep 1000"), Path(sys.argv[1])) as (runs, ask):
+                sample = OneSample(Path(sys.argv[1]))
+                asking = asyncio.create_task(ask(sample))
+                await sample.answered.wait()
+                print(runs._containers._run_id, flush=True)
+                await asking
+
+        asyncio.run(main())
+        """
+    )
 
     async def check() -> None:
-        async with at_work(AgentSettings(name="shell", version="1"), tmp_path, shell=work) as (_, ask):
-            await ask(Calls())
-        assert ran[0].timed_out
-        assert ran[0].output.startswith("begun\n")
-        assert "sleep" not in ran[1].output
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", script, str(tmp_path), str(here), str(here.parent)),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout
+        run_id = (await process.stdout.readline()).decode().strip()
+        process.kill()
+        await process.wait()
+        async with at_work(agent("ask"), tmp_path) as (runs, _):
+            left = [claim(each) for each in await runs._containers.engine.containers()]
+            assert run_id
+            assert run_id not in {whose.run for whose in left if whose}
 
     asyncio.run(check())
 
