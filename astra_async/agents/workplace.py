@@ -221,9 +221,7 @@ class Workplace:
         if ended.stopped:  # it has put itself out of the reach of its own time limit, or filled the disk
             nothing = Command(text="true", user=self._fitness.user)
             await run_command(self._containers.engine, self.container, nothing, self._limits)
-        timed_out = ended.stopped == "time" or (
-            ended.exit_code == _KILLED and ended.duration_s > timeout_s
-        )
+        timed_out = ended.stopped == "time" or (ended.exit_code == _KILLED and ended.duration_s > timeout_s)
         output = ended.output.text()
         if ended.stopped == "disk":
             output += "\n[the limit of the disk was reached; every process was killed]"
