@@ -32,6 +32,8 @@ _OF_A_SESSION = frozenset(
     }
 )
 _DATED_MESSAGES = 2  # the date stands in what an agent says first
+_YEAR = re.compile(r"20\d\d")
+_BEFORE_A_YEAR, _AFTER_A_YEAR = 30, 22  # characters of the longest date that there is
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DATE = re.compile(
     rf"\d{{4}}-\d\d-\d\d(?:T[\d:.]+Z?)?|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
@@ -108,8 +110,18 @@ def _fields(value: Any) -> Any:
 
 def _undated(said: list[Any]) -> bytes:
     """Without dates, its lines in order: one agent lists its skills in an order of the moment."""
-    text = _DATE.sub("DATE", orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode())
+    text = _without_dates(orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode())
     return "\n".join(sorted(text.split("\\n"))).encode()
+
+
+def _without_dates(text: str) -> str:
+    """Dates are looked for round years only: that takes a hundredth of the time."""
+    made, at = [], 0
+    for year in _YEAR.finditer(text):
+        begin, end = max(at, year.start() - _BEFORE_A_YEAR), max(at, year.end() + _AFTER_A_YEAR)
+        made += [text[at:begin], _DATE.sub("DATE", text[begin:end])]
+        at = end
+    return "".join((*made, text[at:]))
 
 
 def _without_outputs(item: Any) -> Any:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.agents.model_calls import Calls, ModelPool
+    from astra_async.types import Completion, ModelRequest, Provider, RateLimits
     from astra_async.types.agents import AgentLimits
 
 URL = "http://gateway"
@@ -33,6 +34,25 @@ class Behind:
         return {"Authorization": f"Bearer {self.calls.token}"}
 
 
+class Straight:
+    """A pool without limits, retries or prices: each call is one attempt of a provider."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    async def call(self, request: ModelRequest) -> Completion:
+        return await self._provider.complete(request, self)
+
+    def limits(self, limits: RateLimits) -> None:
+        """Nobody keeps to any."""
+
+    def first_token(self) -> None:
+        """Nobody waits for it."""
+
+    def streamed(self, characters: int) -> None:
+        """Nobody counts."""
+
+
 @asynccontextmanager
 async def behind(
     folder: Path,
@@ -40,11 +60,12 @@ async def behind(
     *,
     spec: str = "openai-compatible/toy",
     limits: AgentLimits | None = None,
+    sample_header: str | None = None,
 ) -> AsyncIterator[Behind]:
     """A started gateway, and its sample's calls."""
     gateway = Gateway()
     await gateway.start()
-    calls = calls_of(folder, pool, spec=spec, limits=limits)
+    calls = calls_of(folder, pool, spec=spec, limits=limits, sample_header=sample_header)
     connector = aiohttp.UnixConnector(str(gateway.socket))
     try:
         async with aiohttp.ClientSession(connector=connector) as session:

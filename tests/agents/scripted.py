@@ -58,9 +58,17 @@ def calls_of(
     limits: AgentLimits | None = None,
     log: CallLog | None = None,
     spec: str = "openai-compatible/toy",
+    sample_header: str | None = None,
 ) -> Calls:
     log = log or CallLog.open(folder / "calls.jsonl")
-    return Calls(KEY, pool=pool, settings=a_model(spec), log=log, limits=limits or AgentLimits())
+    return Calls(
+        KEY,
+        pool=pool,
+        settings=a_model(spec),
+        log=log,
+        limits=limits or AgentLimits(),
+        sample_header=sample_header,
+    )
 
 
 def asking(*texts: str) -> Dialogue:
