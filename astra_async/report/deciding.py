@@ -171,7 +171,7 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
     """What was decided after how many samples."""
     for run in runs:
         if record := run.settings.deciding:
-            yield from (visible(_sentence(each, len(run.problems), record)) for each in compared(run, record))
+            yield from (visible(sentence(each, record)) for each in compared(run, record))
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -259,10 +259,11 @@ def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[st
     }
 
 
-def _sentence(each: Compared, problems: int, record: Mapping[str, Any]) -> str:
+def sentence(each: Compared, record: Mapping[str, Any]) -> str:
+    """How a pair stands; for `--until precise` a model."""
     if not each.looks:
         return f"{' and '.join(filter(None, (each.a, each.b)))}: no look yet, for no round is complete."
-    look = each.looks[-1]
+    look, problems = each.looks[-1], len(record["problems"])
     known = look.problems is not None and math.isfinite(look.problems)
     could = f"about {look.problems:,.0f}" if known else "no number up to 10,000"
     worse = look.state == "worse"

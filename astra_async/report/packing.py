@@ -101,10 +101,7 @@ class Columns:
         self.samples = settings.samples
         self.texts: dict[str, int] = {"": 0}
         self.verdicts: list[tuple[int, tuple[str, ...], int]] = [(-1, (), 0)]
-        stopped = settings.deciding.get("planned", {})
-        samples = [stopped.get(model, settings.samples) for model, _ in pairs]
-        self._plan = {pair: dict.fromkeys(self.problems, k) for pair, k in zip(pairs, samples, strict=True)}
-        self.planned = np.arange(settings.samples) < np.array(samples, dtype=int).reshape(-1, 1)
+        self.plan_again(settings)
         self._metrics = Metrics(self._plan)
         self._totals: dict[int, int] = {}
         self.started_at = ""
@@ -121,6 +118,14 @@ class Columns:
         self.places = places.view(ROW_DTYPE).reshape(shape)
         self._unplanned = 0
         self._first_unplanned = ""
+
+    def plan_again(self, settings: RunSettings) -> None:
+        """Take over how far each model is planned: `--until` says so anew with each round."""
+        stopped = settings.deciding.get("planned", {})
+        samples = [stopped.get(model, settings.samples) for model, _ in self.pairs]
+        plan = zip(self.pairs, samples, strict=True)
+        self._plan = {pair: dict.fromkeys(self.problems, k) for pair, k in plan}
+        self.planned = np.arange(settings.samples) < np.array(samples, dtype=int).reshape(-1, 1)
 
     def read(self, number: int, offset: int, line: bytes) -> None:
         """Pack one line; what is not believed becomes a warning.

@@ -248,6 +248,7 @@ class Following:
             self._begin(settings)
         elif settings != self.logs.settings:
             self.logs.settings = settings
+            self.logs.columns.plan_again(settings)
             self.version += 1
 
     def _begin(self, settings: RunSettings) -> None:
@@ -320,8 +321,9 @@ class Following:
             return "running"
         if not self.loaded or _stamp(self.directory / "run.json") is None:
             return "unknown"
-        present = int(self.logs.columns.places["present"].sum())
-        return "finished" if present == self.logs.columns.places.size > 0 else "stopped"
+        columns = self.logs.columns
+        missing = columns.planned[:, None] & (columns.places["present"] != 1)
+        return "stopped" if missing.any() or not missing.size else "finished"
 
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:

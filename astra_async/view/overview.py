@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.redaction import one_line
+from astra_async.report.costs import mean_cost_usd
+from astra_async.report.deciding import ahead, as_recorded, in_words, sentence
 from astra_async.report.entries import entries_of
 from astra_async.report.load import run_of
 from astra_async.report.trial_table import tried
@@ -16,11 +19,16 @@ from astra_async.view.board import FAILURE_NAMES
 from astra_async.view.opened import event_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
+    from astra_async.report.deciding import Compared
     from astra_async.report.entries import Entry
     from astra_async.view.board import Board
     from astra_async.view.following import Logs
+
+    Entries = Mapping[tuple[int, int], Entry]
 
 Record = dict[str, Any]
 EVENTS_SHOWN = 100
@@ -31,6 +39,7 @@ def run_summary(board: Board) -> Record:
     """Everything about the runs but their samples."""
     grid = board.grid
     loading = [share for run in board.runs if (share := run.loading) is not None]
+    entries = _entries(board)
     return {
         "directories": [str(run.directory) for run in board.runs],
         "states": [run.state for run in board.runs],
@@ -61,29 +70,67 @@ def run_summary(board: Board) -> Record:
         "failures": FAILURE_NAMES,
         "repairs": board.names("repairs"),
         "suspicions": board.names("suspicions"),
-        "headline": headline(board),
+        "headline": headline(board, entries),
+        "deciding": deciding(board, entries),
         "turns": max((run.logs.settings.turns for run in board.runs), default=0),
         "warnings": [line for run in board.runs for line in run.warnings()],
     }
 
 
-def headline(board: Board) -> list[Record]:
-    """The leaderboard's numbers of each model, from the very functions of the report.
+def headline(board: Board, entries: Entries) -> list[Record]:
+    """The leaderboard's numbers of each model, from the very functions of the report."""
+    if not entries:
+        return []
+    return [
+        {"model": number} | _standing(entries[model.run, model.pair])
+        for number, model in enumerate(board.grid.models)
+    ]
 
-    Empty while the logs are read for the first time: numbers of a part of them would be nobody's, and their
-    intervals take longer than the reading.
+
+def deciding(board: Board, entries: Entries) -> list[Record]:
+    """Of each run with `--until`: what is decided, what is open, what the next round costs, as recorded."""
+    found = []
+    for number, run in enumerate(board.runs):
+        record = run.logs.settings.deciding
+        costs = {
+            (entry.model, entry.format): mean_cost_usd(entry)
+            for (place, _), entry in entries.items()
+            if place == number
+        }
+        with suppress(LookupError, TypeError, ValueError, AttributeError):  # edited: nobody's looks
+            pairs = as_recorded(record, run.logs.settings.formats) if record else []
+            words = in_words(record, pairs, ahead(record, pairs, costs)) if pairs else ""
+            shown = [_compared(each, record) for each in pairs]
+            found.append({"directory": str(run.directory), "words": words, "pairs": shown})
+    return [each for each in found if each["pairs"]]
+
+
+def _compared(each: Compared, record: Mapping[str, Any]) -> Record:
+    look = each.looks[-1] if each.looks else None
+    return {
+        "models": " and ".join(filter(None, (each.a, each.b))),
+        "format": each.format,
+        "state": look.state if look else "open",
+        "k": look.k if look else 0,
+        "difference": look.difference if look else None,
+        "interval": look.interval if look else None,
+        "sentence": sentence(each, record),
+    }
+
+
+def _entries(board: Board) -> Entries:
+    """By run and pair; empty while the logs are read for the first time.
+
+    Numbers of a part of them would be nobody's, and their intervals take longer than the reading.
     """
     if any(run.loading is not None for run in board.runs):
-        return []
+        return {}
     entries: dict[tuple[int, int], Entry] = {}
     for number, run in enumerate(board.runs):
         if run.plan:
             loaded = run_of(run.directory, run.logs.settings, run.logs.columns)
             entries |= {(number, entry.parts[0][1]): entry for entry in entries_of([loaded])}
-    return [
-        {"model": number} | _standing(entries[model.run, model.pair])
-        for number, model in enumerate(board.grid.models)
-    ]
+    return entries
 
 
 def _standing(entry: Entry) -> Record:

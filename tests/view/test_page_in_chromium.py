@@ -26,7 +26,9 @@ from watched_runs import (
 )
 
 from astra_async.files import write_atomically
+from astra_async.report.deciding import group_of, recorded
 from astra_async.running.log import now_utc
+from astra_async.stats.sequential import schedule_of
 from astra_async.view.access import Access
 from astra_async.view.serving import Viewer, served
 from axe import source, violations
@@ -602,6 +604,61 @@ def test_the_overview_tells_what_a_running_run_waits_for(tmp_path: Path) -> None
             for part in ("3 being asked", "2 of 4 containers busy, 1 ready", "$2.50", "about 20 min left"):
                 assert part in line
             assert await page.text("#run-state") == "running"
+
+    look(directory, steps)
+
+
+def look_at(k: int, state: str, **fields: Any) -> dict[str, Any]:
+    known = {"format": "xml", "k": k, "state": state, "problems": None}
+    return {"a": "alpha", "b": "beta", "difference": 0.1, "interval": [-0.05, 0.25], **known, **fields}
+
+
+def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next_round(
+    tmp_path: Path,
+) -> None:
+    three = replace(PLAIN, skill={"alpha": 0.9, "beta": 0.5, "gamma": 0.4})
+    directory = write_run(tmp_path / "run", replace(three, samples=8))
+    change_lines(directory / "results.jsonl", lambda lines: [x for x in lines if x["sample"] < 2])
+    change_lines(directory / "completions.jsonl", lambda lines: [x for x in lines if x["sample"] < 2])
+    run = orjson.loads((directory / "run.json").read_bytes())
+    models, schedule = ["alpha", "beta", "gamma"], schedule_of(8)
+    deciding = recorded(schedule, "decided", None) | {
+        "problems": list(run["problems"]),
+        "groups": [group_of(models, [])],
+        "planned": dict.fromkeys(models, 2),
+        "looks": [
+            look_at(2, "open"),
+            look_at(2, "better", b="gamma", interval=[0.05, 0.25]),
+            look_at(2, "not separable", a="beta", b="gamma", difference=0.02, problems=180.0),
+        ],
+    }
+
+    def write(**fields: Any) -> None:
+        content = orjson.dumps(run | {"deciding": deciding | fields})
+        write_atomically(directory / "run.json", content)
+
+    write()
+
+    async def steps(page: Page) -> None:
+        await page.go("", "document.querySelectorAll('.decided tbody tr').length === 3")
+        await page.until("document.querySelector('.deciding-line').textContent.includes('$')")
+        line = await page.text(".deciding-line")
+        assert line.startswith(
+            "1 of 3 pairs decided, 1 not separable, 1 open after 2 samples of each problem;"
+            " next up to 4: alpha, beta, about $"
+        )
+        assert await page.text(".standing-line strong") == "36 of 36 samples graded (100 %)"
+        assert await page.text("#run-state") == "finished"
+        rows = await page.run(all_of(".decided tbody tr", "[...b.cells].map((c) => c.textContent)"))
+        assert rows[1][:5] == ["alpha and gamma", "better", "2", "10.0", "5.0 to 25.0"]
+        assert rows[2][-1] == (
+            "beta and gamma are 2.0 points apart: 6 problems cannot separate them; about 180 could"
+            " (decided after 2 samples of each problem)."
+        )
+        write(planned={"alpha": 4, "beta": 4, "gamma": 2})  # the next round has begun, and nobody works
+        await page.until("document.querySelector('.standing-line strong').textContent.startsWith('36 of 60')")
+        write(groups="edited")
+        await page.until("!document.querySelector('.decided')")
 
     look(directory, steps)
 

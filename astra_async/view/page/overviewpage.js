@@ -131,6 +131,21 @@ function leaderboard(history) {
   return holding("table", "data board", holding("thead", null, head), holding("tbody", null, rows));
 }
 
+// --- what --until has decided -----------------------------------------------------------------------------
+
+/** Each run's pairs of models: decided, open, or not to be separated; and what the next round costs. */
+function decided() {
+  return state.run.deciding.map(({ words, pairs }) => {
+    const head = holding("tr", null, ["Models", "State", "After k", "A − B, points", "Repeated interval", "In words"].map((name, place) => element("th", name, place > 1 && place < 5 ? "n" : "")));
+    const rows = pairs.map((pair) => holding("tr", null, holding("td", null, element("bdi", plain(pair.models))), element("td", pair.state),
+      cellOf(String(pair.k), pair.k, "after k"), cellOf(percent(pair.difference), pair.difference, "A − B, points"),
+      cellOf(pair.interval ? `${percent(pair.interval[0])} to ${percent(pair.interval[1])}` : "–", "", "repeated interval"), holding("td", "why", element("bdi", plain(pair.sentence)))));
+    const section = titledTable("What is decided", holding("table", "data decided", holding("thead", null, head), holding("tbody", null, rows)));
+    section.querySelector("h2").after(element("p", plain(words), "deciding-line"));
+    return section;
+  });
+}
+
 // --- pools, errors, failures, events ----------------------------------------------------------------------
 
 function waitsFor({ paused_s: pausedS, paused_why: why, failed, waiting, waits_for: said }) {
@@ -233,7 +248,7 @@ export function open(root, signal) {
       sortAgain(table);
     }
     board.replaceChildren(table);
-    side.replaceChildren(...[pools(), failures(kinds), errors(), events()].filter(Boolean));
+    side.replaceChildren(...[...decided(), pools(), failures(kinds), errors(), events()].filter(Boolean));
     empty.textContent = emptyText() ?? "";
     empty.hidden = !empty.textContent;
   }
