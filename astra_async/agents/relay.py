@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PORT = 24_601  # below the ports that the kernel gives away by itself
 _WINDOW_BYTES = 128 * 1024
 _PIECE_BYTES = 64 * 1024
-_MOST_CONNECTIONS = 128
+_MOST_CONNECTIONS = 64
 _LISTENS_WITHIN_S = 60.0
 _SAID_BYTES = 4096
 _HEADER = struct.Struct(">cII")
