@@ -27,9 +27,9 @@ from astra_async.running.ownership import (
     owner_of,
     refuse_foreign_problems,
 )
-from astra_async.running.recorded import ANSWER_LOGS, answered, believed
+from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
 from astra_async.running.wiring import data_config, recorded_call
-from astra_async.types import AnswerKey, ModelSettings
+from astra_async.types import AgentLimits, AgentSettings, AnswerKey, ModelSettings, is_agent
 from astra_async.types.records import check_result
 
 if TYPE_CHECKING:
@@ -92,10 +92,13 @@ def _config(run: dict[str, Any], given: dict[str, Any], config_file: Path | None
         ModelSettings(**{name: value for name, value in model.items() if name in names})
         for model in run["models"]
     ]
+    parts = [run["parts"]["formats"][name] for name in run["formats"] if is_agent(name)]
     return replace(
         config,
         models=tuple(models),
         formats=tuple(run["formats"]),
+        agents=tuple(AgentSettings(**part["agent"]) for part in parts),
+        agent_limits=AgentLimits(**parts[0]["limits"]) if parts else config.agent_limits,
         samples=run["samples"],
         turns=run.get("turns", 0),
         seed=run["seed"],
@@ -137,6 +140,8 @@ def _copy_answers(directory: Path, new: Path) -> None:
 
 def _bring_new_answers(directory: Path, new: Path) -> int:
     """Append the answers that are new in the parent; every line is whole, and one that is there stays."""
+    if (directory / CALLS_NAME).exists():
+        shutil.copyfile(directory / CALLS_NAME, new / CALLS_NAME)  # no regrade adds to it
     if (directory / "prompts").is_dir():
         shutil.copytree(directory / "prompts", new / "prompts", dirs_exist_ok=True)
     brought = 0

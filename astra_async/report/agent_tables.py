@@ -39,7 +39,10 @@ def with_agents(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def agent_pairs(entries: Sequence[Entry]) -> list[Pair]:
-    """Each model's ways to be asked in pairs, where one of the two is an agent: the better mean as A."""
+    """Each model's ways to be asked in pairs, where one of the two is an agent: the better mean as A.
+
+    Then the best of all agents' entries against those of other models with other agents.
+    """
     pairs = []
     for label in dict.fromkeys(entry.label for entry in with_agents(entries)):
         ways = sorted((entry for entry in entries if entry.label == label), key=lambda entry: entry.rank)
@@ -47,6 +50,12 @@ def agent_pairs(entries: Sequence[Entry]) -> list[Pair]:
             if is_agent(a.format) or is_agent(b.format):
                 formats = f"{a.format}/{b.format}"
                 pairs.append(Pair(a=a, b=b, a_name=a.name, b_name=b.name, format=formats))
+    ranked = sorted((entry for entry in entries if is_agent(entry.format)), key=lambda entry: entry.rank)
+    for other in ranked[1:]:
+        if other.label != ranked[0].label and other.format != ranked[0].format:
+            formats = f"{ranked[0].format}/{other.format}"
+            best = ranked[0]
+            pairs.append(Pair(a=best, b=other, a_name=best.name, b_name=other.name, format=formats))
     return pairs
 
 

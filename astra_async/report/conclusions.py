@@ -14,6 +14,7 @@ from astra_async.report.costs import cost_is_estimated, mean_cost_usd
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, changed_problems
 from astra_async.report.table import shown, visible
 from astra_async.stats.intervals import bounds, total_interval
+from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,10 +37,10 @@ _STANDINGS: dict[Standing, str] = {  # of the best against the rest
 }
 
 
-def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> tuple[str, ...]:
-    """The report in a few sentences for each answer format; `pairs` and `formats` are all comparisons."""
+def conclusions(entries: Sequence[Entry], pairs: Found, formats: Found, agents: Found) -> tuple[str, ...]:
+    """The report in a few sentences for each answer format; the others are all comparisons of their kind."""
     begun = [entry for entry in entries if entry.summary.valid]
-    return tuple(map(visible, _conclusions(begun, pairs, formats)))
+    return tuple(map(visible, (*_conclusions(begun, pairs, formats), *_agents(agents))))
 
 
 def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
@@ -59,7 +60,8 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
         ranked = sorted(
             (entry for entry in entries if entry.format == answer_format), key=lambda entry: entry.rank
         )
-        prefix = f"{answer_format.upper()}: " if several else ""
+        named = answer_format if is_agent(answer_format) else answer_format.upper()
+        prefix = f"{named}: " if several else ""
         if len(ranked) == 1:
             yield prefix + _alone(ranked[0])
             continue
@@ -70,6 +72,21 @@ def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iter
         yield from _others(prefix, ranked, of_best)
     if formats:
         yield _formats(formats)
+
+
+def _agents(agents: Found) -> Iterator[str]:
+    """Each model's best agent against its best single answer, and the best of all with another model's."""
+    by_pair: dict[tuple[str, str], tuple[Pair, dict[Metric, Judged]]] = {}
+    for pair, judged in agents:
+        named = pair.a.name, pair.b.name
+        by_pair.setdefault(named, (pair, {}))[1][judged.comparison.metric] = judged
+    told = set()
+    for pair, found in by_pair.values():
+        agent, single = (pair.a, pair.b) if is_agent(pair.a.format) else (pair.b, pair.a)
+        about = agent.label, single.label, is_agent(single.format)
+        if about not in told and not (pair.a.label == pair.b.label and is_agent(single.format)):
+            told.add(about)
+            yield paired_sentence(pair, found)
 
 
 def _alone(entry: Entry) -> str:

@@ -124,18 +124,19 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     entries = entries_of(runs)
     compared = judged_pairs(list(pairs_of(entries)))
     by_format = judged_pairs(formats.both_formats(entries))
+    by_agent = judged_pairs(agent_tables.agent_pairs(entries))
     wide = board.leaderboard(entries, compared)
     courses, ignored = courses_of(entries)
     return Report(
         runs=runs,
         entries=entries,
-        conclusions=(*deciding.sentences(runs), *conclusions(entries, compared, by_format)),
+        conclusions=(*deciding.sentences(runs), *conclusions(entries, compared, by_format, by_agent)),
         leaderboard=wide,
         sections=(
             *_models(entries, wide, compared, _looks(runs, entries)),
             *_problems(runs, entries),
             *_answers(entries, by_format),
-            *_agents(entries),
+            *_agents(entries, by_agent),
             *_turns(courses),
             *_harness(runs, entries),
         ),
@@ -241,11 +242,9 @@ def _answers(entries: Sequence[Entry], by_format: Found) -> Iterator[Section]:
     )
 
 
-def _agents(entries: Sequence[Entry]) -> Iterator[Section]:
+def _agents(entries: Sequence[Entry], by_agent: Found) -> Iterator[Section]:
     if agent_tables.with_agents(entries):
-        pairs = paired_table(
-            "agent_pairs", "What an agent adds", judged_pairs(agent_tables.agent_pairs(entries))
-        )
+        pairs = paired_table("agent_pairs", "What an agent adds", by_agent)
         yield Section(
             name="agents",
             title="Agents",

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey, Completion, Prompt, Result
 
 # What a regrade takes over from its parent.
-PARENT_FILES = ("completions.jsonl", "turns.jsonl", "prompts", "labels.csv")
+PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "labels.csv")
 # Enough for the answers of some hundred calls in flight.
 RESERVE_BYTES = 16 * 2**20
 # In the order in which they are synced: whose final line is on disk, their output is.

@@ -357,7 +357,7 @@ async def _pools(
 
 async def _with_agents(config: RunConfig, tests: _Tests | None) -> RunConfig:
     """The configuration with all that is known of its agents, as they are installed on the tests' engine."""
-    if not (config.agents and tests and tests.engine):
+    if config.answers_only_from_record or not (config.agents and tests and tests.engine):
         return config
     from astra_async.running.agent_asking import with_agents
 
