@@ -91,6 +91,10 @@ class CallLog:
         """The log at `path`; a torn last line is cut off unless it is only read. Raises StorageError."""
         return cls(path, None if readonly else AppendLog.open(path))
 
+    def records(self, key: AnswerKey) -> Iterator[Json]:
+        """The lines of a sample's answered calls, in the order in which they ended. Raises StorageError."""
+        return self._lines(key.first)
+
     def of(self, key: AnswerKey) -> list[RecordedCall]:
         """The answered calls of a sample, in the order in which they ended. Raises StorageError."""
         found = []

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from astra_async.report.load import Run
 
 _RUN = click.Path(path_type=Path, file_okay=False, exists=True)
-_EXPORTED_TO = {"inspect": "inspect", "parquet": "parquet", "hf": "hf", "eee": "eee", "junit": "junit.xml"}
+_EXPORTED_TO = {
+    "inspect": "inspect",
+    "parquet": "parquet",
+    "hf": "hf",
+    "eee": "eee",
+    "junit": "junit.xml",
+    "atif": "atif",
+}
 
 
 @click.command()
@@ -105,7 +112,11 @@ def write_and_print(
 @click.argument("directories", type=_RUN, nargs=-1, required=True)
 @click.option("--to", "target", type=click.Choice(list(_EXPORTED_TO)), required=True, help="The format.")
 @click.option("--out", type=click.Path(path_type=Path), help="File or folder; DIR/export/ if not given.")
-@click.option("--with-answers", is_flag=True, help="Answers too, and for inspect the prompts (not in junit).")
+@click.option(
+    "--with-answers",
+    is_flag=True,
+    help="Answers too, and for inspect prompts and agents' steps (not in junit).",
+)
 @click.option(
     "--min-pass",
     type=click.FloatRange(0, 1),
@@ -131,7 +142,7 @@ def export(
     missing = sum(len(run.missing) for run in runs)
     if missing:
         tell(f"{missing} planned samples have no result and are not in it as 0")
-    if not with_answers and target != "junit":
+    if not with_answers and target not in {"junit", "atif"}:
         tell("prompts and answers are not in it; --with-answers puts them in")
     say(str(place))
 
@@ -142,6 +153,11 @@ def _export(runs: tuple[Run, ...], target: str, place: Path, *, with_answers: bo
             from astra_async.export.junit import write_junit
 
             write_junit(runs, place, min_pass=min_pass)
+        case "atif":
+            from astra_async.export.atif import write_atif
+
+            if not write_atif(runs, place):
+                raise UsageError("no sample of an agent is there: --to atif is for runs with --agent")
         case "inspect":
             from astra_async.export.inspect_log import write_inspect
 

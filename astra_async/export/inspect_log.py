@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from astra_async.export.agent_events import agents_part, transcripts
 from astra_async.export.lines import lines
 from astra_async.running.recorded import stored_prompt
+from astra_async.types import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,13 +62,15 @@ def write_inspect(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> li
 
 
 def _write_log(run: Run, pair: int, path: Path, task: str, *, with_answers: bool) -> None:
-    summaries = []
+    summaries, steps = [], transcripts(run) if with_answers and is_agent(run.pairs[pair][1]) else None
     asked = lru_cache(_PROMPTS_KEPT)(partial(_prompt, run.directory))
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as log:
         for record, answer in lines(run, pair, with_answers=with_answers):
             digest = record.get("prompt_sha256") or "not recorded"
             prompt = (asked(digest) if with_answers else None) or _NAMED.format(digest)
             sample = _sample(record, answer, prompt, run)
+            if steps is not None:
+                sample |= agents_part(steps(record), record, _NEVER)
             log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", orjson.dumps(sample))
             summaries.append(_summary(sample))
         log.writestr("summaries.json", orjson.dumps(summaries))

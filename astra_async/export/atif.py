@@ -1,0 +1,146 @@
+"""Agents' samples as trajectories: ATIF 1.8 (Harbor's, which NeMo reads too), one JSON file for each sample.
+
+A model call becomes a step of `agent`; what was new in its request becomes steps of `system` and `user`
+before it, and results of tools the observation of the step that called them. Where an agent holds a second
+dialogue (a subagent, a title), its steps stand in the order in which they were answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from astra_async.export.agent_events import arguments_of, transcripts
+from astra_async.files import write_atomically
+from astra_async.types import is_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from astra_async.agents.transcript import TranscriptStep
+    from astra_async.report.load import Run
+    from astra_async.types import ToolCall
+
+VERSION = "ATIF-v1.8"
+_UNFIT = re.compile(r"[^\w.-]+")
+
+
+def write_atif(runs: tuple[Run, ...], out: Path) -> int:
+    """Write a file for each agent's sample that has a final line; returns how many. Raises StorageError."""
+    written = 0
+    for run in runs:
+        steps = transcripts(run)
+        for pair, (_, agent) in enumerate(run.pairs):
+            if not is_agent(agent):
+                continue
+            for record in run.lines(run.pair_rows(pair)):
+                if found := trajectory(record, steps(record), run.settings.run_id):
+                    name = f"{_name(record['model'])}-{agent}-{record['sample']}.json"
+                    path = out / _name(record["problem_id"]) / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2), mode=0o644)
+                    written += 1
+    return written
+
+
+def trajectory(
+    record: Mapping[str, Any], steps: Sequence[TranscriptStep], run_id: str
+) -> dict[str, Any] | None:
+    """One sample's; None where none of its calls is recorded."""
+    if not steps:
+        return None
+    named = f"{record['problem_id']}/{record['sample']}"
+    work, usage = record.get("agent") or {}, record.get("usage") or {}
+    written = [_without_none(step) for step in _steps(steps, record["model"])]
+    return {
+        "schema_version": VERSION,
+        "session_id": f"{run_id}/{record['model']}/{named}",
+        "trajectory_id": f"{run_id}/{record['model']}/{record['format']}/{named}",
+        "agent": {
+            "name": work.get("agent") or record["format"],
+            "version": work.get("version") or "",
+            "model_name": record["model"],
+            "tool_definitions": [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": dict(tool.parameters),
+                    },
+                }
+                for tool in steps[0].tools
+            ],
+        },
+        "steps": [step | {"step_id": number} for number, step in enumerate(written, 1)],
+        "final_metrics": _without_none(
+            {
+                "total_prompt_tokens": usage.get("input_tokens"),
+                "total_completion_tokens": usage.get("output_tokens"),
+                "total_cached_tokens": usage.get("cached_tokens"),
+                "total_cost_usd": record.get("cost_usd"),
+                "total_steps": len(written),
+                "extra": {"passed": record["passed"], "total": record["total"], "end": work.get("end")},
+            }
+        ),
+    }
+
+
+def _steps(steps: Iterable[TranscriptStep], model: str) -> Iterator[dict[str, Any]]:
+    """What was said, and each model call; an observation goes into the step that it answers."""
+    callers: dict[str, dict[str, Any]] = {}
+    pending: list[dict[str, Any]] = []
+    for step in steps:
+        if step.system:
+            pending.append({"source": "system", "message": step.system})
+        for message in step.said:
+            for result in message.results:
+                caller = callers.get(result.call.id)
+                if caller is not None:
+                    observation = caller.setdefault("observation", {"results": []})
+                    observation["results"].append({"source_call_id": result.call.id, "content": result.text})
+            if message.text:
+                source = "agent" if message.role == "assistant" else "user"
+                pending.append({"source": source, "message": message.text})
+        said = _agents(step, model)
+        callers |= {call.id: said for call in step.answer.calls}
+        pending.append(said)
+    yield from pending
+
+
+def _agents(step: TranscriptStep, model: str) -> dict[str, Any]:
+    answer, usage = step.answer, step.answer.usage
+    return {
+        "timestamp": step.at or None,
+        "source": "agent",
+        "model_name": answer.returned_model or model,
+        "message": answer.text,
+        "tool_calls": list(map(_call, answer.calls)) or None,
+        "metrics": _without_none(
+            {
+                "prompt_tokens": usage.input_tokens,
+                "completion_tokens": usage.output_tokens,
+                "cached_tokens": usage.cached_tokens,
+                "cost_usd": answer.cost_usd,
+            }
+        ),
+        "llm_call_count": 1,
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments_of(call)}
+
+
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _name(text: str) -> str:
+    """A name that every file system takes; one that had to be changed is told apart by a hash."""
+    plain = _UNFIT.sub("_", text).strip("._")
+    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
