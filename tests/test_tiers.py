@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from astra_async import bundled
-from tiers import COLLECTED, PARTS, first_of, seconds_of, selected, told, unit_of
+from tiers import COLLECTED, PARTS, first_of, is_parted, seconds_of, selected, told, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,13 +75,19 @@ def test_every_folder_with_containers_has_tests_in_the_first_tier(contained: lis
 def test_first_tier_and_parts_are_all_tests_once_and_no_module_that_shares_is_cut(
     request: pytest.FixtureRequest, contained: list[pytest.Item]
 ) -> None:
+    assert contained
     collected = request.config.stash[COLLECTED]
     first = selected(collected, "first")
     parts = [selected(collected, str(number + 1)) for number in range(PARTS)]
     assert Counter((*first, *(item for part in parts for item in part))) == Counter(collected)
-    assert all(item in first for item in collected if item not in contained)
+    assert all(item in first for item in collected if not is_parted(item))
     units = [{unit_of(item) for item in part} for part in parts]
     assert len(set().union(*units)) == sum(map(len, units))
+
+
+def test_every_test_that_is_long_has_a_case_in_the_first_tier(request: pytest.FixtureRequest) -> None:
+    long = [item for item in request.config.stash[COLLECTED] if item.get_closest_marker("long")]
+    assert names(first_of(long)) == names(long)
 
 
 def test_parts_take_equally_long(request: pytest.FixtureRequest, contained: list[pytest.Item]) -> None:

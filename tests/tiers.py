@@ -1,7 +1,8 @@
 """Which tests a tier runs, by marks that stand beside the tests, and what is told at the end.
 
-A test that needs no container is in the first tier. One that needs a container is in it if its mark `first`
-says so; all others are the rest, which is cut into parts of about the same length.
+A test that needs no container is in the first tier, unless its mark `long` says that there are many like it.
+One that needs a container, or is `long`, is in it if its mark `first` says so; all others are the rest, which
+is cut into parts of about the same length.
 """
 
 from __future__ import annotations
@@ -30,22 +31,27 @@ def selected(items: Sequence[pytest.Item], tier: str) -> list[pytest.Item]:
     """The tests of a tier; `tier` is one of TIERS, a number one part of the rest."""
     if tier == "all":
         return list(items)
-    contained = [item for item in items if item.get_closest_marker("docker")]
-    first = first_of(contained)
+    parted = [item for item in items if is_parted(item)]
+    first = first_of(parted)
     if tier == "first":
-        return [item for item in items if item in first or not item.get_closest_marker("docker")]
-    part = _parts([item for item in contained if item not in first])[int(tier) - 1]
+        return [item for item in items if item in first or not is_parted(item)]
+    part = _parts([item for item in parted if item not in first])[int(tier) - 1]
     return [item for item in items if item in part]
 
 
-def first_of(contained: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Those tests with a container that are in the first tier.
+def is_parted(item: pytest.Item) -> bool:
+    """Whether a test is in the first tier only if its mark `first` says so."""
+    return any(item.get_closest_marker(name) for name in ("docker", "long"))
+
+
+def first_of(parted: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Those tests with a container, and those that are long, that are in the first tier.
 
     The mark means one case of a test; one with kinds means as few cases as are of every kind, each a
     function of the cases' parameters.
     """
     tests: dict[str, dict[pytest.Item, set[tuple[str, Hashable]]]] = defaultdict(dict)
-    for item in contained:
+    for item in parted:
         mark = item.get_closest_marker("first")
         if mark is not None:
             kinds = {(name, kind(**_parameters(item))) for name, kind in mark.kwargs.items()}

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytestmark = [pytest.mark.long, pytest.mark.first]
+
+
 def whole(run: BatchRun) -> bool:
     return len(run.keys()) == len(set(run.keys())) == PLANNED
 
@@ -32,6 +35,7 @@ def batches(run: BatchRun, *words: str, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.first(spec=lambda spec: spec)
 @pytest.mark.parametrize("spec", MODELS)
 def test_an_answer_out_of_a_batch_is_recorded_as_one(tmp_path: Path, spec: str) -> None:
     with simulated_for(spec) as server:

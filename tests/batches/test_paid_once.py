@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytestmark = [pytest.mark.long, pytest.mark.first]
+
+
 def check_paid_once(run: BatchRun, server: Simulated) -> None:
     assert server.processed == PLANNED
     assert len(run.keys()) == len(set(run.keys())) == PLANNED

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Interval = tuple[float, float] | None
 
+pytestmark = [pytest.mark.long, pytest.mark.first]
+
 REPETITIONS = int(os.environ.get("COVERAGE_REPETITIONS", "300"))
 LEAST = 0.92 - 2 * (0.95 * 0.05 / REPETITIONS) ** 0.5
 SIZES = list(product((10, 20, 65), (4, 8, 32)))

@@ -5,6 +5,8 @@ from statistics import median
 import pytest
 from shapes import HARD, SCENARIOS, SHARED, Bucket, Hint, Scenario, play, play_lifted, play_naive
 
+pytestmark = [pytest.mark.long, pytest.mark.first]
+
 SEEDS = range(5)
 
 
