@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 import time
 from dataclasses import dataclass, replace
@@ -49,6 +50,7 @@ BASE_URL = f"http://127.0.0.1:{PORT}"
 LIMITS = Limits(memory_bytes=2 * 1024**3, disk_bytes=1024**3)
 _SHARE_OF_MEMORY = 0.8
 _PROMPT = ".agent/task.md"  # below HOME
+_LEAST_S = 0.2
 
 
 def most_slots(memory_bytes: int, *, machine_bytes: int, graders_bytes: int) -> int:
@@ -209,7 +211,8 @@ class AgentRuns:
                 left_s = 60 * self._limits.minutes - clock.own_s
                 if left_s <= 0:
                     return _Outcome(end="time", own_s=clock.own_s)
-                await asyncio.wait({working, *waits}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                wait_s = max(left_s, _LEAST_S)  # the clock may stand still
+                await asyncio.wait({working, *waits}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if self._stopping.is_set():
                 raise SandboxError("The run is being stopped: the next goes on from the agent's last call")
             # At a limit the gateway refuses, and an agent may end by itself on that: the limit was first.
@@ -229,7 +232,7 @@ class AgentRuns:
 
     async def _base_image(self) -> str:
         if self._base is None or (self._base.done() and (self._base.cancelled() or self._base.exception())):
-            self._base = asyncio.create_task(self._find_base())
+            self._base = self._containers.spawn(self._find_base())
         return await asyncio.shield(self._base)
 
     async def _find_base(self) -> str:
@@ -279,9 +282,8 @@ class _Fill:
 
 
 def _replaced(text: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text
+    """Every name with its value, in one go: a value may hold another's name."""
+    return re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], text)
 
 
 async def _ended(work: Awaitable[Ended]) -> _Outcome:

@@ -124,7 +124,7 @@ class Workplaces:
         image_id = await self._containers.image_id(image)
         task = self._kept.get(image_id)
         if task is None or (task.done() and (task.cancelled() or task.exception())):
-            task = self._kept[image_id] = asyncio.create_task(self._look(image_id))
+            task = self._kept[image_id] = self._containers.spawn(self._look(image_id))
         return await asyncio.shield(task)
 
     async def _look(self, image_id: str) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ import pytest
 from agent_stands import OneSample, problem
 from scripted import Scripted, answered, calls_of
 
-from astra_async.agents.agent_runs import LIMITS, AgentRuns, most_slots
+from astra_async.agents.agent_runs import LIMITS, AgentRuns, _Fill, most_slots
 from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.errors import ContainerLost, SandboxError, TransientError
 from astra_async.images.base_image import ensure_base
@@ -402,6 +402,16 @@ def test_nothing_is_left_of_a_process_that_was_killed(tmp_path: Path) -> None:
             assert run_id not in {whose.run for whose in left if whose}
 
     asyncio.run(check())
+
+
+def test_a_value_that_holds_another_name_stays_as_it_is(tmp_path: Path) -> None:
+    calls = OneSample(tmp_path).calls
+    fill = _Fill('{token} "a"\n{model}', calls, home="/home/x y")
+    assert fill.plain("{prompt}|{token}") == f'{{token}} "a"\n{{model}}|{calls.token}'
+    assert json.loads(fill.quoted('{"p": "{prompt}"}')) == {"p": '{token} "a"\n{model}'}
+    assert fill.command("run {prompt} <{prompt_file}") == (
+        "run \"$(cat '/home/x y/.agent/task.md')\" <'/home/x y/.agent/task.md'"
+    )
 
 
 def test_slots_are_what_memory_bears() -> None:

@@ -148,7 +148,7 @@ class Containers:
         image_id = await self.image_id(image)
         task = self._fitness.get(image_id)
         if task is None or (task.done() and task.exception()):
-            task = self._spawn(self._look(image))
+            task = self.spawn(self._look(image))
             self._fitness[image_id] = task
         return await asyncio.shield(task)
 
@@ -201,7 +201,7 @@ class Containers:
 
     async def _shielded(self, making: Coroutine[object, object, Made]) -> Made:
         """Create a container; a cancellation waits for the engine's answer and removes it again."""
-        creation = self._spawn(making)
+        creation = self.spawn(making)
         try:
             return await asyncio.shield(creation)
         except asyncio.CancelledError:
@@ -252,11 +252,11 @@ class Containers:
             _log.warning("container %s is removed later: %s", made.container[:12], error)
             return
         if made.layer is not None:
-            self._spawn(self._layers.leave(made.layer))
+            self.spawn(self._layers.leave(made.layer))
 
     async def _finish(self, work: Coroutine[object, object, _T]) -> _T:
         """Await work that must end whatever happens to the caller; `close` awaits what outlives it."""
-        task = self._spawn(work)
+        task = self.spawn(work)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -264,7 +264,8 @@ class Containers:
                 await asyncio.wait({task})
             raise
 
-    def _spawn(self, work: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
+    def spawn(self, work: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
+        """A task that `close` awaits, and whose failure is its awaiter's alone."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._settled)

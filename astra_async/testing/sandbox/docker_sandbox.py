@@ -103,7 +103,7 @@ class DockerSandbox(Containers):
             self._ahead.remove(gives_way)
         # Invariant: containers ahead, and those being made, are at most as many as slots.
         self._making += 1
-        self._spawn(self._make_ahead(kind, gives_way))
+        self.spawn(self._make_ahead(kind, gives_way))
 
     async def run(self, job: Job) -> Execution:
         """Run the job's command in a container of its own; waits for a free slot first.
