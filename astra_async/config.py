@@ -277,6 +277,7 @@ def load_config(
     models = _models(typed, toml.get("models", []), where)
     _refuse_accidents(typed, models)
     agents = _agents(typed, toml.get("agents", []), where)
+    _refuse_batches(agents, models)
     return RunConfig(
         out=Path(typed.out),
         models=models,
@@ -461,6 +462,16 @@ def _agents(typed: Options, described: Any, where: str) -> tuple[AgentSettings, 
         if not is_agent_name(name):
             raise ConfigError(f"--agent {shown(name)}: no name of an agent; `astra agents list` has them")
     return tuple(own.get(name) or AgentSettings(name=name) for name in names)
+
+
+def _refuse_batches(agents: tuple[AgentSettings, ...], models: Iterable[ModelSettings]) -> None:
+    """An agent says the next thing when it has the answer to the last: tomorrow is too late."""
+    batched = next((model.name for model in models if model.batch), None)
+    if agents and batched:
+        raise ConfigError(
+            f"--agent {agents[0].name}: {batched} is asked by batches, for which no agent waits: leave out"
+            " --batch, or batch = true of the model"
+        )
 
 
 def _models(typed: Options, described: Any, where: str) -> tuple[ModelSettings, ...]:

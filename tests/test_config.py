@@ -249,3 +249,9 @@ def test_the_option_that_is_called_otherwise_today_is_read_wherever_it_was_writt
     assert load_config(given, recorded={"canary": "off"}).trials == "off"
     with pytest.raises(ConfigError, match="trials"):
         load_config({**given, "trials": "some"})
+
+
+def test_no_agent_waits_for_a_batch() -> None:
+    with pytest.raises(ConfigError, match="leave out --batch"):
+        load_config({**GIVEN, "agent": ("shell",), "batch": True})
+    assert load_config({**GIVEN, "agent": ("none",), "batch": True}).models[0].batch

@@ -257,9 +257,17 @@ class Wire:
             plain = isinstance(parts, str) or (
                 isinstance(parts, list) and any("text" in part for part in parts)
             )
-            text = text_of(parts, self.text) if plain else orjson.dumps(message).decode()
+            text = text_of(parts, self.text) if plain else self._unmarked(message)
             said.append((self.is_own(message), text))
         return said
+
+    def _unmarked(self, message: Mapping[str, Any]) -> str:
+        """A message as JSON without marks of caching, which move on while it stays the same."""
+        parts = message.get(self.text)
+        if isinstance(parts, list):
+            kept = [{name: part[name] for name in part if name != self.cache_mark} for part in parts]
+            message = {**message, self.text: [part for part in kept if part]}
+        return orjson.dumps(message).decode()
 
     def _rounds(self, messages: list[Mapping[str, Any]]) -> int:
         """How many answers had calls; one answer may be several messages that follow one another."""
