@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from astra_async.types.agents import AgentEnd
 
 docker = pytest.mark.docker
+pytestmark = pytest.mark.first
 # A client of chat completions in bash alone.
 ASK = r"""
 ask() {
