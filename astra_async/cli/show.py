@@ -260,11 +260,15 @@ def _replay(answers: list[Record | None], result: Record | None, prompt: str | N
     from astra_async.answers import parse_solution
     from astra_async.view.replay import replayed
 
-    read = [
-        parse_solution(answer["text"], answer["format"], answer["finish_reason"])
-        for answer in answers
-        if answer
-    ]
+    try:
+        read = [
+            parse_solution(answer["text"], answer["format"], answer["finish_reason"])
+            for answer in answers
+            if answer
+        ]
+    except ValueError as error:  # the record of what an agent left is damaged
+        tell(f"warning: {error}")
+        return None
     if not isinstance(read[-1], Solution):
         return None
     solutions = [each for each in read if isinstance(each, Solution)]

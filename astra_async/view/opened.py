@@ -91,7 +91,10 @@ class Samples:
         for result, answer in texts.earlier:  # files of earlier turns stay, of those that could be used
             if answer and result and result["status"] == "scored":
                 standing.append(await self._read(answer))
-        last = await self._read(texts.answer)
+        try:
+            last = await self._read(texts.answer)
+        except ValueError as error:  # the record of what an agent left is damaged
+            return Replayed(files=(), note=str(error))
         if isinstance(last, Unusable):
             return Replayed(files=(), note=last.reason)
         solutions = [each for each in (*standing, last) if isinstance(each, Solution)]

@@ -29,6 +29,7 @@ from astra_async.files import write_atomically
 from astra_async.report.deciding import group_of, recorded
 from astra_async.running.log import now_utc
 from astra_async.stats.sequential import schedule_of
+from astra_async.types import SampleKey
 from astra_async.view.access import Access
 from astra_async.view.serving import Viewer, served
 from axe import source, violations
@@ -765,3 +766,46 @@ def test_colours_follow_the_system_until_they_are_chosen(plain: Path) -> None:
         assert await page.run(paper) == "rgb(255, 255, 255)"
 
     look(plain, steps)
+
+
+def model_call(key: SampleKey, step: int, messages: list[dict[str, Any]], **answer: Any) -> bytes:
+    """A line of calls.jsonl, of an agent that works from this program."""
+    request = {"set": {"system": f"You work. {RUNS_SCRIPT}", "tools": [], "messages": messages}}
+    line = {"schema": 1, **key._asdict(), "step": step, "sha256": "0" * 64, "since": None, "request": request}
+    said = {"text": "", "finish_reason": "stop", "returned_model": "m", "ttft_s": None, "latency_s": 1.0}
+    usage = {"input_tokens": 1200, "output_tokens": 34}
+    line |= {"seconds": 1.5, **said, "usage": usage, "calls": [], "at": "2026-11-20T10:00:00.000Z", **answer}
+    return orjson.dumps(line) + b"\n"
+
+
+def test_the_transcript_of_an_agent_grows_while_it_works_and_runs_nothing(tmp_path: Path) -> None:
+    directory = write_run(
+        tmp_path / "run",
+        replace(PLAIN, formats=("xml", "shell"), leave_out=frozenset({("alpha", "shell", "p01", 2)})),
+    )
+    key = SampleKey("alpha", "shell", "p01", 2)
+    call = {"id": "c1", "name": "shell", "arguments": f'{{"command": "ls {RUNS_SCRIPT}"}}'}
+    task: dict[str, Any] = {
+        "role": "user",
+        "text": f"Do it. {RUNS_SCRIPT}",
+        "calls": [],
+        "results": [],
+        "native": None,
+    }
+    asked = task | {"role": "assistant", "text": "", "calls": [call]}
+    gave = task | {"text": "", "results": [{"call": call, "text": f"app.js {RUNS_SCRIPT}", "failed": False}]}
+    steps_shown = "document.querySelectorAll('.transcript .step').length"
+
+    async def steps(page: Page) -> None:
+        calls = directory / "calls.jsonl"
+        calls.write_bytes(model_call(key, 0, [task], calls=[call]))
+        await page.go("sample/alpha~shell/p01/2?tab=transcript", f"{steps_shown} === 1")
+        assert await page.run(all_of(".step h4", "b.textContent")) == ["system", "user", "model calls shell"]
+        with calls.open("ab") as stream:
+            stream.write(model_call(key, 1, [task, asked, gave], text=f"Done. {RUNS_SCRIPT}"))
+        await page.until(f"{steps_shown} === 2")
+        told = all_of("#step-1 h4, #step-1 pre", "b.textContent") + ".join(' ')"
+        assert f"shell gave app.js {RUNS_SCRIPT} model Done. {RUNS_SCRIPT}" in str(await page.run(told))
+        assert "1.5 s, 1,200 tokens in, 34 out" in await page.text("#step-0 h3")
+
+    look(directory, steps)

@@ -117,6 +117,8 @@ function pair(first, second, params, signal) {
   return holding("div", null, testsOfBoth(first[0], second[0]), columns);
 }
 
+const WATCHED_MS = 2000;
+
 /** Open the page in `root`; the answer draws an address. */
 export function open(root, signal) {
   let now = null; // what is shown: place, other (side by side), list
@@ -163,6 +165,16 @@ export function open(root, signal) {
     return holding("div", "page-head", now.other ? element("h1", "Side by side") : titleOf(now.place), holding("span", "steps", element("span", where, "count"), buttons));
   }
 
+  /** An agent at work: its transcript is asked for again until there is more of it, or its answer. */
+  async function grown(before, mine) {
+    if (mine !== drawing || signal.aborted) return;
+    forget();
+    const data = await fetchSample(now.place);
+    if (mine !== drawing || signal.aborted) return;
+    if (data.answer || data.transcript.length !== before.transcript.length) await redraw();
+    else setTimeout(() => grown(before, mine).catch((error) => trouble("page", error.message)), WATCHED_MS);
+  }
+
   async function draw(address) {
     const mine = ++drawing;
     const place = placeOfParts(address.parts);
@@ -183,6 +195,7 @@ export function open(root, signal) {
     const lines = other ? [] : [strip(place, address.params), verdict(data, place), turns(data, address.params), labelBar(data, place, redraw)];
     root.replaceChildren(...[head(address), ...lines, content].filter(Boolean));
     if (moved) scrollTo(0, 0);
+    if (data.transcript?.length && !data.answer) setTimeout(() => grown(data, mine).catch((error) => trouble("page", error.message)), WATCHED_MS);
     const ahead = next(now.list, place, 1);
     if (ahead) setTimeout(() => { if (mine === drawing && !signal.aborted) fetchSample(ahead).catch(() => {}); }, 80);
   }
