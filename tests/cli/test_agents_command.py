@@ -1,0 +1,42 @@
+"""`astra agents`: what is known without an engine, and what is refused before one is asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from astra_async.agents.catalog import KNOWN
+
+
+def agents(*words: str) -> subprocess.CompletedProcess[str]:
+    """Without an engine."""
+    return subprocess.run(
+        [sys.executable, "-m", "astra_async", "agents", *words],
+        env={**os.environ, "DOCKER_HOST": "tcp://127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_agents_are_listed_where_no_engine_answers() -> None:
+    done = agents("list")
+    assert done.returncode == 0
+    assert "what is installed is not shown" in done.stderr
+    for name, known in KNOWN.items():
+        assert name in done.stdout
+        assert known.settings.version in done.stdout
+
+
+def test_an_agent_that_is_not_known_is_refused_with_those_that_are() -> None:
+    done = agents("install", "codex", "nobody")
+    assert done.returncode == 2
+    assert "nobody: no agent that can be installed; there are claude-code, codex" in done.stderr
+
+
+def test_without_an_engine_nothing_is_installed() -> None:
+    done = agents("install", "codex")
+    assert done.returncode == 3
+    assert "No Docker Engine answers" in done.stderr
