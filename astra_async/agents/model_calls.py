@@ -154,6 +154,7 @@ class Calls:
             lost = [call for call in self._log.of(self.key) if call.step == step.number]
             self._recorded = lost + self._recorded
             self._count(step.completion, by=-1)
+            self.replayed -= step.replayed
 
     def received(self, step: Step) -> None:
         """A client has the answer, although another that had asked the same may have gone."""
@@ -205,10 +206,10 @@ class Calls:
 
     def _replay(self, call: RecordedCall) -> Step:
         self._recorded.remove(call)
-        if call.step < self._first:  # else it was given back in this process
-            self.replayed += 1
-            self._replayed_s += call.seconds
-        return self._given(Step(number=call.step, completion=call.completion, replayed=True))
+        earlier = call.step < self._first  # else it was given back in this process
+        self.replayed += earlier
+        self._replayed_s += call.seconds if earlier else 0.0
+        return self._given(Step(number=call.step, completion=call.completion, replayed=earlier))
 
     async def _live(
         self, asked: Dialogue | NativeBody, request: Asked, *, translated: bool, removed: Sequence[str]

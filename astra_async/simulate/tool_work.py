@@ -40,6 +40,8 @@ _COMMANDS = ("command", "cmd", "script", "input", "code")
 _MINI_ENDS = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # mini-swe-agent reads it in a command's output
 _AIDER = "*file listing*"  # stands in aider's prompt where it wants whole files
 _END_OF_FILE = "END_OF_FILE"
+# Gemini CLI refuses commands with what looks like a substitution, wherever it stands.
+_NOT_IN_A_HERE_DOCUMENT = (_END_OF_FILE, "`", "$(", "<(", ">(")
 _LOOKS, _TOGETHER, _CHECKS, _ENCODED = 0.8, 0.3, 0.5, 0.15
 _BEFORE = ("I will look at the project first.", "Let me see what is there.")
 _WRITES = ("Now I write {0}.", "{0} has to change.", "I put this into {0}.")
@@ -126,8 +128,8 @@ def _write(path: str, text: str, generator: random.Random) -> str:
     """A command that leaves exactly this text in a file."""
     folder, slash, _ = path.rpartition("/")
     makes = f"mkdir -p {_quoted(folder)} && " if slash else ""
-    encoded = generator.random() < _ENCODED
-    if encoded or not text.endswith("\n") or _END_OF_FILE in text:
+    encoded = generator.random() < _ENCODED or not text.endswith("\n")
+    if encoded or any(mark in text for mark in _NOT_IN_A_HERE_DOCUMENT):
         packed = base64.b64encode(text.encode()).decode()
         return f"{makes}printf %s '{packed}' | base64 -d > {_quoted(path)}"
     return f"{makes}cat > {_quoted(path)} <<'{_END_OF_FILE}'\n{text}{_END_OF_FILE}"
