@@ -27,6 +27,7 @@ from astra_async.types import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from astra_async.types import Format, Status
 
@@ -81,6 +82,13 @@ class Summary:
     problems_done: int
     complete: bool
     failures: Mapping[Failure, int]
+
+
+def planned_samples(deciding: Mapping[str, Any], model: str, most: int) -> int:
+    """Samples of each problem planned of a model: all, or as far as `--until` has begun, at least a round."""
+    if "planned" not in deciding:
+        return most
+    return int(deciding["planned"].get(model, deciding["rounds"][0]))
 
 
 class Metrics:

@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from astra_async.errors import ConflictError
-from astra_async.metrics import Metrics, Sums
+from astra_async.metrics import Metrics, Sums, planned_samples
 from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, SampleKey, Status, TrialState
 from astra_async.types.records import Disbelieved, Flaw, read_result, repeated
 
@@ -121,8 +121,7 @@ class Columns:
 
     def plan_again(self, settings: RunSettings) -> None:
         """Take over how far each model is planned: `--until` says so anew with each round."""
-        stopped = settings.deciding.get("planned", {})
-        samples = [stopped.get(model, settings.samples) for model, _ in self.pairs]
+        samples = [planned_samples(settings.deciding, model, settings.samples) for model, _ in self.pairs]
         plan = zip(self.pairs, samples, strict=True)
         self._plan = {pair: dict.fromkeys(self.problems, k) for pair, k in plan}
         self.planned = np.arange(settings.samples) < np.array(samples, dtype=int).reshape(-1, 1)

@@ -17,7 +17,7 @@ from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
 from astra_async.config import BUNDLED, load_config, model_part
 from astra_async.errors import ConfigError, UsageError
 from astra_async.images.resolve import SET_PREFIX
-from astra_async.metrics import Metrics
+from astra_async.metrics import Metrics, planned_samples
 from astra_async.problems import ProblemSet, load_problems, select
 from astra_async.problems.prepare import prepare_all, problem_description, problem_part, reference_sha256
 from astra_async.problems.sources import NAMED
@@ -247,10 +247,12 @@ def planned_metrics(run: Mapping[str, Any]) -> Metrics:
 
     Of a model that `--until` has stopped, or not yet let on, those that it has been asked.
     """
-    stopped = run.get("deciding", {}).get("planned", {})
+    deciding, most = run.get("deciding", {}), run["samples"]
     return Metrics(
         {
-            (model["name"], fmt): dict.fromkeys(run["problems"], stopped.get(model["name"], run["samples"]))
+            (model["name"], fmt): dict.fromkeys(
+                run["problems"], planned_samples(deciding, model["name"], most)
+            )
             for model in run["models"]
             for fmt in run["formats"]
         }

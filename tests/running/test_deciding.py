@@ -21,6 +21,7 @@ from astra_async.errors import ConflictError, TransientError, UsageError
 from astra_async.report.load import load_run
 from astra_async.report.tables import build_report
 from astra_async.running.until import open_deciding
+from astra_async.running.wiring import planned_metrics
 from astra_async.stats.sequential import RULE
 from astra_async.types import Completion, ModelRequest, ModelSettings
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer
@@ -263,6 +264,14 @@ def test_what_the_next_round_costs_is_told_before_it_is_asked(tmp_path: Path) ->
     )
     assert told[-1].startswith("0 of 1 pairs decided, 1 not separable after ")
     assert "next" not in told[-1]
+
+
+@pytest.mark.parametrize(("planned", "expected"), [({}, 2), ({"good": 4}, 4), (None, 8)])
+def test_what_no_round_has_come_to_is_not_planned(planned: dict[str, int] | None, expected: int) -> None:
+    deciding = {"rounds": [2, 4, 8]} | ({} if planned is None else {"planned": planned})
+    run = {"models": [{"name": "good"}], "formats": ["xml"], "problems": {"p": {}}, "samples": 8}
+    metrics = planned_metrics(run | {"deciding": deciding})
+    assert metrics.planned == {("good", "xml"): {"p": expected}}
 
 
 def test_without_the_flag_all_samples_are_asked_after_all(tmp_path: Path) -> None:
