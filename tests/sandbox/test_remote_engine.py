@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 from sandbox_jobs import own_containers, tar
 
+from astra_async.agents.relay import PORT, relayed
 from astra_async.errors import EngineUnavailable
+from astra_async.testing.sandbox.containers import Containers
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.execution import Command, run_command
 from astra_async.types import Job, Limits
 from threaded_server import answers_at
 from waiting import awaited
@@ -144,6 +147,47 @@ def test_an_engine_over_ssh_takes_more_containers_than_a_server_has_sessions(
     image: str, ssh_host: str
 ) -> None:
     asyncio.run(many_at_once(ssh_host, image, 16))
+
+
+async def through_a_relay(address: str, image: str, tmp_path: Path) -> None:
+    """From a container without network on an engine elsewhere to a socket of this process, and back."""
+
+    async def upper(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((await reader.readline()).upper())
+        writer.close()
+
+    gateway = tmp_path / "gateway"
+    text = "x" * 500_000
+    command = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf '%{len(text)}s\\n' x >&3; cat <&3 | wc -c"
+    engine = await Containers.swept("relay", address)
+    server = await asyncio.start_unix_server(upper, gateway, limit=2**20)
+    async with server, Containers(engine, run_id="relay", spare=1) as boxes:
+        fitness = await boxes.fit(image)
+        limits = Limits(timeout_s=600.0, memory_bytes=128 * 2**20)
+        async with (
+            boxes.removing(await boxes.create(image, limits, fitness)) as made,
+            await boxes.start(made),
+            relayed(boxes, await boxes.image_id(image), made.container, gateway),
+        ):
+            asked = Command(text=command, user=fitness.user)
+            ended = await run_command(engine, made.container, asked, limits)
+            assert ended.output.text() == f"{len(text) + 1}\n"
+
+
+@pytest.mark.docker
+def test_an_agent_on_an_engine_over_tcp_reaches_this_process(image: str, tmp_path: Path) -> None:
+    async def check() -> None:
+        async with over_tcp() as address:
+            await through_a_relay(address, image, tmp_path)
+
+    asyncio.run(check())
+
+
+@pytest.mark.docker
+def test_an_agent_on_an_engine_over_ssh_reaches_this_process(
+    image: str, ssh_host: str, tmp_path: Path
+) -> None:
+    asyncio.run(through_a_relay(ssh_host, image, tmp_path))
 
 
 @pytest.mark.docker
