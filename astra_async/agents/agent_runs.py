@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Self
 
 from astra_async.agents import shell
 from astra_async.agents.relay import PORT, relayed
-from astra_async.agents.workplace import Workplaces, visible
+from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
 from astra_async.testing.sandbox.containers import Containers
@@ -169,9 +169,7 @@ class AgentRuns:
         self, agent: AgentSettings, prepared: Prepared, image: str, calls: Calls, prompt: str
     ) -> Completion:
         began = time.monotonic()
-        async with self._places.open(
-            image, visible(prepared), volume=agent.volume, environment=prepared.environment
-        ) as place:
+        async with self._places.open(image, prepared, volume=agent.volume) as place:
             if agent.speaks is None:
                 outcome = await self._within_limits(self._in_shell(place, calls, prompt), calls)
             else:

@@ -12,6 +12,7 @@ processes; at a limit everything is frozen, looked at and removed.
 from __future__ import annotations
 
 import asyncio
+import glob
 import hashlib
 import logging
 import shlex
@@ -23,10 +24,10 @@ from typing import TYPE_CHECKING
 from astra_async.agents.catalog import INSTALLED_AT
 from astra_async.agents.left_behind import FILE_BYTES, Answer, LeftBehind, ignored, unreadable
 from astra_async.agents.shell import Ran
-from astra_async.errors import ContainerLost, SandboxError
+from astra_async.errors import ContainerLost, ImageError, SandboxError
 from astra_async.overlay import project_archive
 from astra_async.testing.sandbox.engine_errors import HostTrouble, PathUnreachable, both_ends
-from astra_async.testing.sandbox.execution import Command, Ended, run_command, stopped
+from astra_async.testing.sandbox.execution import Command, Ended, delete, run_command, stopped
 from astra_async.testing.sandbox.hardened import confined
 from astra_async.testing.sandbox.resultfiles import PROJECT
 from astra_async.testing.sandbox.tarstream import entries
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.containers import Containers
     from astra_async.testing.sandbox.fitness import Fitness
     from astra_async.testing.sandbox.keeper import Keeper
-    from astra_async.types import Project, ProjectFile
+    from astra_async.types import Project
 
 FOREVER_S = 30 * 86_400.0  # whoever runs the command keeps the time
 _TREE_BYTES = 4 * 1024**3
@@ -74,18 +75,25 @@ exit "$status"
 _log = logging.getLogger(__name__)
 
 
+def is_shown(prepared: Prepared, path: str) -> bool:
+    """Whether an agent finds what has this path."""
+    hidden = prepared.policy.hidden.matches(path) or path.lower() in _MANIFESTS
+    return not (hidden or _LEFT_OUT.intersection(path.split("/")))
+
+
 def visible(prepared: Prepared) -> Project:
     """The project as an agent finds it."""
+    files = (file for file in prepared.project.files if is_shown(prepared, file.path))
+    return replace(prepared.project, files=tuple(files))
 
-    def is_shown(file: ProjectFile) -> bool:
-        parts = file.path.split("/")
-        return not (
-            prepared.policy.hidden.matches(file.path)
-            or _LEFT_OUT.intersection(parts)
-            or file.path.lower() in _MANIFESTS
-        )
 
-    return replace(prepared.project, files=tuple(filter(is_shown, prepared.project.files)))
+def _pattern(path: str) -> str:
+    """What deletes a path; of version control the whole folder, which has thousands of files."""
+    parts = path.split("/")
+    place = next((number for number, part in enumerate(parts) if part in _LEFT_OUT), None)
+    if place is None or place == len(parts) - 1:
+        return glob.escape(path)
+    return glob.escape("/".join(parts[: place + 1])) + "/**"
 
 
 class Workplaces:
@@ -97,28 +105,45 @@ class Workplaces:
         self._kept: dict[str, asyncio.Task[Mapping[str, str]]] = {}
 
     @asynccontextmanager
-    async def open(
-        self, image: str, project: Project, *, volume: str, environment: Mapping[str, str]
-    ) -> AsyncIterator[Workplace]:
-        """A container with the project in it, removed in the end. Raises SandboxError."""
+    async def open(self, image: str, prepared: Prepared, *, volume: str) -> AsyncIterator[Workplace]:
+        """A container with the project in it, removed in the end. Raises SandboxError.
+
+        What the image itself holds and no agent may see, is deleted first.
+        """
+        project = visible(prepared)
         fitness = await self._containers.fit(image)
         kept = await self._kept_by(image)
+        secret = [_pattern(path) for path in kept if not is_shown(prepared, path)]
         mount = {"Type": "volume", "Source": volume, "Target": INSTALLED_AT, "ReadOnly": True}
         made = await self._containers.create(image, self._limits, fitness, mounts=[mount] if volume else [])
         async with self._containers.removing(made), await self._containers.start(made) as keeper:
             contents = {**fitness.overlaid, **fitness.contents}
             archive = upload_archive(
-                project_archive(project, {}), PROJECT, (fitness.uid, fitness.gid), contents=contents
+                project_archive(project, {}),
+                PROJECT,
+                (fitness.uid, fitness.gid),
+                stale=secret,
+                contents=contents,
             )
             await self._containers.engine.upload(made.container, "/", archive)
+            if secret and PROJECT not in fitness.contents:
+                await self._delete(made.container, image, sorted(set(secret)), fitness)
             place = Workplace(
                 self._containers, made.container, keeper, fitness, limits=self._limits, kept=kept
             )
-            place.project, place.environment = project, environment
+            place.project, place.environment = project, prepared.environment
             try:
                 yield place
             finally:
                 await place.rest()
+
+    async def _delete(self, container: str, image: str, paths: list[str], fitness: Fitness) -> None:
+        """By the tests' user, or by root, which owns what most images hold."""
+        engine, limits = self._containers.engine, replace(self._limits, timeout_s=_WRITING_S)
+        try:
+            await delete(engine, container, paths, image=image, limits=limits, user=fitness.user)
+        except ImageError:
+            await delete(engine, container, paths, image=image, limits=limits, user="0:0")
 
     async def _kept_by(self, image: str) -> Mapping[str, str]:
         image_id = await self._containers.image_id(image)

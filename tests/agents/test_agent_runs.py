@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import subprocess
 import sys
 import textwrap
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from astra_async.agents.agent_runs import LIMITS, AgentRuns, _Fill, most_slots
 from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.errors import ContainerLost, SandboxError, TransientError
 from astra_async.images.base_image import ensure_base
+from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.sweep import claim, owner
 from astra_async.types import SampleKey
 from astra_async.types.agents import AgentLimits, AgentSettings, ToolCall
@@ -82,6 +84,7 @@ async def at_work(
     tmp_path: Path,
     *,
     minutes: float = 5.0,
+    image: str = "",
 ) -> AsyncIterator[tuple[AgentRuns, Callable[[OneSample], Coroutine[Any, Any, Completion]]]]:
     """Runs of one agent, and a function that asks it for a sample."""
     gateway = Gateway()
@@ -99,7 +102,7 @@ async def at_work(
             slots=2,
         ) as runs,
     ):
-        image = await ensure_base(runs._containers.engine, progress=print)
+        image = image or await ensure_base(runs._containers.engine, progress=print)
         prepared = await problem(image, FILES, hidden=("tests/hidden.js",))
         key = SampleKey("m", settings.name, "p", 0)
 
@@ -162,6 +165,34 @@ def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(
         assert (done.attempts, done.cost_usd) == (1, 0.01)
 
     asyncio.run(check())
+
+
+@docker
+def test_what_the_image_holds_of_hidden_files_and_history_is_gone_before_the_agent_comes(
+    tmp_path: Path,
+) -> None:
+    name = f"holding-{secrets.token_hex(4)}"
+    folders = "mkdir -p .git/objects/ab tests && echo old >.git/objects/ab/cd && echo x >.git/HEAD"
+    made = f"FROM {asyncio.run(base())}\nWORKDIR /projects/challenge\nRUN {folders}"
+    made += " && echo secret >tests/hidden.js && echo v >hackerrank.yml && echo kept >kept.txt\n"
+    subprocess.run(["docker", "build", "-q", "-t", name, "-"], input=made.encode(), check=True)
+
+    async def check() -> None:
+        settings = agent("ask; find . -type f -not -name found | sort >found")
+        async with at_work(settings, tmp_path, image=name) as (_, ask):
+            done = await ask(OneSample(tmp_path))
+        shown = {"./kept.txt", "./logo.png", "./src/app.js", "./src/same.js", "./tests/visible.js"}
+        assert set(left(done)["files"]["found"].split()) == shown
+
+    try:
+        asyncio.run(check())
+    finally:
+        subprocess.run(["docker", "rmi", "-f", name], check=True, capture_output=True)
+
+
+async def base() -> str:
+    async with await Engine.open() as engine:
+        return await ensure_base(engine, progress=print)
 
 
 @docker
@@ -354,8 +385,7 @@ def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> 
             f"agents-{secrets.token_hex(4)}", {}, AgentLimits(), SMALL, gateway
         ) as runs:
             image = await ensure_base(runs._containers.engine, progress=print)
-            project = (await problem(image, FILES)).project
-            async with runs._places.open(image, project, volume="", environment={}) as place:
+            async with runs._places.open(image, await problem(image, FILES), volume="") as place:
                 ran = await place.shell("trap '' TERM; echo begun; sleep 1000 | sleep 1000", 2.0)
                 # The first process collects what has died five times a second.
                 after = await place.shell("read -t 2 <> <(:); cat /proc/[0-9]*/comm", 60.0)

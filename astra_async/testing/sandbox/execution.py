@@ -131,7 +131,7 @@ async def execute(engine: Engine, container: str, job: Job, *, keeper: Keeper, f
     )
     await engine.upload(container, "/", archive)
     if stale and PROJECT not in fitness.contents:
-        await _delete(engine, container, stale, job=job, fitness=fitness)
+        await delete(engine, container, stale, image=job.image, limits=job.limits, user=fitness.user)
     ended = await run_command(engine, container, command, job.limits, watched=fitness.layered)
     seen = await _last_look(engine, container, keeper)
     if seen is not None and seen.memory_kills and not seen.limit_reached:
@@ -311,20 +311,23 @@ async def stopped(engine: Engine, container: str, keeper: Keeper, fitness: Fitne
     return False
 
 
-async def _delete(
-    engine: Engine, container: str, stale: Sequence[str], *, job: Job, fitness: Fitness
+async def delete(
+    engine: Engine, container: str, paths: Sequence[str], *, image: str, limits: Limits, user: str
 ) -> None:
-    """Delete files that the image holds and must not; nothing of the tests has run yet."""
+    """Delete files, paths and globs below the project's folder, that the image holds and must not.
+
+    Nothing of the tests, or of an agent, has run yet. Raises ImageError.
+    """
     process = await engine.prepare(
-        container, ["bash", "-c", _DELETE, "bash", *stale], user=fitness.user, environment={}
+        container, ["bash", "-c", _DELETE, "bash", *paths], user=user, environment={}
     )
-    output = Output(job.limits.output_bytes)
-    async with engine.started(process) as stream, asyncio.timeout(job.limits.timeout_s):
+    output = Output(limits.output_bytes)
+    async with engine.started(process) as stream, asyncio.timeout(limits.timeout_s):
         await _drain(stream, output)
     if await engine.exit_code(process):
         shown = both_ends(output.text())
         raise ImageError(
-            f"Image {job.image} holds a file that has to go and that the run's user cannot delete: {shown}"
+            f"Image {image} holds a file that has to go and that the run's user cannot delete: {shown}"
         )
 
 
