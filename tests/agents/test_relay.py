@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
+import secrets
+import tarfile
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +14,8 @@ import pytest
 from agent_boxes import containers, said, started
 
 from astra_async.agents.relay import PORT, Relay, relayed
+from astra_async.errors import ImageError
+from astra_async.images.build_request import build_image
 from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -38,6 +43,15 @@ if (!fork) {
 }
 while (sysread($s, my $got, 65536)) { print $got }
 """.replace("PORT", str(PORT))
+
+
+def context(dockerfile: str) -> io.BytesIO:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:") as archive:
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(dockerfile)
+        archive.addfile(entry, io.BytesIO(dockerfile.encode()))
+    return io.BytesIO(packed.getvalue())
 
 
 @asynccontextmanager
@@ -144,5 +158,21 @@ def test_a_relay_that_was_killed_is_seen(tmp_path: Path) -> None:
             (mine,) = [each for each in every if about[each]["HostConfig"]["NetworkMode"] == mode]
             await boxes.engine.remove(mine)
             await relay.lost.wait()
+
+    asyncio.run(check())
+
+
+def test_a_base_image_without_perl_is_said_with_the_remedy(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with asyncio.timeout(PATIENCE_S), containers() as (boxes, base), started(boxes, base) as box:
+            name = f"astra-test-no-perl:{secrets.token_hex(4)}"
+            without = context(f"FROM {base}\nRUN rm -f /usr/bin/perl\n")
+            await build_image(boxes.engine, without, tag=name, arguments={}, progress=print)
+            try:
+                with pytest.raises(ImageError, match=r"no perl.*ASTRA_BASE_IMAGE"):
+                    async with relayed(boxes, name, box, tmp_path / "gateway"):
+                        pass
+            finally:
+                await boxes.engine.remove_image(name)
 
     asyncio.run(check())

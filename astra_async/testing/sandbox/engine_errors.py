@@ -26,6 +26,14 @@ _NO_CONNECTION = 900  # aiodocker's own status for "the socket does not answer"
 _NOT_FOUND = 404
 _SHOWN_CHARACTERS = 400
 _BEGINNINGS = ("prepare the command", "start the command")  # of a container in which nothing ran yet
+# What is said of an image that has not the program which a container of ours begins with.
+_PROGRAMS = {
+    "bash": "The image has no bash on its PATH, which runs every test command",
+    "perl": (
+        "The base image has no perl, by which agents reach their model; name one that has, such as Debian's,"
+        " in ASTRA_BASE_IMAGE"
+    ),
+}
 _SHORTAGES = ("no space left on device", "disk quota exceeded")
 _PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "file name too long")
 
@@ -97,8 +105,9 @@ def _refusal(status: int, message: str, action: str) -> SandboxError:
         )
     if "no such image" in lowered:
         return ImageError(f"Image not found: {message}; build it (`astra images build`) or pull it")
-    if '"bash"' in lowered and "not found" in lowered:
-        return ImageError(f"The image has no bash on its PATH, which runs every test command: {message}")
+    for program, remedy in _PROGRAMS.items():
+        if f'"{program}"' in lowered and "not found" in lowered:
+            return ImageError(f"{remedy}: {message}")
     if status == _NOT_FOUND and "no such container" in lowered:
         return ContainerLost(f"The container vanished before Docker Engine could {action}")
     if "is not running" in lowered and action in _BEGINNINGS:
