@@ -85,6 +85,17 @@ def test_equal_models_end_as_not_separable_with_a_number_of_problems() -> None:
     assert not is_open(found)
 
 
+def test_the_number_of_problems_that_could_is_for_the_level_at_which_a_pair_is_tested() -> None:
+    """Normal differences: .84 + 1.96 standard errors for one pair, .84 + 2.64 for one of six."""
+    noise = np.linspace(-0.2, 0.2, 21)
+    pair = Series(a=0.52 + noise[None], b=np.full((1, 21), 0.5), within=[0.0])
+    one = decide(schedule_of(1), [pair])[0][-1].problems
+    six = decide(schedule_of(1), [pair] * 6)[0][-1].problems
+    variance = float(noise.var(ddof=1)) / 0.02**2
+    assert one == pytest.approx(2.8**2 * variance + 1.96**2 / 2, abs=1)
+    assert six == pytest.approx(3.478**2 * variance + 2.638**2 / 2, abs=1)
+
+
 def test_models_that_hardly_differ_on_many_problems_are_equivalent() -> None:
     rng = np.random.default_rng(3)
     a = np.repeat(rng.beta(2, 1, (400, 1)), 32, axis=1)
