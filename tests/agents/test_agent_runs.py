@@ -130,7 +130,8 @@ def left(done: Completion) -> dict[str, Any]:
 @docker
 def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(tmp_path: Path) -> None:
     settings = agent(
-        "ask; find . -type f | sort >found; printf %s {prompt} >asked; cmp {prompt_file} asked >>odd;"
+        "ask; find . -type f >~/found; sort ~/found >found;"
+        " printf %s {prompt} >asked; cmp {prompt_file} asked >>odd;"
         ' cp ~/.mine/settings.json seen; echo "$MODEL $BASE" >>seen; pwd >>seen; id -u >>seen;'
         " echo new >src/app.js; rm tests/visible.js; mkdir node_modules; echo x >node_modules/x;"
         " ln -s /etc/passwd link; (sleep 1000 &); echo done",
@@ -143,7 +144,6 @@ def test_an_agent_finds_what_the_problem_shows_and_what_it_leaves_is_its_answer(
             done = await ask(sample)
         files = left(done)["files"]
         assert files["found"].split() == [
-            "./found",
             "./logo.png",
             "./src/app.js",
             "./src/same.js",
