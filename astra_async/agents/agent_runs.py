@@ -317,7 +317,7 @@ def _completion(
         steps=calls.steps,
         replayed=calls.replayed,
         repeated_usd=calls.repeated_usd,
-        model_s=calls.model_s,
+        model_s=calls.model_s + calls.replayed_s,
         own_s=outcome.own_s,
         translated=calls.translated,
         removed=tuple(calls.removed),
