@@ -43,7 +43,10 @@ def report(directories: tuple[Path, ...], *, out: Path | None, everything: bool,
 @click.command()
 @click.argument("directories", type=_RUN, nargs=-1, required=True, metavar="A [B]")
 @click.option(
-    "--models", nargs=2, metavar="A B", help="Compare these two models: of one run, or one of each run."
+    "--models",
+    nargs=2,
+    metavar="A B",
+    help="Compare these two, MODEL or 'MODEL (FORMAT)': of one run, or one of each run.",
 )
 @json_option("Where the tables go with all digits")
 def compare(directories: tuple[Path, ...], *, models: tuple[str, str] | None, json_path: Path | None) -> None:

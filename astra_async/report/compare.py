@@ -37,7 +37,10 @@ _NOT_SHOWN = "not shown to differ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What to compare: all of a run, or one model of it, or one model under one format."""
+    """What to compare: all of a run, or one model of it, or one model under one format or agent.
+
+    `model` may be the whole name of an entry, too: `model (format)`.
+    """
 
     directory: Path
     model: str | None = None
@@ -82,7 +85,7 @@ def _chosen(side: Side, entries: Sequence[Entry]) -> list[Entry]:
     found = [
         entry
         for entry in entries
-        if side.model in (None, entry.model) and side.format in (None, entry.format)
+        if side.model in (None, entry.model, entry.name) and side.format in (None, entry.format)
     ]
     if not found:
         known = ", ".join(entry.name for entry in entries)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from astra_async.report.compare import Side, compare_runs
 from astra_async.report.plots.scatter import charts
 from astra_async.report.tables import build_report
 from made_runs import Made, write_run
@@ -63,3 +64,11 @@ def test_the_frontier_rises_with_the_cost(report: Report) -> None:
     assert list(line.xs) == sorted(line.xs)
     assert list(line.ys) == sorted(line.ys)
     assert max(entry.summary.mean_score or 0 for entry in report.entries) == pytest.approx(line.ys[-1])
+
+
+def test_an_agent_and_a_single_answer_of_one_model_are_compared_by_their_whole_names(report: Report) -> None:
+    directory = report.runs[0].directory
+    sides = [Side(directory=directory, model=name) for name in ("alpha (xml)", "alpha (shell)")]
+    table = compare_runs(*sides).table("compare")
+    assert set(table.column("format")) == {"xml/shell"}
+    assert set(zip(table.column("a"), table.column("b"), strict=True)) == {("alpha (xml)", "alpha (shell)")}
