@@ -38,8 +38,22 @@ KEYS = {
 }
 
 
+LIBRARIES = {
+    "openai": "openai",
+    "openai-responses": "openai",
+    "anthropic": "anthropic",
+    "gemini": "google.genai",
+}
+
+
 def library(name: str) -> Any:
     return pytest.importorskip(name, reason=REASON)
+
+
+@pytest.fixture(autouse=True)
+def _installed(spec: str) -> None:
+    """Skip before anything is opened."""
+    library(LIBRARIES[spec.partition("/")[0]])
 
 
 def ran(folder: Path, arguments: dict[str, Any]) -> str:
