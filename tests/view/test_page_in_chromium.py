@@ -487,6 +487,26 @@ def test_nothing_is_under_way_where_no_process_lives(tmp_path: Path) -> None:
     look(directory, steps)
 
 
+def test_what_changes_while_everything_is_fetched_is_not_missed(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", replace(PLAIN, leave_out=frozenset({("alpha", "xml", "p01", 2)})))
+    slowly = """(() => { const plain = window.fetch; window.asked = 0; window.fetch = (url, about) => {
+        if (!String(url).includes("api/cells")) return plain(url, about);
+        window.asked += 1;
+        return new Promise((go) => setTimeout(go, 4000)).then(() => plain(url, about)); }; })()"""
+    live = {"schema": 1, "pid": os.getpid(), "host": socket.gethostname(), "ended": False, "models": {}}
+    ended = live | {"at": now_utc(), "ended": True}
+
+    async def steps(page: Page) -> None:
+        await page.tab.call("Page.addScriptToEvaluateOnNewDocument", source=slowly)
+        async with kept_live(directory, live):
+            await page.go("", "window.asked === 1")
+            await asyncio.sleep(1)  # api/run has said by now that it is running
+        write_atomically(directory / "live.json", orjson.dumps(ended))
+        await page.until("document.querySelector('#run-state').textContent === 'stopped'")
+
+    look(directory, steps)
+
+
 def test_a_key_labels_a_sample_in_labels_csv(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", PLAIN)
 

@@ -126,6 +126,7 @@ export async function putLabel(model, problem, sample, label) {
 
 let loading = null;
 let waiting = []; // changes that came while everything was fetched
+let heard = -1; // the version that the stream told of last
 let planned = null;
 
 async function loadOnce() {
@@ -134,7 +135,8 @@ async function loadOnce() {
   if (cells.length !== run.models.length * run.problems.length * run.samples) return false; // grew in between
   state.run = run;
   state.cells = cells;
-  state.version = Number(response.headers.get("X-Version") ?? run.version);
+  // The two answers may be of two versions: what has changed since the older one is still to come.
+  state.version = Math.min(run.version, Number(response.headers.get("X-Version") ?? run.version));
   columns.delete("labels");
   return true;
 }
@@ -154,7 +156,10 @@ export function reload() {
   loading ??= load().catch((error) => {
     trouble("load", error.message);
     setTimeout(reload, AGAIN_MS);
-  }).finally(() => { loading = null; });
+  }).finally(() => {
+    loading = null;
+    if (state.run && heard > state.version) reload(); // it changed again meanwhile
+  });
   return loading;
 }
 
@@ -180,6 +185,7 @@ async function refreshHeadline() {
 }
 
 function changed(message) {
+  heard = message.version;
   if (message.cells === null) {
     if (message.version !== state.version || !state.run || state.link === "lost") reload();
     else if (message.state) state.run.state = message.state;
