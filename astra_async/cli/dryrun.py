@@ -75,7 +75,7 @@ def dry_run(config: RunConfig) -> int:
     for sentence in (
         *_sizes(config, prepared),
         *_recorded(config, prepared),
-        *_looks(config, len(prepared), found),
+        *_looks(config, prepared, found),
         *_batches(config),
         *_agents(config, len(prepared)),
     ):
@@ -154,17 +154,18 @@ def _recorded(config: RunConfig, prepared: Mapping[str, Prepared]) -> Iterator[s
         yield f"{held:,} of these answers are in {config.out} already and not asked for again."
 
 
-def _looks(config: RunConfig, problems: int, found: Sequence[Forecast]) -> Iterator[str]:
+def _looks(config: RunConfig, prepared: Mapping[str, Prepared], found: Sequence[Forecast]) -> Iterator[str]:
     """The schedule of --until, and what it costs to stop after each look."""
     if config.until is None:
         return
+    from astra_async.report.deciding import too_few
     from astra_async.stats.sequential import schedule_of
 
     schedule = schedule_of(config.samples, margin=config.margin / 100)
     whole = sum(each.cost_usd or 0.0 for each in found)
     for k, spent in zip(schedule.rounds, schedule.spent, strict=True):
         narrow = [
-            f"{100 * math.sqrt((between**2 + 2 * within**2 / k) / max(1, problems)):.1f}"
+            f"{100 * math.sqrt((between**2 + 2 * within**2 / k) / max(1, len(prepared))):.1f}"
             for between, within in _TYPICAL_SDS
         ]
         money = f", {_usd(whole * k / config.samples)} if all stop there" if whole else ""
@@ -177,6 +178,9 @@ def _looks(config: RunConfig, problems: int, found: Sequence[Forecast]) -> Itera
         f" k = {config.samples} leave --until out: models that stop early have another k and another"
         " median SD."
     )
+    families = {name: {"family": each.problem.family} for name, each in prepared.items()}
+    if warning := too_few(schedule, families, math.comb(len(config.models), 2)):
+        yield warning
 
 
 def _agents(config: RunConfig, problems: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.report.table import WHO, Column, Table, shown, visible
-from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, decide, is_open, precise
+from astra_async.stats.sequential import RULE, Outcome, Schedule, Series, can_tell, decide, is_open, precise
 from astra_async.stats.spread import rms_within_sd
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from astra_async.types import Format
 
     Scores = Mapping[tuple[str, str], Floats]  # by model and format: problems x samples, NaN where missing
+
+_MOST_PROBLEMS = 100  # looked at for how many could tell models apart; the flips do not grow from 14 on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +244,20 @@ def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """New models, and the pairs that they bring: among themselves and with those known before."""
     new = [name for name in models if name not in known]
     return {"models": new, "pairs": [*combinations(new, 2), *((a, b) for a in new for b in known)]}
+
+
+def too_few(schedule: Schedule, problems: Mapping[str, Mapping[str, Any]], pairs: int) -> str:
+    """That no look can tell models apart with these problems, with a remedy; empty where one can.
+
+    `problems`: what run.json holds of each.
+    """
+    families = len({info.get("family") or ("problem", name) for name, info in problems.items()})
+    if not pairs or can_tell(schedule, families, pairs):
+        return ""
+    enough = next((n for n in range(families, _MOST_PROBLEMS) if can_tell(schedule, n, pairs)), None)
+    kind = "families of problems" if families < len(problems) else "problems"
+    remedy = f"from {enough} {kind} on one can" if enough else "compare fewer at once"
+    return f"warning: with {families} {kind} no look can call models different, whatever they score: {remedy}"
 
 
 def recorded(schedule: Schedule, until: str, target_se: float | None) -> dict[str, Any]:

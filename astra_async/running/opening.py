@@ -213,6 +213,8 @@ async def _open_rooms(
             from astra_async.running.until import open_deciding  # numpy, which no other run needs
 
             deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
+            if deciding and deciding.warning:
+                say(deciding.warning)
         lenient = await stack.enter_async_context(LenientParser())
         workshop = None
         if tests:

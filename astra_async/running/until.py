@@ -22,6 +22,7 @@ from astra_async.report.deciding import (
     in_words,
     recorded,
     schedule_in,
+    too_few,
 )
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
@@ -58,6 +59,12 @@ class Deciding:
     def rounds(self) -> tuple[int, ...]:
         """Samples of each problem by the end of each round."""
         return schedule_in(self._record).rounds
+
+    @property
+    def warning(self) -> str:
+        """That these problems can decide nothing; empty where they can."""
+        pairs = max(len(group["pairs"]) for group in self._record["groups"])
+        return too_few(schedule_in(self._record), self._directory.run["problems"], pairs)
 
     def begin(self, end: int) -> tuple[str, ...]:
         """Plan the round up to `end` samples, in run.json too; the models that take part."""

@@ -139,6 +139,11 @@ def is_open(looks: Sequence[Outcome]) -> bool:
     return not looks or looks[-1].state == "open"
 
 
+def can_tell(schedule: Schedule, families: int, pairs: int) -> bool:
+    """Whether any scores let the last look call one of so many pairs different: alpha spent covers a flip."""
+    return schedule.spent[-1] * _rows(schedule.flips, families) / pairs + _DUST >= 1
+
+
 def information(within: float, between: float, k: int, most: int) -> float:
     """Var(all samples) / Var(k samples): the share of what `most` samples would tell."""
     whole = between + within / k
@@ -156,12 +161,16 @@ def between_of(values: Floats, within: float, k: int, families: NDArray[np.str_]
 @lru_cache(maxsize=2)
 def signs(flips: int, seed: int, n: int) -> Floats:
     """The flips of n families, a row each, the same at all looks; the first leaves all signs as they are."""
-    if n <= _EXACT:  # the first sign alone would only mirror all sums
-        turned = (np.arange(2 ** max(0, n - 1))[:, None] >> np.arange(n)) & 1
+    if n <= _EXACT:
+        turned = (np.arange(_rows(flips, n))[:, None] >> np.arange(n)) & 1
     else:
         turned = np.random.default_rng(seed).integers(0, 2, (flips + 1, n), dtype=np.int8)
         turned[0] = 0
     return np.asarray(1 - 2 * turned, dtype=np.float64)
+
+
+def _rows(flips: int, n: int) -> int:
+    return 2 ** max(0, n - 1) if n <= _EXACT else flips + 1  # the first sign alone would only mirror all sums
 
 
 def first_crossing(sums: Floats, spent: Sequence[float], share: float) -> int | None:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from simulated_looks import looks
 
+from astra_async.report.deciding import too_few
 from astra_async.stats.intervals import difference_interval
-from astra_async.stats.sequential import decide, schedule_of
+from astra_async.stats.sequential import Series, decide, schedule_of
 
 FLIPS, RUNS = 1999, 200
 SCHEDULE = schedule_of(32, flips=FLIPS)
@@ -49,6 +50,27 @@ def test_only_who_cannot_cross_is_left_out(kind: str, models: int, n: int, gain:
         found = decide(SCHEDULE, [looks.series(a, b, SCHEDULE) for a, b in combinations(run, 2)])
         expected.append(any(each[-1].state in ("better", "worse") for each in found))
     assert looks.claims(scores, SCHEDULE).tolist() == expected
+
+
+@pytest.mark.parametrize("models", [2, 3, 5])
+def test_with_too_few_problems_not_even_the_clearest_difference_is_called_one(models: int) -> None:
+    for n in range(1, 15):
+        falls = np.linspace(0.1, 0.2, n)  # the same sign everywhere, and no ties; noise keeps pairs open
+        scores = [np.tile(1 - number * falls, (len(SCHEDULE.rounds), 1)) for number in range(models)]
+        pairs = [Series(a=a, b=b, within=[9.0] * len(SCHEDULE.rounds)) for a, b in combinations(scores, 2)]
+        decided = any(looks[-1].state == "better" for looks in decide(SCHEDULE, pairs))
+        warned = too_few(SCHEDULE, {f"p{i}": {} for i in range(n)}, len(pairs))
+        assert bool(warned) != decided, (n, warned)
+
+
+def test_a_warning_of_too_few_problems_counts_families_and_names_what_would_do() -> None:
+    problems = {f"p{i}": {"family": "one" if i < 5 else ""} for i in range(9)}
+    assert too_few(SCHEDULE, problems, 1) == (
+        "warning: with 5 families of problems no look can call models different, whatever they score:"
+        " from 6 families of problems on one can"
+    )
+    assert not too_few(SCHEDULE, {f"p{i}": {} for i in range(6)}, 1)
+    assert too_few(SCHEDULE, {f"p{i}": {} for i in range(65)}, 400).endswith("compare fewer at once")
 
 
 @pytest.mark.parametrize("draw", looks.DRAWS.values(), ids=looks.DRAWS)
