@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,8 @@ from astra_async.running.typed_commands import that_go_on
 from astra_async.types.records import read_run, require_run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from astra_async.running.progress import View
     from astra_async.running.typed_commands import Cell
 
@@ -26,24 +29,36 @@ def status(directory: Path) -> None:
     require_run(directory)
     owner = owner_of(directory)
     view, missing = view_of_directory(directory)
-    say(f"{directory}: {_state(owner, view)}")
+    run = read_run(directory / "run.json")
+    missing = missing or _of_a_next_round(run)
+    say(f"{directory}: {_state(owner, missing)}")
     open_console().print(Screen(view, live=owner is not None))
     if owner is None:
-        for line in _next_steps(directory, view, missing):
+        for line in _next_steps(directory, run, view, missing):
             say(line)
 
 
-def _state(owner: int | None, view: View) -> str:
+def _of_a_next_round(run: Mapping[str, Any]) -> set[Cell]:
+    """What a run with `--until` may ask for yet although all that is planned is there."""
+    if "planned" not in (record := run.get("deciding") or {}):
+        return set()
+    from astra_async.report.deciding import goes_on  # numpy, which no other run needs
+
+    formats = run["formats"]
+    return set(product(record["planned"], formats, run["problems"])) if goes_on(record, formats) else set()
+
+
+def _state(owner: int | None, missing: set[Cell]) -> str:
     if owner is not None:
         return f"running, process {owner or 'unknown'}"
-    return "complete" if view.final == view.planned else "not running, not complete"
+    return "not running, not complete" if missing else "complete"
 
 
-def _next_steps(directory: Path, view: View, missing: set[Cell]) -> list[str]:
-    if view.final == view.planned:
+def _next_steps(directory: Path, run: Mapping[str, Any], view: View, missing: set[Cell]) -> list[str]:
+    if not missing:
         return [f"next: astra report {directory}"]
-    all_answered = view.answered == view.planned
-    commands = that_go_on(read_run(directory / "run.json"), missing, answered=all_answered)
+    all_answered = view.answered == view.planned > view.final
+    commands = that_go_on(run, missing, answered=all_answered)
     what = "tests the recorded answers" if all_answered else "goes on where it stopped"
     if not commands:  # begun from Python, or by an earlier version
         return [f"next: what began this run, once more, {what}"]

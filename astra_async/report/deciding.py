@@ -7,6 +7,7 @@ report of it and another report years later say the same to the digit.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,13 @@ def as_recorded(record: Mapping[str, Any], formats: Sequence[Format]) -> list[Co
         for fmt in formats
         for a, b in _sides(group, record["until"])
     ]
+
+
+def goes_on(record: Mapping[str, Any], formats: Sequence[Format]) -> bool:
+    """Whether a run that asks in rounds has rounds left, as recorded; not for a record that was edited."""
+    with suppress(LookupError, TypeError, ValueError, AttributeError):
+        return "planned" in record and any(each.open for each in as_recorded(record, formats))
+    return False
 
 
 def _sides(group: Mapping[str, Any], until: str) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import mask, one_line
+from astra_async.report.deciding import goes_on
 from astra_async.report.harness import Events
 from astra_async.report.labels import read_sourced, relabelled
 from astra_async.report.load import RunSettings, read_settings
@@ -323,7 +324,12 @@ class Following:
             return "unknown"
         columns = self.logs.columns
         missing = columns.planned[:, None] & (columns.places["present"] != 1)
-        return "stopped" if missing.any() or not missing.size else "finished"
+        left = (
+            missing.any()
+            or not missing.size
+            or goes_on(self.logs.settings.deciding, self.logs.settings.formats)
+        )
+        return "stopped" if left else "finished"
 
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:

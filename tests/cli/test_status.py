@@ -126,6 +126,26 @@ def test_the_next_command_is_the_one_that_was_typed(tmp_path: Path) -> None:
     assert "--generate-only" not in text
 
 
+@pytest.mark.parametrize(
+    ("state", "said"), [("open", "next: astra run --until decided\n"), ("better", "complete")]
+)
+def test_a_round_that_is_complete_is_not_the_end_while_a_pair_is_open(
+    tmp_path: Path, state: str, said: str
+) -> None:
+    with closing(begun(tmp_path, answered=4, graded=4)) as directory:
+        look = {"a": "m", "b": "n", "format": "xml", "k": 2, "state": state, "difference": 0.1}
+        directory.run["commands"] = {"astra run --until decided": PLAN | {"at": "1", "samples": 4}}
+        directory.run["deciding"] = {
+            "until": "decided",
+            "rounds": [2, 4],
+            "groups": [{"models": ["m", "n"], "pairs": [["m", "n"]]}],
+            "planned": {"m": 2},
+            "looks": [look | {"interval": None, "problems": None}],
+        }
+        directory.save()
+    assert said in shown(tmp_path)
+
+
 def test_a_call_for_one_problem_leaves_the_others_to_the_command_before(tmp_path: Path) -> None:
     whole, only = "astra run --problems my.csv --generate-only", "astra run --problems my.csv --only q"
     text = commanded(tmp_path, ("2026-01-01", whole, ("p", "q")), ("2026-01-02", only, ("q",)))

@@ -445,6 +445,22 @@ def test_axe_finds_nothing_on_any_page(nasty: Path, width: int) -> None:
     look(nasty, steps)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_where_looks_are_shown_and_nothing_is_cut_off(tmp_path: Path, width: int) -> None:
+    async def steps(page: Page) -> None:
+        await page.tab.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+        )
+        await page.go("", "document.querySelectorAll('.decided tbody tr').length === 3")
+        assert await violations(page.tab) == []
+        wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        assert not await page.run(wide)
+
+    source()  # skipped without it
+    looked_run(tmp_path / "run")
+    look(tmp_path / "run", steps)
+
+
 def test_a_keyboard_reaches_the_map_by_the_skip_link(plain: Path) -> None:
     async def steps(page: Page) -> None:
         await page.go("map", "document.querySelector('canvas')")
@@ -634,11 +650,10 @@ def look_at(k: int, state: str, **fields: Any) -> dict[str, Any]:
     return {"a": "alpha", "b": "beta", "difference": 0.1, "interval": [-0.05, 0.25], **known, **fields}
 
 
-def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next_round(
-    tmp_path: Path,
-) -> None:
+def looked_run(directory: Path) -> dict[str, Any]:
+    """Three models after the first round of `--until decided`; the record of the looks."""
     three = replace(PLAIN, skill={"alpha": 0.9, "beta": 0.5, "gamma": 0.4})
-    directory = write_run(tmp_path / "run", replace(three, samples=8))
+    write_run(directory, replace(three, samples=8))
     change_lines(directory / "results.jsonl", lambda lines: [x for x in lines if x["sample"] < 2])
     change_lines(directory / "completions.jsonl", lambda lines: [x for x in lines if x["sample"] < 2])
     run = orjson.loads((directory / "run.json").read_bytes())
@@ -654,11 +669,20 @@ def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next
         ],
     }
 
+    write_atomically(directory / "run.json", orjson.dumps(run | {"deciding": deciding}))
+    return deciding
+
+
+def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next_round(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "run"
+    deciding = looked_run(directory)
+
     def write(**fields: Any) -> None:
+        run = orjson.loads((directory / "run.json").read_bytes())
         content = orjson.dumps(run | {"deciding": deciding | fields})
         write_atomically(directory / "run.json", content)
-
-    write()
 
     async def steps(page: Page) -> None:
         await page.go("", "document.querySelectorAll('.decided tbody tr').length === 3")
@@ -669,13 +693,15 @@ def test_the_overview_has_what_is_decided_what_is_open_and_the_price_of_the_next
             " next up to 4: alpha, beta, about $"
         )
         assert await page.text(".standing-line strong") == "36 of 36 samples graded (100 %)"
-        assert await page.text("#run-state") == "finished"
+        assert await page.text("#run-state") == "stopped"  # a pair is open, and nobody works
         rows = await page.run(all_of(".decided tbody tr", "[...b.cells].map((c) => c.textContent)"))
         assert rows[1][:5] == ["alpha and gamma", "better", "2", "10.0", "5.0 to 25.0"]
         assert rows[2][-1] == (
             "beta and gamma are 2.0 points apart: 6 problems cannot separate them; about 180 could"
             " (decided after 2 samples of each problem)."
         )
+        write(looks=[look_at(2, "better", b=name) for name in ("beta", "gamma")] + deciding["looks"][2:])
+        await page.until("document.getElementById('run-state').textContent === 'finished'")
         write(planned={"alpha": 4, "beta": 4, "gamma": 2})  # the next round has begun, and nobody works
         await page.until("document.querySelector('.standing-line strong').textContent.startsWith('36 of 60')")
         write(groups="edited")
