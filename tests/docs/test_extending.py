@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md, run as they stand there, each in the place that the page gives it."""
+"""The examples of both pages on extending, run as they stand, in the place that the page gives them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from astra_async.types import (
 )
 from made_runs import Made, made_problems, write_run
 
-PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("extending.md", "extending-tests.md"))
 EXAMPLES = dict(re.findall(r"^## (.+?)\n.*?```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 PLACES = sorted(set(re.findall(r"`((?:astra_async|tests)/[\w/.]+)`", PAGE)))
 
