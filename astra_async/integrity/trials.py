@@ -13,6 +13,7 @@ proof.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
@@ -24,7 +25,7 @@ from astra_async.types import Unusable
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from astra_async.integrity.draw import Draw
     from astra_async.problems.prepare import Prepared
@@ -55,6 +56,7 @@ class Scored(Protocol):
 
 
 S = TypeVar("S", bound=Scored)
+Release = Callable[[], Awaitable[None]]  # gives back the turn to test that an examination holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +117,52 @@ class Trials:
         self._limits = limits
         self._draw = draw
         self._cases: dict[str, _Case] = {}
-        self._locks: dict[Solved, asyncio.Lock] = {}
+        self._deciding: dict[Solved, asyncio.Future[Decision]] = {}
 
-    async def examine(self, entry: Entry, run_scored: Callable[[], Awaitable[S]]) -> tuple[S, Finding]:
-        """The scored run, and what trials show, if there are any. Raises SandboxError, ExpectationError."""
+    async def examine(
+        self, entry: Entry, run_scored: Callable[[], Awaitable[S]], release: Release
+    ) -> tuple[S, Finding]:
+        """The scored run, and what trials show, if there are any. Raises SandboxError, ExpectationError.
+
+        Invariant: of equal solutions one is tried, and all share what its trials come to. Those that come
+        while it is tried are scored at once, and wait for the rest with their turn to test released.
+        """
         solved, draw = entry.solved, self._draw
-        async with self._locks.setdefault(solved, asyncio.Lock()):
-            known = draw.known(solved, entry.model)
-            count = 0 if known else draw.forms(solved, entry.model)
-            if count:
-                return await self._tried(entry, count, run_scored)
-            if known is None:
+        while True:
+            deciding = self._deciding.get(solved)
+            known = None if deciding else draw.known(solved, entry.model)
+            if known is None and deciding is None:
+                if count := draw.forms(solved, entry.model):
+                    return await self._deciding_for_all(entry, count, run_scored)
                 known = draw.remember(solved, entry.model, Decision(state="not_drawn"))
-        scored = await run_scored()
-        if not await self._is_due(entry, scored):
-            return scored, Finding(decision=Decision(state="not_due"))
-        return scored, _again(known)
+            scored = await run_scored()
+            if not await self._is_due(entry, scored):
+                return scored, Finding(decision=Decision(state="not_due"))
+            if deciding is not None:
+                await release()
+                known = await asyncio.shield(deciding)
+            if known is not None and known.state != "not_due":
+                return scored, _again(draw.remember(solved, entry.model, known))
+            # The one that was tried came to nothing, or its score did: then this one is tried, as a pair.
+
+    async def _deciding_for_all(
+        self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[S]]
+    ) -> tuple[S, Finding]:
+        """Invariant: who waits for this trial learns its end, whatever that is."""
+        deciding = self._deciding[entry.solved] = asyncio.get_running_loop().create_future()
+        decision = Decision(state="not_due")
+        try:
+            scored, found = await self._tried(entry, count, run_scored)
+            decision = found.decision
+        finally:
+            del self._deciding[entry.solved]
+            deciding.set_result(decision)
+        return scored, found
+
+    @property
+    def draw(self) -> Draw:
+        """Who is tried, and what is known of that."""
+        return self._draw
 
     async def altered_tests(self, prepared: Prepared, image: str) -> int:
         """How many expected tests the base passes, and fails where they are altered: what proof may rest on.

@@ -230,10 +230,11 @@ async def grade_sample(
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:
-                async with passage.testing():
+                async with AsyncExitStack() as testing:
+                    await testing.enter_async_context(passage.testing())
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
                     examined = await workshop.examiner(key).examine(
-                        prepared, image, integrated, expected.tests, model=key.model
+                        prepared, image, integrated, expected.tests, model=key.model, release=testing.aclose
                     )
                 result = await _scored(line, outcome, examined, directory, workshop.keep_output)
             directory.record_result(result)

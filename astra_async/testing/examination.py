@@ -13,7 +13,7 @@ from astra_async.testing.verdict import judge, none_passed, run_tests
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.integrity.trials import Finding, Trials
+    from astra_async.integrity.trials import Finding, Release, Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.timeouts import Timeouts
     from astra_async.testing.verdict import Tested
@@ -56,14 +56,18 @@ class Examiner:
         integrated: Integrated,
         expected: Sequence[ExpectedTest],
         *,
-        model: str = "",
+        model: str,
+        release: Release,
     ) -> Examined:
-        """Run the tests and judge. Raises SandboxError, ExpectationError."""
+        """Run the tests and judge. Raises SandboxError, ExpectationError.
+
+        `release` gives back the turn to test: all that is left is to wait for an equal solution's trial.
+        """
         scored = partial(self._scored, prepared, image, integrated, expected)
         if self.trials is None:
             return await scored()
         entry = Entry(prepared=prepared, image=image, integrated=integrated, model=model)
-        examined, found = await self.trials.examine(entry, scored)
+        examined, found = await self.trials.examine(entry, scored, release)
         examined = replace(examined, trial=found, suspicions=examined.suspicions + found.suspicions)
         if not (note := found.decision.note):
             return examined
