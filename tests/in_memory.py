@@ -72,22 +72,16 @@ async def run_in_memory(
     planned = dict.fromkeys(problem_ids, samples)
     metrics = Metrics({(model, fmt): dict(planned) for model in pools for fmt in formats})
 
-    def count(line: Mapping[str, Any]) -> None:
-        counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
-        metrics.add(*counted, status=line["status"], failure=line["failure"])
-
-    recorded = Recorded(reuse_identical=False, trials=False, turns=turns > 0)
-
-    def take(line: Mapping[str, Any]) -> None:
-        count(line)
-        recorded.add(line)
-
+    recorded = Recorded(reuse_identical=False, trials=thorough, turns=turns > 0)
     async with LenientParser() as lenient:
-        opened = RunDirectory.open(path, take, turns=turns > 0, on_turn=recorded.add_turn)
+        opened = RunDirectory.open(path, recorded.add, turns=turns > 0, on_turn=recorded.add_turn)
         with closing(opened) as directory:
+            recorded.count_into(metrics)
             kept, sandbox = around("directory", directory), around("sandbox", sandbox)
             expectations = Expectations(path / "expected.json", path / "cache", sandbox, Limits())
-            trials = Trials(sandbox, expectations, Limits(), Draw(b"key"))
+            draw = Draw(b"key")
+            draw.recall(recorded.tried())
+            trials = Trials(sandbox, expectations, Limits(), draw)
             workshop = Workshop(
                 sandbox=sandbox,
                 images=making.ready if making else dict.fromkeys(problem_ids, "any"),
@@ -99,7 +93,7 @@ async def run_in_memory(
                 keep_output=keep_output,
                 retry_delays_s=retry_delays_s,
                 trials=around("trials", trials) if thorough else None,
-                earlier=around("earlier", EarlierVerdicts(kept, {})) if thorough else None,
+                earlier=around("earlier", EarlierVerdicts(kept, {}, draw)) if thorough else None,
             )
             further = TurnPlan(
                 most=turns, feedback=dict.fromkeys(problem_ids, feedback), ended=recorded.ended

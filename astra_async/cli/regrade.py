@@ -28,6 +28,7 @@ from astra_async.running.ownership import (
     refuse_foreign_problems,
 )
 from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
+from astra_async.running.untried import untried
 from astra_async.running.wiring import data_config, recorded_call
 from astra_async.types import AgentLimits, AgentSettings, AnswerKey, ModelSettings, is_agent
 from astra_async.types.records import check_result
@@ -169,7 +170,7 @@ def _own_name(directory: Path, run: dict[str, Any], config: RunConfig) -> Path:
 
 
 def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: RunConfig) -> bool:
-    """Whether answers in it have no verdict yet.
+    """Whether answers in it have no verdict yet, or are to be tried after all.
 
     One that is finished stays as it is, also when its parent has grown: all is graded anew then.
     """
@@ -184,6 +185,8 @@ def _is_unfinished(path: Path, directory: Path, run: dict[str, Any], config: Run
     ):
         return False
     final = _verdicts(path).keys()
+    if config.trials != "off" and untried(path):
+        return True
     return any(key not in final for key in answered(path) if not config.only or key.problem_id in config.only)
 
 

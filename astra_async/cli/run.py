@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +24,7 @@ from astra_async.config import RunConfig, load_config
 from astra_async.errors import AstraError
 from astra_async.running.progress import view_of
 from astra_async.running.typed_commands import missing_cells, that_go_on, typed
+from astra_async.running.untried import STILL_TO_BE_TRIED, untried_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -160,11 +162,14 @@ async def _drive(call: Call, opened: OpenRun, stopper: Stopper) -> int:
         with contextlib.suppress(asyncio.CancelledError, OSError):  # a terminal that is gone ends no run
             await showing
     _say_what_is_missing(call, runner)
+    untried = untried_cells(call.config.out, runner.metrics) if call.config.trials != "off" else Counter()
+    if untried:
+        call.say(f"{untried.total()} {STILL_TO_BE_TRIED}")
     stopped = stopper.received is not None
     call.say(_how_it_stands(call, runner, stopped=stopped))
     for command in that_go_on(
         runner.directory.run,
-        missing_cells(runner.metrics, runner.directory.run),
+        missing_cells(runner.metrics, runner.directory.run) | set(untried),
         answered=call.generate_only and outcome == "complete",
     ):
         call.say(f"it goes on with: {command}")

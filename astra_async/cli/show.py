@@ -145,8 +145,8 @@ def _answer_and_result(directory: Path, keys: list[SampleKey], turn: int) -> Ite
 
 
 def _record(path: Path, keys: list[SampleKey], turn: int) -> Record | None:
-    """The sample's or turn's line that is believed; one that is not is told of."""
-    check = check_result if path.name.endswith("results.jsonl") else check_answer
+    """The sample's or turn's line that is believed and counts; one that is not believed is told of."""
+    check, last = check_result if path.name.endswith("results.jsonl") else check_answer, None
     for record in _of(path, keys):
         if record.get("turn", 0) == turn:
             try:
@@ -154,8 +154,8 @@ def _record(path: Path, keys: list[SampleKey], turn: int) -> Record | None:
             except Flaw as flaw:
                 tell(f"warning: {path.name}: {flaw}; not counted, not shown")
             else:
-                return record
-    return None
+                last = record  # of two final lines the second one counts
+    return last
 
 
 def _before(directory: Path, found: Record | None, turn: int) -> list[Record]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SHARE, LEAST = 1 / 3, 0.05
 _FORMS, _ALL_FORMS = 1, 3  # by so many altered forms is a solution tried by default, or with reason
 _KEY_FILE, _KEY_BYTES = "trial.key", 32
+_REMEMBERED = frozenset({"tried", "not_drawn", "no_twin", "no_trial", "unproven"})
 _PRIOR_S = 20.0  # before anything is measured: a trial takes as long as the scored run
 # Of final lines; the last two are those of runs that began before the altered tests.
 _PROOFS = ("altered_passed:", "canary_passed:", "report_forged:")
@@ -87,6 +88,16 @@ class Draw:
         share = max(LEAST, SHARE * spent.scored_s / spent.trials_s)
         return _FORMS if self.rng(solved, "draw").random() < share else 0
 
+    @property
+    def has_proof(self) -> bool:
+        """Whether any model was proven to bend tests."""
+        return bool(self._proven)
+
+    def is_open(self, solved: Solved, model: str) -> bool:
+        """Whether a verdict on it that was given untried is to be given anew."""
+        known = self.known(solved, model)
+        return known is None or bool(known.evidence)
+
     def _tries_all(self, model: str) -> bool:
         return self._everybody or model in self._proven
 
@@ -124,10 +135,8 @@ class Draw:
                 self._proven.add(model)
             if seconds := line.get("trial_s", 0.0):
                 self.count(solved, model, scored_s=line["test_s"], trials_s=seconds)
-            if (
-                state not in {"tried", "not_drawn", "no_twin", "no_trial", "unproven"}
-                or solved in self._known
-            ):
+            known = self._known.get(solved)
+            if state not in _REMEMBERED or (known and known.state != "not_drawn"):
                 continue
             said = is_tampered or state == "unproven"
             self._known[solved] = Decision(

@@ -292,7 +292,7 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
         notes.append(_PROVISIONAL)
     notes += [
         f"{entry.name}: proven to bend tests in {looked_at.tampered:,} samples; {looked_at.not_drawn:,} more"
-        " were not tried: `astra regrade DIR --trials all` does."
+        " are still to be tried, which the command of the run does when it is given again."
         for entry in entries
         if (looked_at := tried(entry)).tampered and looked_at.not_drawn
     ]

@@ -20,7 +20,7 @@ import numpy as np
 from astra_async.errors import ConflictError
 from astra_async.metrics import Metrics, Sums, planned_samples
 from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, SampleKey, Status, TrialState
-from astra_async.types.records import Disbelieved, Flaw, read_result, repeated
+from astra_async.types.records import Disbelieved, Flaw, counting, read_result, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -138,8 +138,7 @@ class Columns:
                 self._note_unplanned(result.key)
                 return
             at = ((place[0] * len(self.problems) + place[1]) * self.samples + place[2]) * _PACK.size
-            if self._buffer[at]:
-                self._note_repeated(number, line, place)
+            if self._buffer[at] and not self._takes_place(number, line, place):
                 return
             packed = _PACK.pack(1, *place, *self._values(result, place[1]), offset, len(line))
             if self._totals.get(place[1]) != result.total:
@@ -327,13 +326,19 @@ class Columns:
             self.verdicts.append((problem, tuple(names), passed))
         return number
 
-    def _note_repeated(self, number: int, line: bytes, place: Place) -> None:
-        """A second line of the same sample: the same record is ignored, anything else is a conflict."""
+    def _takes_place(self, number: int, line: bytes, place: Place) -> bool:
+        """Whether a second line of a sample replaces the first; else the same record is ignored.
+
+        Raises ConflictError for anything else.
+        """
         row = self.places[place]
         offset = int(row["offset"])
-        earlier = next(line for line, there, _ in lines_of(self.path) if there == offset)
         first = read_at(self.path, offset, int(row["length"]))
-        self._warnings.append(repeated(self.path, (earlier, number), (first, line)))
+        counts = counting(first, line)
+        if counts is None:
+            earlier = next(line for line, there, _ in lines_of(self.path) if there == offset)
+            self._warnings.append(repeated(self.path, (earlier, number), (first, line)))
+        return counts is line
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:

@@ -21,6 +21,7 @@ from astra_async.types import TurnKey, is_last
 from astra_async.types.records import (
     Disbelieved,
     Flaw,
+    counting,
     read_line,
     read_result,
     read_turn_key,
@@ -181,8 +182,13 @@ def read_turns(run: Run) -> tuple[dict[TurnKey, dict[str, Any]], list[str]]:
             disbelieved.add(number, flaw, line)
             continue
         earlier, before = found.setdefault(key, (number, line))
-        if earlier != number:
+        if earlier == number:
+            continue
+        counts = counting(before, line)
+        if counts is None:
             warnings.append(repeated(path, (earlier, number), (before, line)))
+        elif counts is line:
+            found[key] = number, line
     records = {key: read_line(line) for key, (_, line) in found.items() if isinstance(key, TurnKey)}
     return records, [*warnings, *disbelieved.warnings(found.__contains__)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.running.log import now_utc
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.verdict import tail
-from astra_async.types import NamedOutcome, Result, TurnResult
+from astra_async.types import NamedOutcome, Replaced, Result, TurnResult
 from astra_async.types.records import SCHEMA, read_key
 
 if TYPE_CHECKING:
@@ -27,13 +27,17 @@ _OF_THE_COMPLETION = (
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
-    """What every outcome's line holds of an answer; `said_before` are characters of a turn's conversation."""
+    """What every outcome's line holds of an answer; `said_before` are characters of a turn's conversation.
+
+    `earlier` is the final line whose place this one takes, if there is one.
+    """
 
     key: AnswerKey
     completion: Completion
     started_at: str
     prompt: Prompt
     said_before: int
+    earlier: Mapping[str, Any] | None = None
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
         """No usable solution: 0 of T."""
@@ -86,6 +90,8 @@ class FinalLine:
         key, completion = self.key, self.completion
         fields |= {name: getattr(completion, name) for name in _OF_THE_COMPLETION}
         fields |= {"turn": key.turn} if key.turn else {}
+        if earlier := self.earlier:
+            fields["replaces"] = Replaced(passed=earlier["passed"], failure=earlier["failure"])
         return (TurnResult if key.turn else Result)(
             schema=SCHEMA,
             model=key.model,

@@ -15,6 +15,7 @@ from astra_async.types.records import (
     Disbelieved,
     Flaw,
     check_schema,
+    counting,
     read_key,
     read_record,
     read_turn_key,
@@ -54,8 +55,14 @@ def index_log(
             disbelieved.add(number, flaw, line)
             continue
         if key in index:
-            yield repeated(path, (lines[key], number), (_at(path, index[key]), line))
-            continue
+            earlier = _at(path, index[key])
+            counts = counting(earlier, line)
+            if counts is None:
+                yield repeated(path, (lines[key], number), (earlier, line))
+            if counts is not line:
+                continue
+        if key not in index:
+            record.pop("replaces", None)  # nothing is counted that it could replace
         index[key] = (offset, len(line))
         lines[key] = number
         on_record(record)

@@ -74,7 +74,8 @@ def failed_samples(directory: Path) -> list[Failed]:
     Left out: answers without a solution, where there is no code to judge, and those that cheated.
     """
     final = believed(directory / "results.jsonl", check_result)
-    results = {key: place for key, place, record in final if _is_judged(record)}
+    last = {key: (place, _is_judged(record)) for key, place, record in final}
+    results = {key: place for key, (place, is_judged) in last.items() if is_judged}
     answers = {key: place for key, place, _ in believed(directory / "completions.jsonl") if key in results}
     outputs: dict[AnswerKey, tuple[Place, ...]] = {}
     for key, place, record in believed(directory / "outputs.jsonl"):

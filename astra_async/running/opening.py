@@ -137,7 +137,7 @@ async def drive(run: OpenRun) -> RunEnd:
     if runner.stopping.is_set():
         return "stopped"
     done = tally.final if run.sandbox else tally.answered
-    if done == tally.planned and not tally.turns.missing:
+    if done == tally.planned and not tally.turns.missing and not runner.retrials.left:
         return "complete"
     failed = [error for error in runner.dead.values() if not isinstance(error, BudgetExhausted)]
     asks = not run.config.answers_only_from_record
@@ -419,7 +419,9 @@ def _workshop(
         turn_timeouts=Timeouts(
             exclusive, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
         ),
-        earlier=EarlierVerdicts(directory, recorded.first) if config.reuse_identical else None,
+        earlier=EarlierVerdicts(directory, recorded.first, trials.draw if trials else None)
+        if config.reuse_identical
+        else None,
     )
 
 

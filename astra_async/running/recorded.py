@@ -190,8 +190,9 @@ def completion_fields(completion: Completion) -> dict[str, Any]:
 def result_fields(result: Result) -> dict[str, Any]:
     """A final line's fields as they are recorded: a test without a message has none."""
     recorded = fields_of(result)
-    if result.agent is None:
-        del recorded["agent"]
+    for name in ("agent", "replaces"):
+        if recorded[name] is None:
+            del recorded[name]
     return recorded | {
         "tests": [_outcome_fields(test) for test in result.tests],
         "extra_tests": [_outcome_fields(test) for test in result.extra_tests],

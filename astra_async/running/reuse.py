@@ -17,6 +17,7 @@ from astra_async.types.records import read_key, read_turn_key
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+    from astra_async.integrity.draw import Draw
     from astra_async.metrics import Metrics
     from astra_async.running.directory import RunDirectory
     from astra_async.types import AnswerKey, SampleKey
@@ -59,7 +60,7 @@ class Recorded:
     def add(self, record: Mapping[str, Any]) -> None:
         """One final line."""
         names = ("model", "format", "problem_id", "passed", "total", "status", "failure")
-        self._counted.append(tuple(map(record.__getitem__, names)))
+        self._counted.append((*map(record.__getitem__, names), record.get("replaces")))
         solved = Solved(record["problem_id"], record.get("solution_sha256", ""))
         if TIMEOUT_REPEATED in record.get("repairs", ()):
             self.repeated.append(solved)
@@ -94,7 +95,10 @@ class Recorded:
 
     def count_into(self, metrics: Metrics) -> None:
         """Add every line; what was gathered for this is given up."""
-        for *counted, status, failure in self._counted:
+        for *counted, status, failure, replaced in self._counted:
+            if replaced:
+                model, fmt, problem_id, _, total = counted
+                metrics.take_back((model, fmt), problem_id, total=total, **replaced)
             metrics.add(*counted, status=status, failure=failure)
         self._counted.clear()
 
@@ -103,12 +107,16 @@ class EarlierVerdicts:
     """The first verdict on each solution of a run; a solution that is being graded is waited for.
 
     Solutions are the same when the files applied to the problem's project are, whoever wrote them. A
-    time-out is not used again: it may have been the machine's. `first` is what earlier calls graded. A turn
+    time-out is not used again: it may have been the machine's; nor is what was graded untried where it is to
+    be tried after all (`draw`). `first` is what earlier calls graded. A turn
     uses a sample's verdict again, or another turn's; a sample never a turn's: its line is the same without.
     """
 
-    def __init__(self, directory: RunDirectory, first: Mapping[Solved, SampleKey]) -> None:
+    def __init__(
+        self, directory: RunDirectory, first: Mapping[Solved, SampleKey], draw: Draw | None = None
+    ) -> None:
         self._directory = directory
+        self._draw = draw
         self._first: dict[Solved, AnswerKey] = dict(first)
         self._first_turn: dict[Solved, AnswerKey] = {}
         self._locks: dict[Solved, asyncio.Lock] = {}
@@ -120,11 +128,15 @@ class EarlierVerdicts:
         async with self._locks.setdefault(solved, asyncio.Lock()):
             first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
             record = self._directory.result(first) if first else None
-            if record is not None and record["failure"] == "timeout":
+            if record is not None and (record["failure"] == "timeout" or self._is_open(record, key.model)):
                 record = None
             yield record
             if record is None:
                 (self._first_turn if key.turn else self._first)[solved] = key
+
+    def _is_open(self, record: Mapping[str, Any], model: str) -> bool:
+        solved = Solved(record["problem_id"], record["solution_sha256"])
+        return bool(self._draw and record.get("trial") == "not_drawn" and self._draw.is_open(solved, model))
 
 
 def note_of_reuse(key: AnswerKey, first: SampleKey) -> str:

@@ -35,6 +35,7 @@ from astra_async.running.log import keep_synced
 from astra_async.running.plan import Speed, Tally
 from astra_async.running.sample import Stopped, run_sample
 from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
+from astra_async.running.untried import Retrials
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
 
@@ -65,6 +66,7 @@ class Runner:
         fatal: why the run cannot go on, if so.
         dead: models of which no answer can be had any more, with the reason.
         deciding: the rounds of a run that is asked until something is known, else None.
+        retrials: samples that are tried after all, since their model was proven to bend tests.
         on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
@@ -81,6 +83,7 @@ class Runner:
         self.on_result: Callable[[Result], None] = lambda _: None
         self.permits = FairPermits(rooms.workshop.at_once if rooms.workshop else 1)
         self.deciding: Deciding | None = None
+        self.retrials = Retrials()
         self._asked = dict.fromkeys(plan.models, plan.samples)
         self._missing: set[AnswerKey] = set()
         self._admissions: dict[tuple[str, bool], Admission] = {}  # by model, and whether agents work
@@ -126,6 +129,7 @@ class Runner:
         """
         if self.deciding is None:
             await self._round(self.plan.models, 0, self.plan.samples)
+            await self._try_after_all()
             return
         self._asked = dict.fromkeys(self.plan.models, 0)
         first = 0
@@ -133,6 +137,7 @@ class Runner:
             going = self.deciding.begin(end)
             self._plan_until(end, going)
             await self._round(going, first, end)
+            await self._try_after_all()
             if self.stopping.is_set() or self._missing or not going:
                 return
             try:
@@ -147,6 +152,27 @@ class Runner:
             for model in models:
                 for by_agent in sorted({is_agent(fmt) for fmt in self.plan.formats}):
                     samples.create_task(self._feed(model, samples, range(first, end), by_agent=by_agent))
+
+    async def _try_after_all(self) -> None:
+        """Samples that were graded untried, of models that were proven to bend tests by now.
+
+        A trial of theirs can prove another model that gave an equal solution, whose samples follow.
+        """
+        trials = self.rooms.workshop.trials if self.rooms.workshop else None
+        while trials and trials.draw.has_proof and not self.stopping.is_set():
+            keys = await asyncio.to_thread(self.retrials.begin, self.directory.path, self._can_be_tried)
+            if not keys:
+                return
+            async with asyncio.TaskGroup() as samples:
+                for key in keys:
+                    admission = self._admission(key.model, by_agent=is_agent(key.format))
+                    await admission.until_room(answered=True)
+                    samples.create_task(self._bring_about(_Passage(self, admission, key)))
+
+    def _can_be_tried(self, key: AnswerKey) -> bool:
+        """Whether a graded sample, or a turn, is part of this call, and its answer is there."""
+        is_planned = key.model in self.plan.models and key.format in self.plan.formats
+        return is_planned and key.problem_id in self.plan.prepared and key in self.directory.answered
 
     def _plan_until(self, end: int, going: Sequence[str]) -> None:
         """Invariant: what is planned is what has been asked for in the rounds begun, here and in run.json."""
@@ -178,6 +204,8 @@ class Runner:
         None, too, where only turns are left: nobody knows how many there will be.
         """
         tally, graded = self.tally, self.rooms.workshop is not None
+        if self.retrials.left:
+            return self.retrials.left_s
         if tally.final == tally.planned and tally.turns.asking + tally.turns.grading:
             return None
         obtainable = tally.planned - tally.missing.total()
@@ -233,10 +261,7 @@ class Runner:
                     counts.answered += is_final or key in self.directory.answered
 
     async def _feed(self, model: str, samples: asyncio.TaskGroup, numbers: range, *, by_agent: bool) -> None:
-        room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
-        places = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
-        admission = Admission(self.tally, *((math.inf, math.inf) if places is None else (places, room)))
-        self._admissions[model, by_agent] = admission
+        admission = self._admission(model, by_agent=by_agent)
         async for sample in self._in_order(model):
             if sample.sample not in numbers or is_agent(sample.format) != by_agent:
                 continue
@@ -248,6 +273,14 @@ class Runner:
                 continue
             await admission.until_room(answered=answered)
             samples.create_task(self._go_on(_Passage(self, admission, key)))
+
+    def _admission(self, model: str, *, by_agent: bool) -> Admission:
+        if (model, by_agent) not in self._admissions:
+            room = max(_UNGRADED_OF_ONE, _UNGRADED // len(self.plan.models))
+            places = self.plan.agents_at_once if by_agent else self.plan.max_in_flight.get(model)
+            limits = (math.inf, math.inf) if places is None else (places, room)
+            self._admissions[model, by_agent] = Admission(self.tally, *limits)
+        return self._admissions[model, by_agent]
 
     async def _in_order(self, model: str) -> AsyncIterator[SampleKey]:
         """The model's samples; those whose image is being made step aside, and come once that is decided."""
@@ -362,7 +395,10 @@ class Runner:
 
     def _count(self, result: Result) -> None:
         self.rooms.turns.add(result.key, result.failure)
-        self.tally.of(result.key).final += 1
+        if result.replaces:
+            self.retrials.done += 1
+        else:
+            self.tally.of(result.key).final += 1
         if not result.key.turn:
             self._measure(result)
         if self._listener_error is None:
@@ -373,6 +409,14 @@ class Runner:
                 self.stop()
 
     def _measure(self, result: Result) -> None:
+        if replaced := result.replaces:
+            self.metrics.take_back(
+                (result.model, result.format),
+                result.problem_id,
+                replaced.passed,
+                result.total,
+                failure=replaced.failure,
+            )
         self.metrics.add(
             result.model,
             result.format,
@@ -394,8 +438,7 @@ class Runner:
         """Invariant: a key is counted as final or as missing, whatever fails between the two."""
         cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
         self.note(kind_of(error), key, detail=str(error), **cost)
-        if key not in self.directory.graded:
-            self._count_missing(key, error)
+        self._count_missing(key, error)
 
     def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; what cannot be recorded ends the run, after the calls under way."""
@@ -408,6 +451,8 @@ class Runner:
 
     def _count_missing(self, key: AnswerKey, error: AstraError) -> None:
         """Invariant: a key is in `_missing` once, and never if it has its final line."""
+        if key in self.directory.graded:
+            return
         self._missing.add(key)
         counts = self.tally.of(key)
         counts.missing[kind_of(error)] += 1

@@ -206,7 +206,7 @@ async def _begun(
 async def grade_sample(
     key: AnswerKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop, *, passage: Passage
 ) -> Result:
-    """Grade the recorded answer and record its final line."""
+    """Grade the recorded answer and record its final line; one that is there is replaced by it."""
     image = workshop.images[key.problem_id]
     expected = await workshop.expectations.of(prepared, image)
     directory.counted.check(key.problem_id, expected.tests, directory.path)
@@ -215,7 +215,12 @@ async def grade_sample(
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)
         line = FinalLine(
-            key, completion, started_at, prepared.prompts[key.format], said_before(key, directory)
+            key,
+            completion,
+            started_at,
+            prepared.prompts[key.format],
+            said_before(key, directory),
+            directory.result(key) if key in directory.graded else None,
         )
         standing = await standing_files(key, prepared, directory, workshop.lenient)
         outcome = await _changes(line, prepared, workshop.lenient, standing)

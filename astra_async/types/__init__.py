@@ -61,6 +61,7 @@ from astra_async.types.results import (
     Integrated,
     NamedOutcome,
     Outcome,
+    Replaced,
     Result,
     Solution,
     Status,

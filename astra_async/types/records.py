@@ -69,6 +69,13 @@ class AgentFields(msgspec.Struct, gc=False):
     removed: tuple[str, ...] = ()
 
 
+class ReplacedFields(msgspec.Struct, gc=False):
+    """`replaces` of a final line: what the one said whose place it takes."""
+
+    passed: Count
+    failure: Failure | None
+
+
 class ResultFields(msgspec.Struct, gc=False, kw_only=True):
     """What readers of a final line rely on: a line with other types is not believed.
 
@@ -119,6 +126,7 @@ class ResultFields(msgspec.Struct, gc=False, kw_only=True):
     started_at: str = ""
     finished_at: str = ""
     agent: AgentFields | None = None
+    replaces: ReplacedFields | None = None
 
     @property
     def key(self) -> AnswerKey:
@@ -391,6 +399,12 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _shown(value: Any) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - one line, whatever it holds
+
+
+def counting(first: bytes, second: bytes) -> bytes | None:
+    """Of two lines of a key the one that counts: that of a sample that was tried after all; else None."""
+    replacing = [line for line in (first, second) if read_record(line).get("replaces") is not None]
+    return replacing[0] if len(replacing) == 1 else None
 
 
 def repeated(path: Path, numbers: tuple[int, int], lines: tuple[bytes, bytes]) -> str:

@@ -156,6 +156,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """What the sample's first final line said, where another takes its place."""
+
+    passed: int
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One final line of results.jsonl, field for field (docs/formats.md)."""
 
@@ -202,6 +210,7 @@ class Result:
     started_at: str = ""
     finished_at: str = ""
     agent: AgentWork | None = None  # recorded of agents only
+    replaces: Replaced | None = None  # recorded where the sample was tried after all
 
     @property
     def key(self) -> AnswerKey:
