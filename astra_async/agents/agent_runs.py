@@ -29,7 +29,9 @@ from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
 from astra_async.images.base_image import ensure_base
 from astra_async.testing.sandbox.containers import Containers
+from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
+from astra_async.testing.sandbox.sweep import of_agents
 from astra_async.types import Completion, Limits
 from astra_async.types.agents import AgentWork
 
@@ -103,17 +105,19 @@ class AgentRuns:
         slots: int | None = None,
         graders_bytes: int = 0,
         docker_host: str | None = None,
+        whose: str = "",
     ) -> Self:
         """Connect to the engine, and remove what dead runs left there.
 
         Without `slots` there are as many as fit into the memory of the engine's machine beside graders'
-        containers of `graders_bytes` altogether; never more than that.
+        containers of `graders_bytes` altogether; never more than that. Where the containers are another
+        process's (`whose`), it is that one who removes what is left there.
 
         Raises:
             EngineUnavailable: no Docker Engine answers.
         """
-        # A name of its own: whoever closes removes all containers of a run that this process has made.
-        engine = await Containers.swept(own_id := f"{run_id}.agents", docker_host)
+        own_id = of_agents(run_id)
+        engine = await (Engine.open(docker_host) if whose else Containers.swept(own_id, docker_host))
         try:
             machine_bytes = int((await engine.info()).get("MemTotal") or 0)
         except BaseException:
@@ -123,7 +127,7 @@ class AgentRuns:
             container_limits.memory_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes
         )
         count = min(slots or most, most) if machine_bytes else slots or 1
-        containers = Containers(engine, run_id=own_id, spare=count)
+        containers = Containers(engine, run_id=own_id, spare=count, whose=whose)
         return cls(containers, agents, limits, container_limits, gateway, slots=count)
 
     async def __aenter__(self) -> Self:

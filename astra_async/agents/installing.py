@@ -19,7 +19,7 @@ import shlex
 import tarfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +166,40 @@ async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str]
         return await _copied(engine, known.settings, image, progress)
     finally:
         await asyncio.shield(engine.remove_image(image))
+
+
+async def bring(volume: str, source: Engine, target: Engine) -> None:
+    """See to it that an agent that is installed on one engine is on another, which has the base image.
+
+    Raises SandboxError.
+    """
+    here = installed_as(volume)
+    if here is None or (here in await installed(target) and await _is_whole(target, here)):
+        return
+    body = _holding(await ensure_base(source, progress=lambda _: None), volume)
+    await target.remove_volume(volume)  # one that was left half-written
+    try:
+        async with (
+            a_container(source, body) as origin,
+            a_container(target, body) as container,
+            source.packed(origin, INSTALLED_AT) as chunks,
+        ):
+            folder = str(PurePosixPath(INSTALLED_AT).parent)
+            await target.unpack(container, folder, _without_marker(chunks))
+            await target.upload(container, INSTALLED_AT, _marker())
+    except BaseException:
+        with suppress(SandboxError):
+            await asyncio.shield(target.remove_volume(volume))
+        raise
+
+
+async def _without_marker(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same archive but for what says that the volume is whole: that comes last, by itself."""
+    async for entry, content in entries(chunks, lambda _: True, most_bytes=_MOST_BYTES):
+        if PurePosixPath(entry.name).name != _WHOLE:
+            entry.pax_headers = {}
+            yield entry.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
 
 
 def image_set(known: KnownAgent) -> dict[str, str]:

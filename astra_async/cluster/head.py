@@ -112,8 +112,8 @@ class ClusterSandbox:
         try:
             await sandbox._find_members()
             sandbox._tasks["members"] = asyncio.create_task(sandbox._keep_up())
-            await sandbox._until(lambda: sandbox._preparing() > 0)
-            await sandbox._settled(lambda: sandbox._preparing() >= wanted)
+            await sandbox.until(lambda: sandbox._preparing() > 0)
+            await sandbox.settled(lambda: sandbox._preparing() >= wanted)
         except BaseException:
             await sandbox.close()
             raise
@@ -135,14 +135,20 @@ class ClusterSandbox:
         return sum(node.expected for node in self.nodes.values())
 
     async def provide(
-        self, prepared: Mapping[str, Prepared], default: str, *, cache: Path, retry: bool = False
+        self,
+        prepared: Mapping[str, Prepared],
+        default: str,
+        *,
+        cache: Path,
+        retry: bool = False,
+        also: Iterable[str] = (),
     ) -> tuple[dict[str, str], dict[str, AstraError]]:
         """The image of each problem, which every node that takes part has now; problems without one, and why.
 
-        Raises EngineUnavailable when no node can have them.
+        They get what is in `also`, too. Raises EngineUnavailable when no node can have them.
         """
         images, failed = await self._supply.resolve(prepared, default, cache=cache, retry=retry)
-        await self.bring(set(images.values()))
+        await self.bring({*images.values(), *also})
         for key, name in list(images.items()):
             if not self._supply.known[name]:
                 failed[key] = ImageError(f"image {name}: no node has it or can pull it")
@@ -152,10 +158,10 @@ class ClusterSandbox:
     async def bring(self, images: Iterable[str]) -> None:
         """See to it that every node that takes part has these images. Raises EngineUnavailable: none does."""
         await self._supply.settle(images)
-        await self._settled(lambda: all(node.state != "connecting" for node in self.nodes.values()))
-        await self._until(lambda: self.slots > 0)
+        await self.settled(lambda: all(node.state != "connecting" for node in self.nodes.values()))
+        await self.until(lambda: self.slots > 0)
         while any(node.state == "preparing" for node in self.nodes.values()):
-            await self._next_change()
+            await self.next_change()
 
     async def image_id(self, image: str) -> str:
         """As `types.Sandbox`: the content that all nodes agree on."""
@@ -209,7 +215,7 @@ class ClusterSandbox:
             node.reserved = True
             try:
                 while node.taken:
-                    await self._next_change()
+                    await self.next_change()
                 yield _OneNode(self, node)
             finally:
                 node.reserved = False
@@ -334,7 +340,7 @@ class ClusterSandbox:
             f"No worker of the cluster at {self.address} can run tests ({why}); start one with `astra worker`"
         )
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for nodes, as long as there is patience. Raises EngineUnavailable."""
         told = False
         while not holds():
@@ -346,19 +352,20 @@ class ClusterSandbox:
                     self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
-                    await self._next_change()
+                    await self.next_change()
 
-    async def _settled(self, holds: Callable[[], bool]) -> None:
+    async def settled(self, holds: Callable[[], bool]) -> None:
         """Wait for something that is good to have, and not for long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SETTLED_S):
                 while not holds():
-                    await self._next_change()
+                    await self.next_change()
 
     def _preparing(self) -> int:
         return sum(node.state == "preparing" for node in self.nodes.values())
 
-    async def _next_change(self) -> None:
+    async def next_change(self) -> None:
+        """Return when a node has changed, or what it has free."""
         self._changed.clear()
         await self._changed.wait()
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from astra_async.types import Execution
 
 # Names of our handlers on a Dask worker.
-TESTS, ABOUT, LOAD = "astra-tests", "astra-about", "astra-load"
-VERSION = 1  # of these messages
+TESTS, ABOUT, LOAD, ENGINE = "astra-tests", "astra-about", "astra-load", "astra-engine"
+VERSION = 2  # of these messages
 
 Message = dict[str, Any]
 _ERRORS = {kind.__name__: kind for kind in (SandboxError, ContainerLost, EngineUnavailable, ImageError)}

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.core import Status
 
+from astra_async.cluster.engine_tunnel import carried
 from astra_async.cluster.messages import (
     ABOUT,
+    ENGINE,
     LOAD,
     TESTS,
     VERSION,
@@ -39,7 +41,13 @@ from astra_async.config import default_sandboxes
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 from astra_async.testing.sandbox.engine import Engine
-from astra_async.testing.sandbox.sweep import owner, remove_when_this_process_ends, sweep
+from astra_async.testing.sandbox.sweep import (
+    of_agents,
+    owner,
+    remove_when_this_process_ends,
+    sweep,
+    sweep_own,
+)
 from astra_async.testing.timeouts import oversubscribed
 from astra_async.types import Limits
 
@@ -66,7 +74,7 @@ async def dask_setup(worker: Worker) -> None:
     sandboxes = int(resources[RESOURCE]) if RESOURCE in resources else None
     named = worker.name if str(worker.name) != worker.address else platform.node()
     node = NodeService(name=str(named), sandboxes=sandboxes)
-    worker.handlers |= {TESTS: node.serve, ABOUT: node.about, LOAD: node.load}
+    worker.handlers |= {TESTS: node.serve, ABOUT: node.about, LOAD: node.load, ENGINE: node.engine}
     worker.blocked_handlers = [*worker.blocked_handlers, *_NOT_OURS]
     worker.stream_handlers["compute-task"] = _refused_task
     worker.extensions["astra"] = node  # closed with the worker
@@ -86,6 +94,7 @@ class NodeService:
         self._places = asyncio.Semaphore(sandboxes or default_sandboxes(Limits()))
         self._runs: dict[str, asyncio.Lock] = {}
         self._streams: dict[str, Stream] = {}
+        self._engines: dict[str, Engine] = {}  # of the runs that have a connection
         self._serving: set[asyncio.Task[Any]] = set()
         self._guard = remove_when_this_process_ends(os.environ)
 
@@ -148,6 +157,19 @@ class NodeService:
             return pack({"trouble": str(error)})
         return pack({"trouble": ""})
 
+    async def engine(self, comm: Comm, run_id: str) -> Status:
+        """Carry a connection of a head, whose run has one here, to this machine's engine."""
+        try:
+            if (engine := self._engines.get(run_id)) is not None:
+                connection = await engine.connection()
+                await comm.write(b"")
+                await carried(comm, *connection)
+        except OSError:
+            pass  # the head sees its own end close
+        finally:
+            comm.abort()
+        return Status.dont_reply
+
     async def _described(self, limits: Limits) -> Message:
         about: Message = {
             "messages": VERSION,
@@ -197,7 +219,15 @@ class NodeService:
             await stream.receive()
             return
         async with sandbox:
-            await _Session(stream, sandbox, self._places).serve()
+            self._engines[asked["run_id"]] = sandbox.engine
+            try:
+                await _Session(stream, sandbox, self._places).serve()
+            finally:
+                del self._engines[asked["run_id"]]
+                with contextlib.suppress(
+                    SandboxError
+                ):  # an engine that is away: swept when this process ends
+                    await sweep_own(sandbox.engine, of_agents(asked["run_id"]))
 
 
 class _Session:

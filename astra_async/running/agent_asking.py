@@ -6,7 +6,9 @@ that was killed begins again with the calls that are there, and that log alone t
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.agents.agent_runs import LIMITS, AgentRuns
@@ -14,6 +16,7 @@ from astra_async.agents.call_log import CallLog
 from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.agents.installing import settings_of
 from astra_async.agents.model_calls import Calls
+from astra_async.errors import ContainerLost
 from astra_async.running.model_pools import close_later
 from astra_async.running.recorded import CALLS_NAME
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AsyncExitStack
 
+    from astra_async.cluster.head import ClusterSandbox
+    from astra_async.cluster.node_agents import ClusterAgents
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
@@ -34,11 +39,14 @@ if TYPE_CHECKING:
     )
 
 
+_TRIES = 3  # of a sample whose container is lost
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAsking:
     """Lets agents work; `models` are the settings by name, `paid_before_usd` what earlier calls have cost."""
 
-    runs: AgentRuns
+    runs: AgentRuns | ClusterAgents
     log: CallLog
     paid_before_usd: Mapping[str, float]
     models: Mapping[str, ModelSettings]
@@ -47,9 +55,19 @@ class AgentAsking:
     async def ask(self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool) -> Completion:
         """What the key's agent left, with all of its calls' usage and cost.
 
+        Where its container is lost it begins again from its recorded calls, on a cluster elsewhere.
+
         `request` is what a single answer would be asked with. Raises ProviderError, SandboxError or
         StorageError: the sample is missing, and goes on from its recorded calls when it is asked for again.
         """
+        for _ in range(_TRIES - 1):
+            with suppress(ContainerLost):
+                return await self._try(request, prepared, image, pool)
+        return await self._try(request, prepared, image, pool)
+
+    async def _try(
+        self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool
+    ) -> Completion:
         key = request.key.first
         calls = Calls(
             key,
@@ -77,7 +95,12 @@ async def with_agents(config: RunConfig, engine: Engine) -> RunConfig:
 
 
 async def open_agents(
-    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Callable[[str], None]
+    config: RunConfig,
+    directory: RunDirectory,
+    stack: AsyncExitStack,
+    say: Callable[[str], None],
+    *,
+    cluster: ClusterSandbox | None,
 ) -> AgentAsking:
     """Their log, gateway and containers, closed with the stack."""
     log = CallLog.open(directory.path / CALLS_NAME)
@@ -85,15 +108,23 @@ async def open_agents(
     gateway = Gateway()
     await gateway.start()
     close_later(stack, say, "the agents' gateway", gateway.close)
-    runs = await AgentRuns.open(
+    opens = partial(
+        AgentRuns.open,
         directory.run_id,
         {agent.name: agent for agent in config.agents},
         config.agent_limits,
         LIMITS,
         gateway,
         slots=config.agents_at_once,
-        graders_bytes=config.sandboxes * config.limits.memory_bytes,
     )
+    runs: AgentRuns | ClusterAgents
+    if cluster:
+        from astra_async.cluster.node_agents import ClusterAgents
+
+        volumes = {agent.volume for agent in config.agents}
+        runs = await ClusterAgents.open(cluster, opens, volumes, at_once=config.agents_at_once)
+    else:
+        runs = await opens(graders_bytes=config.sandboxes * config.limits.memory_bytes)
     close_later(stack, say, "the agents' containers", runs.close)
     models = {model.name: model for model in config.models}
     return AgentAsking(

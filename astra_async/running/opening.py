@@ -19,6 +19,7 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
+from astra_async.images.base_image import ensure_base
 from astra_async.images.resolve import ProblemImages
 from astra_async.integrity.draw import Draw, run_key
 from astra_async.integrity.trials import Trials
@@ -34,18 +35,19 @@ from astra_async.running.trouble import told
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
+from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.timeouts import Exclusive, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.asking.throttle import PoolEvent
+    from astra_async.cluster.head import ClusterSandbox
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
     from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.model_pools import AnyPool
     from astra_async.running.plan import Plan
-    from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Problem, Result, RunSandbox
 
     Say = Callable[[str], None]
@@ -205,7 +207,7 @@ async def _open_rooms(
         if sandbox:
             _say_who_is_not_tried(config, prepared, say)
         pools = await _pools(config, directory, stack, say)
-        agents = await _agents(config, directory, stack, say)
+        agents = await _agents(config, directory, stack, say, tests=tests)
         plan = plan_of(config, problems, prepared, unprepared)
         plan = replace(plan, agents_at_once=2 * agents.runs.slots if agents else 0)
         deciding = None
@@ -314,6 +316,7 @@ class _Tests:
     failed: Mapping[str, AstraError]
     making: ProblemImages | None = None
     engine: Engine | None = None  # None on a cluster
+    cluster: ClusterSandbox | None = None
 
 
 async def _open_tests(
@@ -328,8 +331,9 @@ async def _open_tests(
             config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
         )
         close_later(stack, say, "the cluster", cluster.close)
-        there, failed = await cluster.provide(prepared, config.image, cache=cache, retry=retry)
-        return _Tests(sandbox=cluster, names=there, images=there, failed=failed)
+        also = await _images_of_agents(config)
+        there, failed = await cluster.provide(prepared, config.image, cache=cache, retry=retry, also=also)
+        return _Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
@@ -358,22 +362,33 @@ async def _pools(
 
 
 async def _with_agents(config: RunConfig, tests: _Tests | None) -> RunConfig:
-    """The configuration with all that is known of its agents, as they are installed on the tests' engine."""
-    if config.answers_only_from_record or not (config.agents and tests and tests.engine):
+    """The configuration with all that is known of its agents, as this machine's engine has them."""
+    if config.answers_only_from_record or not (config.agents and tests):
         return config
     from astra_async.running.agent_asking import with_agents
 
-    return await with_agents(config, tests.engine)
+    if tests.engine:
+        return await with_agents(config, tests.engine)
+    async with await Engine.open() as engine:
+        return await with_agents(config, engine)
+
+
+async def _images_of_agents(config: RunConfig) -> tuple[str, ...]:
+    """What agents need on a node beside the problem's image."""
+    if config.answers_only_from_record or not config.agents:
+        return ()
+    async with await Engine.open() as engine:
+        return (await ensure_base(engine, progress=lambda _: None),)
 
 
 async def _agents(
-    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
+    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say, *, tests: _Tests | None
 ) -> AgentAsking | None:
     if not config.agents or config.answers_only_from_record:
         return None
     from astra_async.running.agent_asking import open_agents  # a server, which no other run needs
 
-    return await open_agents(config, directory, stack, say)
+    return await open_agents(config, directory, stack, say, cluster=tests.cluster if tests else None)
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:

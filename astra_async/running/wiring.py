@@ -316,7 +316,6 @@ def check_agents(config: RunConfig, *, generate_only: bool) -> None:
         ("--generate-only", generate_only, "agents work in the containers that it leaves out"),
         ("--turns", config.turns > 0, "agents run the tests by themselves"),
         ("--batch", any(model.batch for model in config.models), "an agent waits for each answer"),
-        ("--cluster", config.cluster, "agents work on this machine"),
     ):
         if is_given:
             raise UsageError(f"--agent and {flag}: {why}; leave one of them out")

@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Any
 from astra_async.errors import SandboxError
 from astra_async.testing.sandbox.hardened import confined, tmpfs, volume
 from astra_async.testing.sandbox.keeper import Keeper
-from astra_async.testing.sandbox.sweep import container_name
 from astra_async.types import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.testing.sandbox.fitness import Fitness
@@ -64,11 +63,16 @@ class BoundedLayer:
 
 
 class BoundedLayers:
-    """Makes layers on one engine; those that nobody uses are kept for later, at most `spare` of them."""
+    """Makes layers on one engine; those that nobody uses are kept for later, at most `spare` of them.
 
-    def __init__(self, engine: Engine, *, run_id: str, labels: Mapping[str, str], spare: int) -> None:
+    `name` gives each holder its name.
+    """
+
+    def __init__(
+        self, engine: Engine, *, name: Callable[[], str], labels: Mapping[str, str], spare: int
+    ) -> None:
         self._engine = engine
-        self._run_id = run_id
+        self._name = name
         self._labels = labels
         self._spare = spare
         self._idle: list[BoundedLayer] = []
@@ -128,7 +132,7 @@ class BoundedLayers:
     async def _made(self, kind: _Kind, fitness: Fitness) -> BoundedLayer:
         one_tree = await self._engine.shows_images_as_trees()
         config = _holder(kind, fitness, self._labels, copied=() if one_tree else kind.places)
-        holder = await self._engine.create(config, container_name(self._run_id))
+        holder = await self._engine.create(config, self._name())
         try:
             about = await self._engine.inspect(holder)
         except BaseException:

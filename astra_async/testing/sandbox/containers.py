@@ -54,14 +54,16 @@ class Made:
 class Containers:
     """The containers that this process makes for a run on one engine; an asynchronous context manager.
 
-    `spare` is how many holders of bounded layers are kept for the next containers.
+    `spare` is how many holders of bounded layers are kept for the next containers. `whose` they are, where
+    another process than this one removes what is left of them.
     """
 
-    def __init__(self, engine: Engine, *, run_id: str, spare: int) -> None:
+    def __init__(self, engine: Engine, *, run_id: str, spare: int, whose: str = "") -> None:
         self.engine = engine
-        self.labels = {RUN_LABEL: run_id, OWNER_LABEL: owner()}
+        self.labels = {RUN_LABEL: run_id, OWNER_LABEL: whose or owner()}
         self._run_id = run_id
-        self._layers = BoundedLayers(engine, run_id=run_id, labels=self.labels, spare=spare)
+        self._whose = whose
+        self._layers = BoundedLayers(engine, name=self._name, labels=self.labels, spare=spare)
         self._image_ids: dict[str, str] = {}
         self._fitness: dict[str, asyncio.Task[Fitness]] = {}
         self._leftovers: set[str] = set()
@@ -103,7 +105,7 @@ class Containers:
                 await asyncio.wait(set(self._tasks))
             await self._layers.close()
             await remove_all(self.engine, self._left())
-            await sweep_own(self.engine, self._run_id)
+            await sweep_own(self.engine, self._run_id, self._whose)
         except SandboxError as error:
             _log.warning("containers may be left until the next run sweeps them: %s", error)
         finally:
@@ -209,7 +211,10 @@ class Containers:
             raise
 
     async def _plain(self, config: Mapping[str, Any]) -> Made:
-        return Made(await self.engine.create(config, container_name(self._run_id)))
+        return Made(await self.engine.create(config, self._name()))
+
+    def _name(self) -> str:
+        return container_name(self._run_id, self._whose)
 
     async def _hardened(
         self, image: str, limits: Limits, fitness: Fitness, mounts: Sequence[Mapping[str, Any]]

@@ -92,6 +92,18 @@ class Engine:
         except SandboxError as error:
             raise EngineUnavailable(str(error)) from error
 
+    async def connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the engine's own port or socket, for whoever carries bytes. Raises OSError."""
+        import aiohttp
+        from yarl import URL
+
+        connector: Any = self.docker.connector
+        if isinstance(connector, aiohttp.UnixConnector):
+            return await asyncio.open_unix_connection(connector.path)
+        url = URL(self.docker.docker_host or "")
+        tls = connector._ssl if url.scheme == "https" else None  # noqa: SLF001 - the certificates are there alone
+        return await asyncio.open_connection(url.host, url.port, ssl=tls)
+
     # --- containers -----------------------------------------------------------------------------
 
     async def create(self, config: Mapping[str, Any], name: str) -> str:
@@ -104,6 +116,14 @@ class Engine:
         async with engine_call("upload the project", timeout_s=_TRANSFER_S, running=True):
             put_archive: Any = self.docker.containers.container(container).put_archive  # untyped there
             await put_archive(folder, io.BytesIO(archive))  # bytes above 1 MiB would be warned of
+
+    async def unpack(self, container: str, folder: str, pieces: AsyncIterator[bytes]) -> None:
+        """As `upload`, of an archive of any length, piece by piece."""
+        async with engine_call("take an archive", timeout_s=_PULL_S, running=True):
+            request, headers = f"containers/{container}/archive", {"content-type": "application/x-tar"}
+            query = self.docker._query(request, "PUT", params={"path": folder}, data=pieces, headers=headers)  # noqa: SLF001 - aiodocker's own takes no pieces
+            async with query as response:
+                await response.read()
 
     async def attach(self, container: str) -> Stream:
         """Standard input, output and error of a container, multiplexed, from now on; to be closed."""

@@ -80,9 +80,14 @@ def place_of(owner: str) -> str:
     return owner.partition(".")[0]
 
 
-def container_name(run_id: str) -> str:
-    """A name for a new container of a run, which says that it is this process's."""
-    return f"astra_{_plain(run_id)}_{owner()}_{secrets.token_hex(8)}"
+def container_name(run_id: str, whose: str = "") -> str:
+    """A name for a new container of a run, which says that it is this process's, or whose else."""
+    return f"astra_{_plain(run_id)}_{whose or owner()}_{secrets.token_hex(8)}"
+
+
+def of_agents(run_id: str) -> str:
+    """The name by which agents' containers are a run's: whoever closes removes all that bear one name."""
+    return f"{run_id}.agents"
 
 
 def claim(container: Mapping[str, Any]) -> Claim | None:
@@ -106,9 +111,9 @@ async def sweep(engine: Engine, run_id: str) -> None:
     await remove_all(engine, await _of(engine, is_left))
 
 
-async def sweep_own(engine: Engine, run_id: str) -> None:
-    """Remove every container that this process made for the run."""
-    mine = Claim(_plain(run_id), owner())
+async def sweep_own(engine: Engine, run_id: str, whose: str = "") -> None:
+    """Remove every container that this process, or another owner, has for the run."""
+    mine = Claim(_plain(run_id), whose or owner())
     await remove_all(engine, await _of(engine, lambda whose: whose == mine))
 
 

@@ -1,0 +1,204 @@
+"""Agents at work on the nodes: their containers are on the nodes' engines, all else of them in this process.
+
+Each engine is reached through the worker of a node (`EngineTunnel`), so that an agent's model calls come here
+over an attached stream of it, and no key leaves the head. Its containers bear the worker's name: whatever
+becomes of the head, the worker removes them, and the process beside the worker does when that is killed.
+
+Invariant: of an engine that several nodes share, one node at a time has agents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+from astra_async.agents.installing import bring
+from astra_async.cluster.engine_tunnel import EngineTunnel
+from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError
+from astra_async.testing.sandbox.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Protocol
+
+    from astra_async.agents.agent_runs import AgentRuns
+    from astra_async.agents.model_calls import Calls
+    from astra_async.cluster.head import ClusterSandbox
+    from astra_async.cluster.nodes import Node
+    from astra_async.problems.prepare import Prepared
+    from astra_async.types import Completion, SampleKey
+
+    class OpensRuns(Protocol):
+        """`AgentRuns.open`, but for what differs between engines."""
+
+        async def __call__(self, *, docker_host: str, whose: str, graders_bytes: int) -> AgentRuns:
+            """Agents at work on one engine."""
+            ...
+
+
+_AGAIN_S = 30.0
+
+
+class ClusterAgents:
+    """As `AgentRuns`, on all nodes of a cluster; `at_once` agents at most, if that is given.
+
+    `volumes` of installed agents are brought from the head's engine to those of the nodes.
+    """
+
+    def __init__(
+        self, head: ClusterSandbox, opens: OpensRuns, volumes: Collection[str], at_once: int | None
+    ) -> None:
+        self.waiting = 0
+        self._head = head
+        self._opens = opens
+        self._volumes = volumes
+        self._at_once = at_once
+        self._runs: dict[Node, AgentRuns] = {}
+        self._engines: set[str] = set()
+        self._stopped = False
+        self._turn = asyncio.Lock()
+        self._taken: dict[Node, int] = {}
+        self._tasks: dict[Node, asyncio.Task[None]] = {}
+        self._following = asyncio.create_task(self._follow())
+
+    @classmethod
+    async def open(
+        cls, head: ClusterSandbox, opens: OpensRuns, volumes: Iterable[str], *, at_once: int | None
+    ) -> Self:
+        """Make the nodes ready that are there. Raises EngineUnavailable: there is none."""
+        agents = cls(head, opens, tuple(filter(None, volumes)), at_once)
+        try:
+            await head.until(lambda: bool(agents._runs))
+            await head.settled(agents._all_ready)
+        except BaseException:
+            await agents.close()
+            raise
+        return agents
+
+    @property
+    def running(self) -> int:
+        """Samples that an agent works on."""
+        return sum(runs.running for runs in self._runs.values())
+
+    @property
+    def slots(self) -> int:
+        """Agents that can be at work at once on the nodes that are there."""
+        here = sum(runs.slots for runs in self._runs.values())
+        return min(here, self._at_once or here)
+
+    def stop(self) -> None:
+        """As `AgentRuns.stop`."""
+        self._stopped = True
+        for runs in self._runs.values():
+            runs.stop()
+
+    async def close(self) -> None:
+        """Remove every container that was made for an agent."""
+        tasks = [self._following, *self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def ask(
+        self, key: SampleKey, prepared: Prepared, image: str, calls: Calls, prompt: str
+    ) -> Completion:
+        """As `AgentRuns.ask`, on the node with most places free; ContainerLost where that was lost."""
+        node, runs = await self._place()
+        try:
+            image_id = await self._head.image_id(image)
+            return await runs.ask(key, prepared, image_id, calls, prompt)
+        except ContainerLost as error:
+            raise ContainerLost(f"node {node.name}: {error}") from error
+        except SandboxError as error:
+            if self._runs.get(node) is runs and not isinstance(error, EngineUnavailable):
+                raise
+            raise ContainerLost(f"node {node.name} was lost while an agent worked there ({error})") from error
+        finally:
+            self._taken[node] -= 1
+            self._head.changed()
+
+    def _all_ready(self) -> bool:
+        ready = {node.about["engine_id"] for node in self._head.nodes.values() if node.state == "ready"}
+        return len(self._runs) >= len(ready)
+
+    # --- nodes -----------------------------------------------------------------------------------------
+
+    async def _place(self) -> tuple[Node, AgentRuns]:
+        """A node and its runs, with a place that is the caller's to give back. Raises EngineUnavailable."""
+        self.waiting += 1
+        try:
+            async with self._turn:  # in the order in which they came
+                await self._head.until(lambda: self._free is not None)
+                node = self._free
+                assert node is not None  # noqa: S101 - nothing was awaited in between
+                self._taken[node] = self._taken.get(node, 0) + 1
+                return node, self._runs[node]
+        finally:
+            self.waiting -= 1
+
+    @property
+    def _free(self) -> Node | None:
+        if self._at_once is not None and sum(self._taken.values()) >= self._at_once:
+            return None
+        free = {node: runs.slots - self._taken.get(node, 0) for node, runs in self._runs.items()}
+        node = max(free, key=free.__getitem__, default=None)
+        return node if node is not None and free[node] > 0 else None
+
+    async def _follow(self) -> None:
+        """Every node has a task for as long as it is one of the cluster's."""
+        while True:
+            self._tasks = {node: task for node, task in self._tasks.items() if not task.done()}
+            for node in self._head.nodes.values():
+                if node not in self._tasks:
+                    self._tasks[node] = asyncio.create_task(self._serve(node))
+            await self._head.next_change()
+
+    async def _serve(self, node: Node) -> None:
+        while self._head.nodes.get(node.address) is node:
+            engine = str(node.about.get("engine_id")) if node.state == "ready" else ""
+            if engine and engine not in self._engines:
+                self._engines.add(engine)
+                try:
+                    await self._open_on(node)
+                except (SandboxError, OSError) as error:
+                    self._head.say(f"node {node.name} has no agents for now: {error}")
+                    await asyncio.sleep(_AGAIN_S)
+                finally:
+                    self._engines.discard(engine)
+                    self._head.changed()
+            else:
+                await self._head.next_change()
+
+    async def _open_on(self, node: Node) -> None:
+        """Let agents work on a node until it is lost."""
+        head, same = self._head, node.about["engine_id"]
+        graders = sum(each.slots for each in head.nodes.values() if each.about.get("engine_id") == same)
+        async with EngineTunnel(node.address, head.run_id, head.connection) as tunnel:
+            await self._bring(tunnel.docker_host)
+            opened = await self._opens(
+                docker_host=tunnel.docker_host,
+                whose=str(node.about["process"]),
+                graders_bytes=graders * head.memory_bytes,
+            )
+            async with opened as runs:
+                if self._stopped:
+                    runs.stop()
+                self._runs[node] = runs
+                try:
+                    head.changed()
+                    while node.state == "ready":
+                        await head.next_change()
+                finally:
+                    del self._runs[node]
+                # Nothing that is under way there comes to an end: it is cut, and begins again elsewhere.
+                await tunnel.cut()
+                runs.stop()
+                while self._taken.get(node):
+                    await head.next_change()
+
+    async def _bring(self, docker_host: str) -> None:
+        if not self._volumes:
+            return
+        async with await Engine.open() as ours, await Engine.open(docker_host) as theirs:
+            for volume in self._volumes:
+                await bring(volume, ours, theirs)
