@@ -121,7 +121,8 @@ class Entry:
 
     def rows(self) -> NDArray[np.void]:
         """The result rows of all parts (numbers of problems and texts are those of each run)."""
-        return np.concatenate([part for _, part in self.rows_by_run()])
+        parts = [part for _, part in self.rows_by_run()]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def rows_by_run(self) -> Iterator[tuple[Run, NDArray[np.void]]]:
         """The result rows of each part, as views: rows are sorted by pair."""

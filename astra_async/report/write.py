@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -101,7 +101,8 @@ def write_runs(path: Path, entries: Sequence[Entry]) -> None:
         for entry in entries:
             for run, rows in entry.rows_by_run():
                 for start in range(0, len(rows), _CHUNK):
-                    writer.writerows(_run_rows(entry, run, rows[start : start + _CHUNK]))
+                    columns = _run_columns(entry, run, rows[start : start + _CHUNK])
+                    stream.writelines(f"{','.join(row)}\n" for row in zip(*columns, strict=True))
             writer.writerows(_missing_rows(entry))
 
 
@@ -150,25 +151,25 @@ def _text_file(path: Path) -> TextIO:
     )
 
 
-def _run_rows(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[tuple[object, ...]]:
+def _run_columns(entry: Entry, run: Run, rows: NDArray[np.void]) -> Iterator[list[str]]:
+    """The cells of many rows by column, as they stand in CSV."""
+    made: dict[str, NDArray[Any]] = {
+        **dict.fromkeys(("model", "format"), np.zeros(len(rows), int)),
+        "score": rows["passed"] / rows["total"],
+        "perfect": (rows["passed"] == rows["total"]).astype(int),
+    }
     numbered: dict[str, tuple[str, Sequence[Value]]] = {
+        "model": ("model", (entry.label,)),
+        "format": ("format", (entry.format,)),
         "problem_id": ("problem", run.problems),
         "status": ("status", STATUSES),
         "failure": ("failure", FAILURES),
         "finish_reason": ("finish", FINISHES),
         **{name: (name, run.texts) for name in _TEXTS},
     }
-    found: dict[str, Sequence[object]] = {
-        "model": [harmless(entry.label)] * len(rows),
-        "format": [entry.format] * len(rows),
-        "score": (rows["passed"] / rows["total"]).tolist(),
-        "perfect": (rows["passed"] == rows["total"]).astype(int).tolist(),
-    }
-    for name, (field, names) in numbered.items():
-        safe = [harmless(text) for text in names]
-        found[name] = [safe[number] for number in rows[field].tolist()]
-    columns = (found[name] if name in found else _empty_where_nan(rows[name]) for name in RUN_COLUMNS)
-    return zip(*columns, strict=True)
+    for name in RUN_COLUMNS:
+        field, names = numbered.get(name, (name, None))
+        yield _cells(made[field] if field in made else rows[field], names)
 
 
 def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:
@@ -180,8 +181,17 @@ def _missing_rows(entry: Entry) -> Iterator[tuple[object, ...]]:
                 yield (*key, "missing", *(None,) * rest)
 
 
-def _empty_where_nan(values: NDArray[np.float64]) -> list[float | None]:
-    found: list[float | None] = values.tolist()
-    for place in np.flatnonzero(np.isnan(values)).tolist():
-        found[place] = None
-    return found
+def _cells(values: NDArray[Any], names: Sequence[Value] | None) -> list[str]:
+    """The values, or what they are the numbers of; each that differs is written out once."""
+    distinct, places = np.unique(values, return_inverse=True)
+    found = [_cell(value if names is None else names[value]) for value in distinct.tolist()]
+    return [found[place] for place in places.tolist()]
+
+
+def _cell(value: Value) -> str:
+    """As CSV has it: nothing for None and NaN, quotes where they are needed."""
+    if isinstance(value, str):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow([harmless(value), None])
+        return text.getvalue().removesuffix(",\n")
+    return "" if value is None or value != value else str(value)  # noqa: PLR0124 - NaN

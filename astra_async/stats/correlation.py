@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _EXACT = 7
 _ORDERS = 10_000
+_AT_ONCE = 250  # orders whose values stay in the processor's cache
 _DIGITS = 9  # quotients that are equal must also tie: values are rounded to so many before ranking
 _SURELY = 1 - 1e-12  # a coefficient this far from 0 is 1 but for rounding
 
@@ -82,7 +83,9 @@ def _coefficient(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 def _permutation_p(x: NDArray[np.float64], y: NDArray[np.float64], orders: int) -> float:
     x, y = x - x.mean(), y - y.mean()
     drawn = 0 if len(y) <= _EXACT else orders
-    products = np.abs(y[_orders_of(len(y), drawn)] @ x)
+    orders_of = _orders_of(len(y), drawn)
+    blocks = (orders_of[start : start + _AT_ONCE] for start in range(0, len(orders_of), _AT_ONCE))
+    products = np.abs(np.concatenate([y.take(block) @ x for block in blocks]))
     far = products >= abs(float(y @ x)) - 1e-9 * math.sqrt(float(x @ x) * float(y @ y))
     return (1 + int(far.sum())) / (1 + drawn) if drawn else float(far.mean())
 
