@@ -14,12 +14,14 @@ from astra_async.report.turn_states import read_turns
 from astra_async.types import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
     from astra_async.report.load import Run
     from astra_async.report.table import Table
+    from astra_async.types.records import TestFields
 
 _COUNTS = (
     *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
@@ -63,41 +65,44 @@ def _kind(kind: str, values: list[object]) -> str:
     return "Int64" if kind == "count" and whole else "Float64"
 
 
-def samples_of(run: Run) -> pd.DataFrame:
-    """A row for each planned sample; see `Loaded.samples`."""
-    pd = pandas()
-    rows, absent = run.rows, len(run.missing)
+def samples_of(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64]) -> pd.DataFrame:
+    """A row for each of these planned samples of a run; see `Loaded.samples`."""
     keys = {
-        name: np.concatenate([rows[name], run.missing[:, at]])
+        name: np.concatenate([rows[name], missing[:, at]])
         for at, name in enumerate(("pair", "problem", "sample"))
     }
     order = np.lexsort((keys["sample"], keys["problem"], keys["pair"]))
     models, formats = zip(*run.pairs, strict=True)
+
+    def placed(values: Any, filler: float) -> Any:
+        return np.concatenate([values, np.full(len(missing), filler, dtype=values.dtype)])[order]
+
+    absent = placed(np.zeros(len(rows), dtype=bool), True)  # noqa: FBT003 - a value like others
     columns: dict[str, Any] = {
-        "model": _category(keys["pair"], models),
-        "format": _category(keys["pair"], formats),
-        "problem_id": _category(keys["problem"], run.problems),
-        "sample": keys["sample"].astype(np.int64),
+        "model": _category(keys["pair"][order], models),
+        "format": _category(keys["pair"][order], formats),
+        "problem_id": _category(keys["problem"][order], run.problems),
+        "sample": keys["sample"][order].astype(np.int64),
     }
     for name, (field, values) in _NAMES.items():
-        columns[name] = _category(_padded(rows[field].astype(np.int64), absent, -1), values)
+        columns[name] = _category(placed(rows[field].astype(np.int64), -1), values)
     for name in _COUNTS:
-        columns[name] = _masked(rows[name].astype(np.int64), absent, "Int64")
-    columns["score"] = _padded(rows["passed"] / rows["total"], absent, np.nan)
-    columns["perfect"] = _masked(rows["passed"] == rows["total"], absent, "boolean")
+        columns[name] = _masked(placed(rows[name].astype(np.int64), 0), absent)
+    columns["score"] = placed(rows["passed"] / rows["total"], np.nan)
+    columns["perfect"] = _masked(placed(rows["passed"] == rows["total"], 0), absent)
     for name in _NUMBERS:
-        columns[name] = _padded(rows[name].astype(np.float64), absent, np.nan)
+        columns[name] = placed(rows[name].astype(np.float64), np.nan)
     for name in _FLAGS:
-        columns[name] = _masked(rows[name].astype(bool), absent, "boolean")
+        columns[name] = _masked(placed(rows[name].astype(bool), 0), absent)
     for name, field in {**_TEXTS, "returned_model": "returned_model"}.items():
-        columns[name] = _category(_padded(rows[field].astype(np.int64), absent, -1), run.texts)
-    return pd.DataFrame(columns).iloc[order].reset_index(drop=True)
+        columns[name] = _category(placed(rows[field].astype(np.int64), -1), run.texts)
+    return pandas().DataFrame(columns, copy=False)
 
 
 def turns_of(run: Run) -> pd.DataFrame:
     """A row for each recorded turn; see `Loaded.turns`."""
     pd = pandas()
-    samples = samples_of(run)
+    samples = samples_of(run, run.rows, run.missing)
     first = samples[samples["status"].notna()][[*_KEY, *_OF_A_TURN]].assign(turn=0)
     records = list(read_turns(run)[0].values())
     further = pd.DataFrame(
@@ -117,40 +122,32 @@ def turns_of(run: Run) -> pd.DataFrame:
     return both.sort_values([*_KEY, "turn"], ignore_index=True)
 
 
-def tests_of(run: Run) -> pd.DataFrame:
-    """A row for each expected test of each sample; see `Loaded.tests`."""
-    parts = list(tests_in_parts(run, max(1, len(run.rows))))
-    return parts[0] if len(parts) == 1 else pandas().concat(parts, ignore_index=True)
-
-
-def tests_in_parts(run: Run, samples: int) -> Iterator[pd.DataFrame]:
-    """The rows of `tests_of`, those of so many samples at a time; their categories are the same."""
+def tests_of(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[TestFields, ...]]) -> pd.DataFrame:
+    """A row for each expected test of the samples of some rows; see `Loaded.tests`."""
     pd = pandas()
     models, formats = zip(*run.pairs, strict=True)
     known = sorted({name for _, names in run.outcomes for name in names})
     outcomes: list[str] = list(get_args(Outcome))
     places = {name: at for at, name in enumerate(known)}
     numbers = {outcome: at for at, outcome in enumerate(outcomes)}
-    for start in range(0, max(1, len(run.rows)), samples):
-        rows = run.rows[start : start + samples]
-        sizes, names, found, messages = [], array("i"), array("b"), list[str | None]()
-        for tests in run.tests(rows):
-            sizes.append(len(tests))
-            names.extend([places[test.name] for test in tests])
-            found.extend([numbers.get(test.outcome, -1) for test in tests])
-            messages += [test.message or None for test in tests]
-        each = np.repeat(rows[["pair", "problem", "sample"]], np.array(sizes, dtype=np.int64))
-        yield pd.DataFrame(
-            {
-                "model": _category(each["pair"], models),
-                "format": _category(each["pair"], formats),
-                "problem_id": _category(each["problem"], run.problems),
-                "sample": each["sample"].astype(np.int64),
-                "test": pd.Categorical.from_codes(np.array(names), categories=known),
-                "outcome": pd.Categorical.from_codes(np.array(found), categories=outcomes),
-                "message": pd.Series(messages, dtype=object),
-            }
-        )
+    sizes, names, found, messages = [], array("i"), array("b"), list[str | None]()
+    for each in tests:
+        sizes.append(len(each))
+        names.extend([places[test.name] for test in each])
+        found.extend([numbers.get(test.outcome, -1) for test in each])
+        messages += [test.message or None for test in each]
+    pair, problem, sample = (np.repeat(rows[name], sizes) for name in ("pair", "problem", "sample"))
+    return pd.DataFrame(
+        {
+            "model": _category(pair, models),
+            "format": _category(pair, formats),
+            "problem_id": _category(problem, run.problems),
+            "sample": sample.astype(np.int64),
+            "test": pd.Categorical.from_codes(np.array(names), categories=known),
+            "outcome": pd.Categorical.from_codes(np.array(found), categories=outcomes),
+            "message": pd.Series(messages, dtype=object),
+        }
+    )
 
 
 def _category(codes: Any, values: Sequence[str | None]) -> pd.Categorical:
@@ -162,15 +159,10 @@ def _category(codes: Any, values: Sequence[str | None]) -> pd.Categorical:
     return pd.Categorical.from_codes(lookup[codes], categories=known)
 
 
-def _padded(values: Any, absent: int, filler: float) -> Any:
-    return np.concatenate([values, np.full(absent, filler, dtype=values.dtype)])
-
-
-def _masked(values: Any, absent: int, dtype: str) -> Any:
-    pd = pandas()
-    whole = pd.array(np.concatenate([values, np.zeros(absent, dtype=values.dtype)]), dtype=dtype)
-    whole[len(values) :] = pd.NA
-    return whole
+def _masked(values: NDArray[Any], absent: NDArray[np.bool_]) -> Any:
+    arrays = pandas().arrays
+    kind = arrays.BooleanArray if values.dtype == bool else arrays.IntegerArray
+    return kind(values, absent.copy())
 
 
 def pandas() -> Any:

@@ -15,8 +15,10 @@ from astra_async.errors import IncompleteRun, UsageError
 from astra_async.export.frames import frame, pandas, samples_of, tests_of, turns_of
 from astra_async.export.lines import places
 from astra_async.report.compare import compare_runs
+from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
 from astra_async.report.packing import read_at
+from astra_async.report.problem_tables import problems_table
 from astra_async.running.log import decode
 from astra_async.running.recorded import completion_from, stored_prompt
 from astra_async.types import SampleKey
@@ -137,7 +139,7 @@ class Loaded:
     @cached_property
     def problems(self) -> pd.DataFrame:
         """A row for each model, format and problem; what is missing is counted there."""
-        return self.table("problems")
+        return frame(problems_table(entries_of(self._runs)))
 
     def pairwise(self) -> pd.DataFrame:
         """Every pair of models on the same problems: differences, intervals, tests, verdicts.
@@ -154,7 +156,7 @@ class Loaded:
         A missing one has NaN in every column but its key. `score` is passed / total; times are in seconds,
         `cost_usd` in US dollars; `repairs` and `suspicions` are joined by `;`.
         """
-        return self._with_directory([samples_of(run) for run in self._runs])
+        return self._with_directory([samples_of(run, run.rows, run.missing) for run in self._runs])
 
     @cached_property
     def turns(self) -> pd.DataFrame:
@@ -171,7 +173,7 @@ class Loaded:
 
         `message` is what the report says of one that did not pass; None where nothing is recorded.
         """
-        return self._with_directory([tests_of(run) for run in self._runs])
+        return self._with_directory([tests_of(run, run.rows, run.tests(run.rows)) for run in self._runs])
 
     def answer(self, key: Key, directory: str | Path | None = None) -> Completion:
         """The recorded answer of a sample, read from disk.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -129,18 +130,18 @@ class Run:
 
     def lines(self, rows: NDArray[np.void]) -> Iterator[dict[str, Any]]:
         """The result records of many rows, one in memory at a time."""
-        yield from map(read_line, self._contents(rows))
+        yield from map(read_line, self.contents(rows))
 
     def tests(self, rows: NDArray[np.void]) -> Iterator[tuple[TestFields, ...]]:
         """The tests of many rows' samples, those of one in memory at a time."""
-        yield from map(read_tests, self._contents(rows))
+        yield from map(read_tests, self.contents(rows))
 
-    def _contents(self, rows: NDArray[np.void]) -> Iterator[bytes]:
+    def contents(self, rows: NDArray[np.void]) -> Iterator[bytes]:
+        """The lines of many rows as they stand there, one in memory at a time."""
         if len(rows):
             with (self.directory / "results.jsonl").open("rb") as stream:
-                for offset, length in rows[["offset", "length"]].tolist():
-                    stream.seek(offset)
-                    yield stream.read(length)
+                for offset, length in zip(rows["offset"].tolist(), rows["length"].tolist(), strict=True):
+                    yield os.pread(stream.fileno(), length, offset)
 
 
 def load_run(directory: Path) -> Run:

@@ -104,6 +104,22 @@ def test_a_missing_sample_is_null_absent_or_an_error_and_never_a_zero(torn: Path
     assert suites.failures == 0
 
 
+def test_parquet_of_two_runs_and_of_one_without_a_verdict(whole: Path, torn: Path, tmp_path: Path) -> None:
+    """Pieces of a table have the same types, whatever they hold."""
+    out = tmp_path / "p"
+    export(whole, "parquet", out, str(torn))
+    read, both = pd.read_parquet(out / "data" / "samples-00000.parquet"), astra_async.load(whole, torn)
+    assert list(read.columns) == [*both.samples.columns, *_FROM_LINES]
+    assert (read["directory"].astype(str) == both.samples["directory"].astype(str)).all()
+    assert (read["score"].isna() == both.samples["score"].isna()).all()
+    nothing = shutil.copytree(whole, tmp_path / "run")
+    (nothing / "results.jsonl").write_bytes(b"")
+    export(nothing, "parquet", tmp_path / "nothing")
+    read = pd.read_parquet(tmp_path / "nothing" / "data" / "samples-00000.parquet")
+    assert (len(read), read["status"].isna().all()) == (2 * 2 * 5 * 3, True)
+    assert pq.read_table(tmp_path / "nothing" / "data" / "tests-00000.parquet").num_rows == 0
+
+
 def header(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(path) as log:
         assert log.testzip() is None
