@@ -225,7 +225,8 @@ def resident_bytes() -> int:
 def serve(ports: Queue[int]) -> None:
     """The server's process."""
     from astra_async.bundled import BundledAnswers, Faulty
-    from astra_async.simulate import SimulatedServer, SimulationSettings
+    from astra_async.simulate.server import SimulatedServer
+    from astra_async.types.simulation import SimulationSettings
 
     def files(passed: int) -> dict[str, str]:
         return {"src/answer.txt": f"{passed}\n"}

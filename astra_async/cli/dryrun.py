@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
 
 
-def dry_run(config: RunConfig) -> int:
-    """Print the plan; returns the exit code."""
+def dry_run(config: RunConfig, *, generate_only: bool = False) -> int:
+    """Print the plan; returns the exit code. Images are nothing to whoever only records answers."""
     from rich.table import Table
 
-    _check_as_a_run_does(config)
+    _check_as_a_run_does(config, generate_only=generate_only)
     prepared, failed = asyncio.run(_ready(config))
     for item in prepared.values():
         for warning in item.warnings:
@@ -83,7 +83,7 @@ def dry_run(config: RunConfig) -> int:
     _say_budget(config, [*found, *further])
     for error in failed.values():
         console.print(str(error), style="red")
-    whole = asyncio.run(_say_images(config, prepared))
+    whole = generate_only or asyncio.run(_say_images(config, prepared))
     return 0 if whole and not failed else 1
 
 
@@ -197,9 +197,9 @@ def _agents(config: RunConfig, problems: int) -> Iterator[str]:
         )
 
 
-def _check_as_a_run_does(config: RunConfig) -> None:
+def _check_as_a_run_does(config: RunConfig, *, generate_only: bool) -> None:
     """Refuse what a run would refuse; only a key may still be missing, which is told."""
-    check_agents(config, generate_only=False)
+    check_agents(config, generate_only=generate_only)
     try:
         check_models(config)
     except ConfigError as error:

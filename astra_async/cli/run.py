@@ -84,7 +84,7 @@ def run(*, config_file: Path | None, dry_run: bool, **given: Any) -> int:
     if dry_run:
         from astra_async.cli.dryrun import dry_run as plan_only
 
-        return plan_only(config)
+        return plan_only(config, generate_only=flags["generate_only"])
     return start(config, **flags)
 
 

@@ -120,8 +120,6 @@ class Lock:
 
 def read_lock(folder: Path) -> Lock | None:
     """The lock in a folder, None where there is none. Raises UsageError for one that cannot be used."""
-    from pydantic import TypeAdapter, ValidationError
-
     path = folder / LOCK_NAME
     try:
         data = path.read_bytes()
@@ -129,6 +127,8 @@ def read_lock(folder: Path) -> Lock | None:
         return None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         return TypeAdapter(Lock).validate_json(data)
     except ValidationError as error:

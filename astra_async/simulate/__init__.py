@@ -10,10 +10,3 @@ sample depends on names and the seed alone; see `draws.py`.
     limits.py         rate limits, the prompt cache  profiles.py   the models
     draws.py          random numbers by names        wires/        one file for each wire format
 """
-
-from astra_async.simulate.limits import Clocks
-from astra_async.simulate.server import SimulatedServer
-from astra_async.simulate.service import Counters
-from astra_async.types.simulation import SimulationSettings
-
-__all__ = ["Clocks", "Counters", "SimulatedServer", "SimulationSettings"]

@@ -2,30 +2,42 @@
 
     samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
 
-Everything comes from it: its type and range are checked by pydantic, wherever the value was written; flags,
-help and the tables of `docs/formats.md` are made from the same field. A field without a `Setting` is nobody's
-to set.
+Everything comes from it: its type and range are checked wherever the value was written; flags, help and the
+tables of `docs/formats.md` are made from the same field. A field without a `Setting` is nobody's to set.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+import msgspec
+
 from astra_async.errors import ConfigError
 from astra_async.redaction import public_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 _MOST_SHOWN = 200
 _MOST_LOCAL = 64
 _NO_AGENTS = {"xml", "json", "both", "none"}
+_SPELLED = {**dict.fromkeys(("yes", "y", "on", "t"), True), **dict.fromkeys(("no", "n", "off", "f"), False)}
+_UNFIT = object()
+_BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "le": operator.le,
+    "min_length": lambda value, least: len(value) >= least,
+    "func": lambda value, check: check(value),
+}
 _NOUNS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
@@ -113,18 +125,26 @@ def checked_value(item: Declared, value: object, where: str) -> Any:
     A text for something that is no text (from a flag, a variable) is parsed; other values keep their type.
     Raises ConfigError, as do the following.
     """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
-
-    adapter = TypeAdapter[Any](item.kind, config=ConfigDict(allow_inf_nan=False))
     if isinstance(value, list):
         value = tuple(value)
     try:
         if isinstance(value, Text):
-            return adapter.validate_strings(str(value))
-        return adapter.validate_python(value, strict=True)
-    except ValidationError:
-        # Not its cause: pydantic repeats the value, cut in the middle, where no secret is recognised.
-        raise ConfigError(f"{where}: {item.rule} is expected") from None
+            found = msgspec.convert(_spelled(item.plain, str(value)), item.plain, strict=False)
+        else:
+            found = msgspec.convert(value, item.plain)
+    except msgspec.ValidationError:
+        found = _UNFIT
+    if found is _UNFIT or not _fits(item.kind, found):
+        # Not why: such a message may repeat a part of the value, in which no secret is recognised.
+        raise ConfigError(f"{where}: {item.rule} is expected")
+    return found
+
+
+def _spelled(kind: Any, text: str) -> Any:
+    """A text as msgspec reads it, which knows true, false, 1 and 0 and plain digits."""
+    if kind is bool:
+        return _SPELLED.get(text.lower(), text)
+    return text.strip().replace("_", "") if kind in (int, float) else text
 
 
 class Text(str):
@@ -175,6 +195,21 @@ def shown(value: object) -> str:
     if "@" in text or "://" in text:
         text = public_text(text)
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a value of the right type keeps the ranges of its declaration, and those within it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    for part in _metadata(hint):
+        for name, holds in _BOUNDS.items():
+            bound = getattr(part, name, None)
+            if bound is not None and not holds(value, bound):
+                return False
+    inner = get_args(_bare(hint))
+    if isinstance(value, tuple):
+        return all(_fits(inner[0], each) for each in value)
+    return not (isinstance(value, dict) and inner) or all(_fits(inner[1], each) for each in value.values())
 
 
 def _metadata(hint: Any) -> tuple[Any, ...]:

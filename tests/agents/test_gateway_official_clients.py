@@ -18,8 +18,9 @@ from gateway_clients import Straight, behind
 
 from astra_async.asking.providers import open_provider
 from astra_async.bundled import load_answers, read_statement
-from astra_async.simulate import SimulatedServer, SimulationSettings
+from astra_async.simulate.server import SimulatedServer
 from astra_async.types import ModelSettings
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -21,6 +21,10 @@ COSTLY = {
     *("numpy", "pandas", "pyarrow", "pydantic", "rich", "scipy", "scipy.stats", "tree_sitter"),
 }
 REPORT = {"jinja2", "numpy", "rich", "scipy"}
+DRY = (
+    *("run", "--problems", "CSV", "--model", "openai-compatible/m"),
+    *("--base-url", "http://127.0.0.1:9/v1", "--out", "OUT", "--dry-run"),
+)
 COMMANDS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "help": (("--help",), set()),
     "help of a command": (("run", "--help"), set()),
@@ -28,13 +32,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "show": (("show", "RUN", "alpha", "p00", "0"), {"rich"}),
     "report": (("report", "RUN"), REPORT),
     "compare": (("compare", "RUN", "--models", "alpha", "beta"), REPORT - {"jinja2"}),
-    "dry run": (
-        (
-            *("run", "--problems", "CSV", "--model", "openai-compatible/m"),
-            *("--base-url", "http://127.0.0.1:9/v1", "--out", "OUT", "--dry-run"),
-        ),
-        {"aiodocker", "aiohttp", "pydantic", "rich"},
-    ),
+    "dry run": (DRY, {"aiodocker", "aiohttp", "rich"}),
+    "dry run without Docker": ((*DRY, "--generate-only"), {"rich"}),
 }
 PROGRAM = """
 import sys

@@ -11,12 +11,13 @@ from provider_calls import call, request, settings
 
 from astra_async.answers import parse_strictly
 from astra_async.bundled import load_answers
-from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.draws import SampleName
 from astra_async.simulate.formatting import xml
 from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.profiles import PROFILES, Profile, TurnHabits, try_rate
+from astra_async.simulate.server import SimulatedServer
 from astra_async.types import Exchange, Solution
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from astra_async.simulate.model_answers import SimulatedAnswer

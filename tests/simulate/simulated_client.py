@@ -10,10 +10,13 @@ import aiohttp
 import orjson
 
 from astra_async.bundled import BundledAnswers, Faulty
-from astra_async.simulate import Clocks, SimulatedServer, SimulationSettings
+from astra_async.simulate.server import SimulatedServer
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    from astra_async.simulate.limits import Clocks
 
 QUIET = SimulationSettings(speed=0, faults=False)
 PROMPT = "Make the shop sell things. Answer with <solution>. " * 120

@@ -10,8 +10,9 @@ import pytest
 from simulated_client import PROMPT, QUIET, chat, chat_body, running
 
 from astra_async.errors import ConfigError
-from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.profiles import PROFILES
+from astra_async.simulate.server import SimulatedServer
+from astra_async.types.simulation import SimulationSettings
 from waiting import PATIENCE_S, cpu_within
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import aiohttp
 import orjson
@@ -9,10 +10,12 @@ import pytest
 from simulated_client import Heard, chat, running
 
 from astra_async.errors import ConfigError
-from astra_async.simulate import SimulatedServer, SimulationSettings
 from astra_async.simulate.delivery import IN_STREAM, MOST_FAULTS, fault_of
 from astra_async.types import checked_table
-from astra_async.types.simulation import FAULT_KINDS, FaultKind
+from astra_async.types.simulation import FAULT_KINDS, FaultKind, SimulationSettings
+
+if TYPE_CHECKING:
+    from astra_async.simulate.server import SimulatedServer
 
 ALWAYS = SimulationSettings(speed=0, fault_rate=1, stall_s=0.01)
 

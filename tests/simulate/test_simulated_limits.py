@@ -7,9 +7,9 @@ import orjson
 import pytest
 from simulated_client import PROMPT, chat, running
 
-from astra_async.simulate import Clocks, SimulationSettings
-from astra_async.simulate.limits import PromptCache, RateLimiter
+from astra_async.simulate.limits import Clocks, PromptCache, RateLimiter
 from astra_async.simulate.wires.chat import go_duration
+from astra_async.types.simulation import SimulationSettings
 
 
 @dataclass

@@ -17,14 +17,14 @@ from astra_async.errors import (
     TransientError,
     TruncatedStream,
 )
-from astra_async.simulate import SimulationSettings
 from astra_async.simulate.draws import SampleName
 from astra_async.simulate.model_answers import draw_answer
 from astra_async.simulate.profiles import PROFILES
 from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, SampleKey
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
-    from astra_async.simulate import SimulatedServer
+    from astra_async.simulate.server import SimulatedServer
     from astra_async.types.simulation import FaultKind
 
 PROVIDERS = (

@@ -13,9 +13,10 @@ import pytest
 from astra_async.asking.providers import open_provider
 from astra_async.bundled import load_answers, read_statement
 from astra_async.errors import TransientError
-from astra_async.simulate import SimulatedServer, SimulationSettings
+from astra_async.simulate.server import SimulatedServer
 from astra_async.types import ModelRequest, ModelSettings, SampleKey
 from astra_async.types.agents import Dialogue, Message, Tool, ToolResult
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,14 +10,14 @@ import pytest
 from botocore.eventstream import EventStreamBuffer
 from simulated_client import PROMPT, Heard, chat, running, sse_data
 
-from astra_async.simulate import SimulationSettings
+from astra_async.types.simulation import SimulationSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import aiohttp
 
-    from astra_async.simulate import SimulatedServer
+    from astra_async.simulate.server import SimulatedServer
 
 FORMATS = ("responses", "anthropic", "gemini", "bedrock")
 

@@ -6,7 +6,6 @@ import ssl
 from functools import cache
 from typing import TYPE_CHECKING
 
-import aiohttp
 from yarl import URL
 
 from astra_async.errors import ConfigError
@@ -14,6 +13,8 @@ from astra_async.redaction import public_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import aiohttp
 
 _BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE")
 # Beyond a few connections the limit is the pool's, never the connector's; DNS answers are kept a while
@@ -76,6 +77,8 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     Raises:
         ConfigError: the named bundle cannot be read.
     """
+    import aiohttp  # which only whoever sends something needs: it takes 0.1 s
+
     connector = aiohttp.TCPConnector(
         limit=0,
         ssl=_tls(_certificate_bundle(environ)),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from astra_async.errors import ArchiveError, ProjectError, SourceError
 from astra_async.problems.fetch.archives import read_entries
 from astra_async.problems.fetch.cache import Cache, Known, has_sha256
-from astra_async.problems.fetch.download import AccessRefused, download
 from astra_async.problems.fetch.hub import Hub
 from astra_async.problems.fetch.locations import (
     S3Object,
@@ -184,6 +183,8 @@ class Store:
         return json.dumps(parts), lambda known: self._objects.fetch(place, self._cache, known)
 
     async def _from_web(self, where: WebAddress, known: Known | None) -> Known:
+        from astra_async.problems.fetch.download import AccessRefused, download
+
         try:
             return await download(self._web(), where.url, self._cache, known)
         except AccessRefused as refusal:
