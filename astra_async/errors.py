@@ -115,6 +115,7 @@ class ProviderError(AstraError):
         cost_estimated: tokens that the provider did not tell are estimated in it.
         attempts: attempts made when the error left the pool.
         meets_all: it names what every request of the pool shares: all would meet it alike.
+        said: the provider's own words, in one line; empty when no response arrived.
         likeness: equal for errors that say the same: status, code and sentence, without numbers and names of
             requests in it; empty when no response arrived.
     """
@@ -134,6 +135,7 @@ class ProviderError(AstraError):
         self.hint_s = hint_s
         self.usage = usage
         self.meets_all = False
+        self.said = ""
         self.likeness = ""
         self.cost_usd: float | None = None
         self.cost_estimated = False

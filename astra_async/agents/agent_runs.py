@@ -24,6 +24,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Self
 
 from astra_async.agents import shell
+from astra_async.agents.model_calls import BodyRefused
 from astra_async.agents.relay import PORT, relayed
 from astra_async.agents.workplace import Workplaces
 from astra_async.errors import ContainerLost, SandboxError
@@ -229,7 +230,12 @@ class AgentRuns:
             await asyncio.gather(working, *waits, return_exceptions=True)
 
     async def _in_shell(self, place: Workplace, calls: Calls, prompt: str) -> _Outcome:
-        end = await shell.work(prompt, calls, lambda command: place.shell(command, shell.COMMAND_TIMEOUT_S))
+        try:
+            end = await shell.work(
+                prompt, calls, lambda command: place.shell(command, shell.COMMAND_TIMEOUT_S)
+            )
+        except BodyRefused as refused:
+            return _Outcome(end="crashed", own_s=0.0, output=f"the provider refuses the request: {refused}")
         return _Outcome(end=end, own_s=0.0)
 
     async def _base_image(self) -> str:

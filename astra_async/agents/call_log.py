@@ -2,7 +2,7 @@
 
 A request is recorded by what makes it of an earlier one of the same sample (`since`, a step; None: of
 nothing), so that the file grows with what is said and not with its square. A line with `failed` is a call
-that brought no answer and cost something.
+that brought no answer: it cost something, or the provider refused its body for good (`refused`: its words).
 """
 
 from __future__ import annotations
@@ -105,6 +105,11 @@ class CallLog:
                 self.damaged += 1
         return found
 
+    def refused(self, key: AnswerKey) -> list[tuple[str, str]]:
+        """Bodies of a sample that the provider refused: their hashes, and its words. Raises StorageError."""
+        lines = self._lines(key.first, failed=True)
+        return [(line["sha256"], line["refused"]) for line in lines if line.get("refused")]
+
     def requests(self, key: AnswerKey) -> Iterator[tuple[RecordedCall, Json]]:
         """The calls of a sample, each with its whole request, an interface's body or a Dialogue's fields."""
         known: dict[int, Json] = {}
@@ -164,7 +169,7 @@ class CallLog:
         self._places.setdefault(key, []).append((offset, len(line)))
         self._paid[key] = self._paid.get(key, 0.0) + (found.cost_usd or 0.0)
 
-    def _lines(self, key: SampleKey) -> Iterator[Json]:
+    def _lines(self, key: SampleKey, *, failed: bool = False) -> Iterator[Json]:
         places = self._places.get(key)
         if not places:
             return
@@ -172,7 +177,7 @@ class CallLog:
             with self.path.open("rb") as stream:
                 for offset, length in places:
                     record = read_record(os.pread(stream.fileno(), length, offset))
-                    if not record.get("failed"):
+                    if bool(record.get("failed")) == failed:
                         yield record
         except OSError as error:
             raise storage_error(self.path, error) from error

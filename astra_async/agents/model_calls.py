@@ -5,6 +5,7 @@ Invariants:
   hash of its request, the earliest that was not given out yet.
 - A call that has begun comes to its end, whoever waits for it: who hangs up and asks again joins it.
 - Once the sample has ended (`end`, or `trouble`), nothing more is asked.
+- A body that the provider has refused is not sent again: its refusal is recorded and given like an answer.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from astra_async.agents.call_log import fields_of_answer
 from astra_async.agents.requests import Asked, difference
 from astra_async.asking.providers import PROVIDERS
-from astra_async.errors import AstraError, ProviderError
+from astra_async.errors import AstraError, ProviderError, RequestRejected
 from astra_async.types import ModelRequest, Usage
 from astra_async.types.agents import Dialogue, NativeBody
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from astra_async.types.agents import AgentEnd, AgentLimits, Message
 
 _REQUESTS_KEPT = 2  # what a next one is told from: the agent's own dialogue, and one of a helper of its
+_STATUS_OF_A_BODY = frozenset({400, 413, 422})
 _WORDS: dict[AgentEnd, str] = {
     "steps": "the limit of model calls for this task is reached",
     "cost": "the limit of cost for this task is reached",
@@ -53,6 +55,10 @@ class SampleEnds(Exception):  # noqa: N818 - names what happened
     def __init__(self, end: AgentEnd) -> None:
         super().__init__(_WORDS.get(end, "the task is over"))
         self.end = end
+
+
+class BodyRefused(Exception):  # noqa: N818 - names what happened
+    """The provider refuses this body, in these words, and has answered others of the sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,8 @@ class Calls:
         self._pool, self._log, self._limits = pool, log, limits
         self._seed, self._sample_header = seed, sample_header
         self._recorded: list[RecordedCall] = log.of(key)
+        self._refused_before = log.refused(key)  # by earlier attempts, until they come again
+        self._refused: dict[str, str] = {}  # by this one
         self._next = 1 + max((call.step for call in self._recorded), default=-1)
         self._spent: list[float | None] = []
         self._under_way: dict[str, asyncio.Task[Step]] = {}
@@ -124,6 +132,7 @@ class Calls:
 
         Raises:
             SampleEnds: a limit is reached, or was before.
+            BodyRefused: the provider refuses what the agent has sent, which may go on.
             AstraError: the trouble that has ended the sample, of the provider or of our disk.
         """
         return (await self.step(asked)).completion
@@ -138,6 +147,7 @@ class Calls:
         request = Asked.of(asked)
         self.translated |= translated
         self.removed |= dict.fromkeys(removed)
+        self._refuse_again(request)
         if (found := self._found(request)) is not None:
             return self._replay(found)
         task = self._under_way.get(request.exact)
@@ -218,7 +228,7 @@ class Calls:
         since, made = self._made_of(request)
         began_s = self._begin()
         try:
-            completion = await self._pool.call(self._request(asked, request, made))
+            completion = await self._called(self._request(asked, request, made), request)
             line = {"step": number, "sha256": request.sha256, "since": since, "request": made}
             line |= {"seconds": round(time.monotonic() - began_s, 3), **fields_of_answer(completion)}
             line |= {"translated": translated} if translated else {}
@@ -231,6 +241,30 @@ class Calls:
             self._finish()
         self._before = [*self._before[1 - _REQUESTS_KEPT :], (number, request)]
         return self._given(Step(number=number, completion=completion))
+
+    async def _called(self, sent: ModelRequest, request: Asked) -> Completion:
+        """The pool's answer; where the very first body is refused that is the provider's trouble."""
+        try:
+            return await self._pool.call(sent)
+        except RequestRejected as error:
+            if not self.steps or error.meets_all or error.status not in _STATUS_OF_A_BODY:
+                raise
+            self._refused[request.exact] = error.said
+            line = {"failed": str(error), "sha256": request.sha256, "refused": error.said}
+            await self._log.append(self.key, line | ({"cost_usd": error.cost_usd} if error.cost_usd else {}))
+            self._spent += [error.cost_usd] if error.cost_usd else []
+            raise BodyRefused(error.said) from error
+
+    def _refuse_again(self, request: Asked) -> None:
+        """Give a recorded refusal; of an earlier attempt each once, like its answers."""
+        said = self._refused.get(request.exact)
+        for before in self._refused_before:
+            if said is None and before[0] == request.sha256:
+                self._refused_before.remove(before)
+                said = self._refused[request.exact] = before[1]
+                break
+        if said is not None:
+            raise BodyRefused(said)
 
     def _made_of(self, request: Asked) -> tuple[int | None, Json]:
         """The shortest difference to an earlier request of this process, and of which step that was."""

@@ -163,6 +163,11 @@ class ModelRequest:
         return self.dialogue is not None or self.native is not None
 
     @property
+    def task(self) -> str:
+        """What it is about: an agent's many bodies are about one problem, as one prompt is."""
+        return self.key.problem_id if self.by_agent else self.prompt_sha256
+
+    @property
     def goes_alone(self) -> bool:
         """Whether it is a conversation that no other sample has: it waits for nobody to warm a cache."""
         return bool(self.earlier) or self.by_agent

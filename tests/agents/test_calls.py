@@ -11,9 +11,9 @@ import pytest
 from scripted import KEY, Scripted, answered, asking, call, calls_of
 
 from astra_async.agents.call_log import CallLog
-from astra_async.agents.model_calls import SampleEnds
+from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.agents.requests import Asked, difference, rebuilt
-from astra_async.errors import TransientError
+from astra_async.errors import ProviderError, RequestRejected, TransientError
 from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody, ToolResult
 
 if TYPE_CHECKING:
@@ -167,6 +167,92 @@ def test_trouble_ends_the_sample_and_what_it_cost_is_recorded(tmp_path: Path) ->
         assert calls.cost_usd == pytest.approx(0.05)
         log = CallLog.open(tmp_path / "calls.jsonl")
         assert (log.of(KEY), log.paid_for(KEY)) == ([], 0.05)
+
+    asyncio.run(run())
+
+
+def refusal(said: str = "messages.2: a tool_use has no id") -> RequestRejected:
+    error = RequestRejected(f"m: HTTP 400: {said}", status=400)
+    error.said = said
+    return error
+
+
+def test_a_body_that_the_provider_refuses_is_told_and_recorded_and_never_sent_again(tmp_path: Path) -> None:
+    def answer(number: int, _: ModelRequest) -> Completion:
+        if number == 1:
+            raise refusal()
+        return answered(f"answer {number}")
+
+    async def session(pool: Scripted) -> Any:
+        calls = calls_of(tmp_path, pool)
+        first = (await calls.answer(asking("first"))).text
+        for _ in range(2):  # an agent may ask the same again
+            with pytest.raises(BodyRefused, match="a tool_use has no id"):
+                await calls.answer(asking("first", first, "broken"))
+        assert not calls.ended.is_set()
+        assert (await calls.answer(asking("first", first, "mended"))).text == "answer 2"
+        return calls
+
+    async def run() -> None:
+        pool, later = Scripted(answer), Scripted(answer)
+        calls = await session(pool)
+        assert (len(pool.asked), calls.steps, calls.trouble) == (3, 2, None)
+        again = await session(later)
+        assert (later.asked, again.steps, again.replayed) == ([], 2, 2)
+
+    asyncio.run(run())
+
+
+def test_what_was_refused_with_other_outputs_of_tools_is_asked(tmp_path: Path) -> None:
+    """An agent that was refused may leave out what a tool gave: only the same body is known to be refused."""
+
+    def answer(number: int, _: ModelRequest) -> Completion:
+        if number == 1:
+            raise refusal()
+        return answered("", call(0, "ls")) if number == 0 else answered("well")
+
+    def after(output: str) -> Dialogue:
+        results = (ToolResult(call=call(0, "ls"), text=output),)
+        opening = asking("first").messages
+        spoken = Message(role="assistant", calls=(call(0, "ls"),))
+        messages = (*opening, spoken, Message(role="user", results=results))
+        return replace(asking("first"), messages=messages)
+
+    async def session(pool: Scripted) -> None:
+        calls = calls_of(tmp_path, pool)
+        await calls.answer(asking("first"))
+        with pytest.raises(BodyRefused):
+            await calls.answer(after("\x00" * 9))
+        assert (await calls.answer(after("cut"))).text == "well"
+
+    async def run() -> None:
+        later = Scripted(answer)
+        await session(Scripted(answer))
+        await session(later)
+        assert later.asked == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("of", ["the first", "all", "the address"])
+def test_a_refusal_that_is_not_of_the_agents_doing_is_trouble(tmp_path: Path, of: str) -> None:
+    """Where nothing was answered yet, or the refusal says of itself that it meets every request."""
+
+    def answer(number: int, _: ModelRequest) -> Completion:
+        if number == 0 and of != "the first":
+            return answered("yes")
+        error = refusal()
+        error.meets_all = of == "all"
+        error.status = 404 if of == "the address" else 400
+        raise error
+
+    async def run() -> None:
+        calls = calls_of(tmp_path, Scripted(answer))
+        if of != "the first":
+            await calls.answer(asking("first"))
+        with pytest.raises(ProviderError):
+            await calls.answer(asking("first", "yes", "second"))
+        assert isinstance(calls.trouble, RequestRejected)
 
     asyncio.run(run())
 

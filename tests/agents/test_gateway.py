@@ -14,7 +14,7 @@ from scripted import Scripted, answered, call
 from astra_async.agents.gateway import interface as interfaces
 from astra_async.agents.gateway.gateway_server import INTERFACES
 from astra_async.asking.providers import open_provider
-from astra_async.errors import RateLimited
+from astra_async.errors import RateLimited, RequestRejected
 from astra_async.types import Completion, ModelRequest, ModelSettings, SampleKey
 from astra_async.types.agents import AgentLimits, Dialogue, Message, Tool, ToolResult
 
@@ -153,6 +153,28 @@ def test_a_limit_is_a_400_with_one_sentence(tmp_path: Path, speaks: str) -> None
             assert reply.status == 400
             assert "This task is over: the limit of model calls" in await reply.text()
             assert there.calls.end == "steps"
+
+    asyncio.run(run())
+
+
+@every_interface
+def test_what_the_provider_refuses_of_its_own_body_an_agent_hears_and_goes_on(
+    tmp_path: Path, speaks: str
+) -> None:
+    def answer(number: int, _: ModelRequest) -> Completion:
+        if number:
+            error = RequestRejected("m: HTTP 400: set it in [[models]]: messages.3 has no id", status=400)
+            error.said = "messages.3 has no id"
+            raise error
+        return two_calls()
+
+    async def run() -> None:
+        async with behind(tmp_path, Scripted(answer)) as there:
+            assert (await posted(there, speaks)).status == 200
+            reply = await posted(there, speaks)
+            assert (reply.status, "messages.3 has no id" in await reply.text()) == (400, True)
+            assert "[[models]]" not in await reply.text()
+            assert (there.calls.trouble, there.calls.end, there.calls.ended.is_set()) == (None, None, False)
 
     asyncio.run(run())
 

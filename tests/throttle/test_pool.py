@@ -21,6 +21,7 @@ from astra_async.errors import (
     TruncatedStream,
 )
 from astra_async.types import CallWatch, Completion, ModelRequest, RateLimits, RateWindow, Usage
+from astra_async.types.agents import NativeBody
 
 Behaviour = Callable[[ModelRequest, float], ProviderError | Completion]
 
@@ -560,6 +561,19 @@ def test_with_one_prompt_only_an_error_that_says_so_itself_ends_the_pool() -> No
     outcomes, _, _ = ask_all(everybody, 64, 1)
     assert isinstance(outcomes[-1], PoolUnusable)
     assert len(everybody.sent) <= 18
+
+
+def test_what_is_refused_of_one_agents_many_bodies_ends_nothing() -> None:
+    """Nor of several agents on one problem: a pool ends when three prompts were refused alike."""
+
+    async def main(loop: VirtualLoop) -> None:
+        pool = pool_of(Script(*(refused("400: no id", likeness="x") for _ in range(30))), loop)
+        body = NativeBody(fields={})
+        for number in range(30):
+            with pytest.raises(RequestRejected):
+                await pool.call(replace(request(number % 3), native=body, prompt_sha256=str(number)))
+
+    run(main)
 
 
 def test_refusals_of_several_kinds_or_between_answers_end_nothing() -> None:

@@ -3,7 +3,8 @@
 The model's answer is whole before any of it is served, so that no agent sees a stream that breaks off; while
 it is waited for, clients are kept by what each bears (see Interface). No agent ever hears of a rate limit, an
 overload or a lost connection: these are waited out below. At a limit, or in trouble, it is told 400 with one
-sentence, and whoever runs it ends it.
+sentence, and whoever runs it ends it. What its provider refuses of its own body is told the same way, in the
+provider's words, and the agent goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from astra_async.agents.gateway.gemini_agents import Gemini
 from astra_async.agents.gateway.interface import Interface, NotUnderstood
 from astra_async.agents.gateway.messages_agents import Messages
 from astra_async.agents.gateway.responses_agents import Responses
-from astra_async.agents.model_calls import SampleEnds
+from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.asking.providers import PROVIDERS
 from astra_async.errors import AstraError
 from astra_async.types.agents import Dialogue, NativeBody
@@ -257,13 +258,15 @@ def _head(asked: _Request) -> web.StreamResponse:
 
 
 def _ended(asked: _Request, error: BaseException) -> web.Response:
-    """What is said to an agent whose task is over. What is nobody's plan is raised."""
-    if not isinstance(error, SampleEnds | AstraError):
+    """What is said to an agent whose task is over, or body refused. What is nobody's plan is raised."""
+    if not isinstance(error, SampleEnds | BodyRefused | AstraError):
         raise error
     return _refused(asked.interface, _words(error))
 
 
 def _words(error: BaseException) -> str:
+    if isinstance(error, BodyRefused):
+        return str(error)
     return f"This task is over: {error}." if isinstance(error, SampleEnds) else _OVER
 
 

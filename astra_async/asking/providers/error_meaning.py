@@ -142,6 +142,7 @@ def classify(
     error = _ERRORS[kind](line, status=status, code=said.code)
     if isinstance(error, RateLimited | Overloaded):
         error.hint_s = _hint_s(failure, said, now or datetime.now(UTC))
+    error.said = one_line(said.message)
     error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message)
     error.meets_all = kind == "pool" or (
         kind == "request" and not over and _is_of_all(said, status, settings)

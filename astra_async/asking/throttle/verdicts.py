@@ -115,7 +115,7 @@ class Judge:
     def _refused(self, attempt: Attempt, error: ProviderError) -> Consequence:
         """The provider is there, and has judged the request itself."""
         self._gate.answered()
-        if not self._hopeless.refused(attempt.request.prompt_sha256, error):
+        if not self._hopeless.refused(attempt.request.task, error):
             return self._give_up(attempt, error)
         remedy = "check the key and the model's settings, then run the same command again"
         dead = self._dead(f"every request is refused alike: {error}; {remedy}", error)
