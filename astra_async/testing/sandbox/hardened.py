@@ -33,17 +33,6 @@ ENVIRONMENT: Mapping[str, str] = {
     "npm_config_audit": "false",
     "npm_config_fund": "false",
 }
-# What Docker Engine masks by itself, which a list of one's own replaces (moby, daemon/pkg/oci/defaults.go).
-_MASKED = (
-    *("/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"),
-    *("/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats"),
-    *("/sys/devices/virtual/powercap", "/sys/firmware"),
-)
-# Counters of the whole host, in which one run could leave a mark for the next, such as locked pages.
-_COUNTERS = (
-    *("/proc/buddyinfo", "/proc/diskstats", "/proc/pagetypeinfo", "/proc/schedstat", "/proc/softirqs"),
-    *("/proc/vmstat", "/proc/zoneinfo"),
-)
 
 
 def hardened(
@@ -111,7 +100,6 @@ def confined(
             "PidsLimit": limits.processes,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges:true"],
-            "MaskedPaths": [*_MASKED, *_COUNTERS],
         },
     }
 
