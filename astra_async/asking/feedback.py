@@ -12,14 +12,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.stable import shortened, stable
 from astra_async.testing.reports.report_text import clean_name, without_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.config import FeedbackMode
     from astra_async.overlay import PathPolicy
@@ -170,7 +169,7 @@ class Secrets:
         lines = (
             line for line in printed.split("\n") if not self._is_of_a_test(line) and not self.hides(line)
         )
-        told = stable("\n".join(_evenly_indented(map(self._without_places, lines))))
+        told = stable("\n".join(map(self._without_places, lines)))
         return "\n".join(line for line in told.split("\n") if not self.hides(line))
 
     def hides(self, line: str) -> bool:
@@ -185,7 +184,7 @@ class Secrets:
         """Whether a line shows the source of a test, as tracebacks and code frames do."""
         core = _GUTTER.sub("", line).strip()
         if not core or _MARKS.fullmatch(core):
-            return core != line.strip() or bool(core)
+            return bool(line.strip())
         return core in self.lines
 
     def _without_places(self, line: str) -> str:
@@ -198,7 +197,6 @@ class Secrets:
         return line
 
 
-_ERROR = re.compile(r"E(?: {3}|$)")
 _GUTTER = re.compile(r"^[ \t]*>?[ \t]*(?:\d{1,6}[ \t]*)?\|?(?=[ \t]|$)")
 _MARKS = re.compile(r"[\s|^~>-]{1,500}")
 _LEAST_QUOTE, _LEAST_LINE = 4, 6
@@ -247,17 +245,6 @@ def _message(recorded: str, secrets: Secrets) -> str:
     while lines and sum(map(len, lines)) > _SURE_CHARACTERS:
         lines.pop()
     return "\n".join([*lines, "..."])
-
-
-def _evenly_indented(lines: Iterable[str]) -> Iterator[str]:
-    """Lines in which pytest says what failed, without the depth of the statement that did."""
-    for is_error, group in groupby(lines, key=lambda line: _ERROR.match(line) is not None):
-        if not is_error:
-            yield from group
-            continue
-        said = [line[1:].rstrip() for line in group]
-        depth = min((len(text) - len(text.lstrip()) for text in said if text), default=0)
-        yield from (f"E   {text[depth:]}".rstrip() for text in said)
 
 
 def _not_applied(result: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ def anchored(solution: Solution, project: Project) -> Solution:
     """The solution with its paths relative to the project's root; repairs are named.
 
     What names a file or folder of the project in another Unicode form names it: macOS stores names
-    decomposed, models write them composed, and a twin beside a file would change nothing, or hide it.
+    decomposed, models write them composed, and a second one beside a file would change nothing, or hide it.
 
     Idempotent. Paths that cannot be mended (`..` out of the project, absolute ones where the project has
     nothing of the name) stay so, to be refused by name.

@@ -233,15 +233,15 @@ def _test_rows(
     for place, name in enumerate(names):
         hits = tuple(bool(bits >> place & 1) for bits in passed)
         rate = sum(compress(passed.values(), hits)) / samples
-        twin = known.setdefault(hits, name) if name not in known.values() else name
+        alike = known.setdefault(hits, name) if name not in known.values() else name
         told = ["the untouched project passes"] if name in untouched else []
-        told += filter(None, [_finding(samples, rate, twin if twin != name else "")])
+        told += filter(None, [_finding(samples, rate, alike if alike != name else "")])
         yield problem, name, samples, rate, "; ".join(told)
 
 
-def _finding(samples: int, rate: float, twin: str) -> str:
+def _finding(samples: int, rate: float, alike: str) -> str:
     if samples < _FEWEST:
         return ""
     if rate in (0, 1):
         return "everybody passes" if rate else "nobody passes"
-    return f"agrees with {twin}" if twin else ""
+    return f"agrees with {alike}" if alike else ""
