@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages import LANGUAGES
-from astra_async.languages.altering import NUMBER, TEXT, TURNED, Alteration
+from astra_async.languages.altering import NUMBER, TEXT, TURNED, WITHIN, Alteration
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
 
@@ -202,6 +202,8 @@ class Forms:
     def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:
         """Another constant in this place, as plausible as the one that stands there."""
         text = self._survey.sources[path][place.begin : place.end]
+        if place.kind == WITHIN:
+            return _like(text, place.kind, rng)
         known = [
             (other, at, each)
             for at, each in self._pool[place.kind]
@@ -260,7 +262,7 @@ def _like(text: bytes, kind: str, rng: random.Random) -> bytes:
     letters = [
         at for at in range(1, len(text)) if text[at - 1 : at + 1].isalpha() and text[at - 1] != text[at]
     ]
-    if kind != TEXT or not letters:
+    if kind not in {TEXT, WITHIN} or not letters:
         return text if kind != TEXT else text + b"s"
     at = rng.choice(letters)  # two letters change places
     return text[: at - 1] + text[at : at + 1] + text[at - 1 : at] + text[at + 1 :]

@@ -5,8 +5,12 @@ stand, in bytes; drawing, exchanging constants and writing stand once, in `integ
 with the reference in `integrity.trials`. Rules for what a language may name:
 
 - Only assertions that every run of the test meets: statements of its own body, behind no condition, loop,
-  early return or callback that may never be called. Nothing that waits until it holds (`waitFor`).
-- A constant only where no answer can agree with two of them: it is compared for equality.
+  early return or callback that may never be called. Of what waits until it holds (`waitFor`) only
+  what holds at no time: the second and the third of these.
+- A constant only where no answer can agree with two of them: it is compared for equality. A text that is
+  looked for within another is `within`: it becomes one with two letters changed, which none holds by chance.
+- What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
+  which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
@@ -19,12 +23,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Texts that mean themselves between the quotes of every language: no escape, quote or interpolation.
 _PLAIN_TEXT = re.compile(rb"[^'\"\\`#$%{}\r\n]*")
 _PLAIN_NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, TURNED = "text", "number", "truth", "turned"
+WITHIN, SUBJECT = "within", "subject"
+_FEWEST_LETTERS = 5
+_TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,17 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
         return (Alteration(begin + 1, end - 1, TEXT, asked=asked),)
     opposite = {b"true": b"false", b"false": b"true", b"True": b"False", b"False": b"True"}.get(text)
     return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
+
+
+def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:
+    """The text that stands there as a constant, if one with two letters changed is held by no answer."""
+    return tuple(
+        replace(each, kind=WITHIN)
+        for each in constant(source, begin, end)
+        if each.kind == TEXT
+        and each.end - each.begin >= _FEWEST_LETTERS
+        and _TWO_LETTERS.search(source, each.begin, each.end)
+    )
 
 
 def renamed(source: bytes, begin: int, end: int, opposites: dict[str, str]) -> tuple[Alteration, ...]:

@@ -9,7 +9,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, renamed
+from astra_async.languages.altering import (
+    SUBJECT,
+    TEXT,
+    WITHIN,
+    Alteration,
+    DeclaredTest,
+    TestFile,
+    both_ways,
+    constant,
+    renamed,
+    within,
+)
 from astra_async.languages.syntax import inside, parse, part, source, walk
 
 if TYPE_CHECKING:
@@ -34,6 +45,31 @@ _EXACT = {
     ),
     **dict.fromkeys(("equal", "equals", "eq", "eql", "lengthOf", "status"), 0),
     **dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1),
+}
+_WITHIN = frozenset(
+    {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
+    | {"include", "includes", "contain", "contains", "string"}
+)
+# Of what an assertion that names no constant cannot hold, made of what it is asked about.
+_NEVER = {
+    **dict.fromkeys(("toThrow", "toThrowError", "throw"), "() => 0"),
+    **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), "!({})"),
+    **dict.fromkeys(
+        (
+            "toBeNull",
+            "toBeUndefined",
+            "toBeNaN",
+            "toBeTrue",
+            "toBeFalse",
+            "true",
+            "false",
+            "null",
+            "undefined",
+        ),
+        "[{}]",
+    ),
+    **dict.fromkeys(("toBeDefined", "exist"), "void ({})"),
+    **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), "({})?.cloneNode()"),
 }
 _ASSERT = both_ways(
     {
@@ -101,7 +137,8 @@ def _test(call: Node, text: bytes) -> DeclaredTest | None:
         return None
     if {"each", "for", "each()", "for()"} & set(chain):
         title = None
-    return DeclaredTest((title,) if title else (), tuple(_asked_by(functions[-1], text)))
+    asked = tuple(_asked_by(functions[-1], text)) or tuple(_asked_by(functions[-1], text, late=True))
+    return DeclaredTest((title,) if title else (), asked)
 
 
 def _asserts(function: Node) -> bool:
@@ -123,20 +160,20 @@ def _title(node: Node) -> str | None:
     return _ESCAPED.sub(r"\1", source(node)[1:-1])
 
 
-def _asked_by(function: Node, text: bytes) -> Iterator[Alteration]:
-    """What every run of a test's function asks."""
+def _asked_by(function: Node, text: bytes, *, late: bool = False) -> Iterator[Alteration]:
+    """What every run of a test's function asks; `late`: also what holds at no time of what it waits for."""
     body = function.child_by_field_name("body")
     if body is None:
         return
     if body.type != "statement_block":
-        yield from _statement(body, text)
+        yield from _statement(body, text, late=late)
         return
     parameters = inside(function, "parameters")
     done = source(parameters[-1]) if parameters and source(parameters[-1]) in _DONE else ""
     if done == "next" or _leaves_early(body, done):
         return
     for each in body.named_children:
-        yield from _statement(each, text)
+        yield from _statement(each, text, late=late)
         if done and each.type == "expression_statement":
             for callback in _callbacks_that_end(each, done):
                 yield from _asked_by(callback, text)
@@ -165,7 +202,7 @@ def _callbacks_that_end(statement: Node, done: str) -> Iterator[Node]:
             yield node
 
 
-def _statement(statement: Node, text: bytes) -> Iterator[Alteration]:
+def _statement(statement: Node, text: bytes, *, late: bool) -> Iterator[Alteration]:
     """What a statement asks: an assertion, or a promise that is awaited or given back."""
     node, waits = statement, False
     while node.type in {
@@ -180,11 +217,21 @@ def _statement(statement: Node, text: bytes) -> Iterator[Alteration]:
         node = node.named_children[0]
     waits |= node is statement  # the function's own value
     if node.type == "member_expression" and _chain(node)[0] == "expect()":
+        yield from _asked_of_another(node)
         yield from _turned(node)
     if node.type != "call_expression":
         return
     yield from _assertion(node, text, waits=waits)
-    at: Node | None = node if waits else None
+    if waits:
+        yield from _promised(node, text, late=late)
+
+
+def _promised(call: Node, text: bytes, *, late: bool) -> Iterator[Alteration]:
+    """What a promise asks that a test waits for."""
+    if late and _chain(call)[-1] == "waitFor()":
+        for callback in (each for each in inside(call)[:1] if each.type in FUNCTIONS):
+            yield from _at_no_time(_asked_by(callback, text), text)
+    at: Node | None = call
     while at is not None and at.type == "call_expression":
         function = at.child_by_field_name("function")
         if part(function, "property") == "then":
@@ -215,7 +262,28 @@ def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
         expected = [] if place is None or "not" in chain else given[place : place + 1]
         found = list(_constants(expected, text, _word(inside(_root(function)))))
         yield from found
+        if name in _WITHIN and "not" not in chain:
+            for each in given[:1]:
+                yield from within(text, each.start_byte, each.end_byte)
+        yield from _asked_of_another(function)
         yield from _turned(function)
+
+
+def _asked_of_another(member: Node) -> Iterator[Alteration]:
+    """What is asked about as something else: for assertions that name no constant."""
+    other, subject = _NEVER.get(part(member, "property")), inside(_root(member))[:1]
+    if other and subject and not {"not", "resolves", "rejects"} & set(_chain(member)):
+        begin, end = subject[0].start_byte, subject[0].end_byte
+        yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))
+
+
+def _at_no_time(asked: Iterator[Alteration], text: bytes) -> Iterator[Alteration]:
+    """Of what a callback asks until it holds, what will not: a constant may have been right for a moment."""
+    for each in asked:
+        if each.kind == TEXT:
+            yield from within(text, each.begin - 1, each.end + 1)
+        elif each.kind in {WITHIN, SUBJECT}:
+            yield each
 
 
 def _turned(member: Node) -> Iterator[Alteration]:

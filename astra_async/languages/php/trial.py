@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    NUMBER,
     Alteration,
     DeclaredTest,
     TestFile,
     both_ways,
     constant,
     renamed,
+    within,
 )
 from astra_async.languages.masking import at_top, closing, masked, parts_of, word_of
 from astra_async.languages.php.lookup import SKIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _TEST = re.compile(r"\bfunction\s+(test\w*)\s*\(([^()]*)\)[^{;]*\{")
 _ASSERTION = re.compile(r"(?:\$this\s*->|\b(?:self|static)\s*::)\s*(?P<name>\w+)\s*\(")
@@ -31,6 +34,7 @@ _OPPOSITES = both_ways({
     "assertStringContainsString": "assertStringNotContainsString",
 })  # fmt: skip
 _EXACT = frozenset({"assertSame", "assertEquals", "assertCount"})
+_WITHIN = frozenset({"assertContains", "assertStringContainsString"})
 # Exceptions of PHP's own of which none is another's kind.
 _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
 _TWO = 2
@@ -56,8 +60,18 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         if each["name"] == "expectException" and parts:
             yield from _raised(source, *parts[0])
         elif each["name"] in _EXACT and len(parts) >= _TWO:
-            yield from constant(source, *parts[0], word_of(code[slice(*parts[1])]))
+            found = constant(source, *parts[0], word_of(code[slice(*parts[1])]))
+            yield from _firm(source, found) if each["name"] == "assertEquals" else found
+        elif each["name"] in _WITHIN and parts:
+            yield from within(source, *parts[0])
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
+
+
+def _firm(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
+    """`assertEquals` compares loosely: `true` equals every number but zero, and so zero is the other one."""
+    for each in found:
+        is_loose = each.kind == NUMBER and source[each.begin : each.end] != b"0"
+        yield replace(each, others=(b"0",)) if is_loose else each
 
 
 def _raised(source: bytes, begin: int, end: int) -> Iterator[Alteration]:

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant
+from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +38,7 @@ _OPPOSITES = both_ways(
         "assertContains": "assertNotContains",
     }
 )
+_WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "ZeroDivisionError")
@@ -110,6 +111,8 @@ class _Reader:
             found = []
             if isinstance(test.ops[0], ast.Eq | ast.Is):
                 found = [*self._constants(left, _asked(right)), *self._constants(right, _asked(left))]
+            elif isinstance(test.ops[0], ast.In):
+                found = [*within(self.source, *self._span(left))]
             yield from found
             yield from self._operator(left, right)
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
@@ -133,6 +136,8 @@ class _Reader:
                 *self._constants(sides[0], _asked(sides[1])),
                 *self._constants(sides[1], _asked(sides[0])),
             ]
+        elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
+            found = [*within(self.source, *self._span(sides[place]))]
         end = self._span(call.func)[1]
         yield from found
         if name in _OPPOSITES:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, renamed
+from astra_async.languages.altering import (
+    Alteration,
+    DeclaredTest,
+    TestFile,
+    both_ways,
+    constant,
+    renamed,
+    within,
+)
 from astra_async.languages.syntax import inside, parse, part, source, walk
 
 if TYPE_CHECKING:
@@ -98,6 +106,8 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
             return
         if name == "to" and matcher in _EXACT:
             found = list(_constants(inside(given[0]), text, _word(receiver)))
+        elif name == "to" and matcher == "include":
+            found = [each for at in inside(given[0])[:1] for each in within(text, at.start_byte, at.end_byte)]
     elif name == "must_equal" or (name == "assert_equal" and receiver is None):
         found = list(_constants(given[:1], text, _word(receiver or (given[1] if len(given) > 1 else None))))
     elif receiver is not None and not name.startswith(("must_", "wont_")):
