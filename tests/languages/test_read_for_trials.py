@@ -86,6 +86,12 @@ final class ShopTest extends TestCase {
     }
     /** @dataProvider all */
     public function testAll(int $a): void { $this->assertSame('x', name($a)); }
+    public function testLoosely(): void {
+        $this->assertEquals(12, price());
+        $this->assertEquals(0, price());
+        $this->assertEquals('x', name());
+        $this->assertStringContainsString('hello', name());
+    }
     public function testRaises(): void { $this->expectException(InvalidArgumentException::class); open(); }
 }
 """,
@@ -100,9 +106,19 @@ FOUND = {
     "php": {
         ("testPrice",): ["12", "assertSame", "assertTrue"],
         (): ["x", "assertSame"],
+        ("testLoosely",): [
+            *("12", "assertEquals", "0", "assertEquals", "x", "assertEquals", "hello"),
+            "assertStringContainsString",
+        ],
         ("testRaises",): ["InvalidArgumentException::class"],
     },
 }
+
+
+def test_a_number_that_is_compared_loosely_becomes_zero_which_true_is_not() -> None:
+    tests = READERS["php"]("x", SOURCES["php"]).tests
+    asked = next(each.alterations for each in tests if each.titles == ("testLoosely",))
+    assert [each.others for each in asked if each.kind == "number"] == [(b"0",), ()]
 
 
 @pytest.mark.parametrize("name", READERS)
