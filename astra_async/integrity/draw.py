@@ -45,13 +45,14 @@ class Decision:
     """What became of a solution's trial: `evidence` is not empty if it is tampered.
 
     `note` says what was proven, or why nothing was (`unproven`). `left_out` are expected tests that are
-    never altered.
+    never altered. `passed` counts those that the scored run passed whose trials came to nothing.
     """
 
     state: TrialState
     evidence: tuple[str, ...] = ()
     note: str = ""
     left_out: int = 0
+    passed: int = 0
 
 
 @dataclass(slots=True)
@@ -136,7 +137,7 @@ class Draw:
             if seconds := line.get("trial_s", 0.0):
                 self.count(solved, model, scored_s=line["test_s"], trials_s=seconds)
             known = self._known.get(solved)
-            if state not in _REMEMBERED or (known and known.state != "not_drawn"):
+            if state not in _REMEMBERED or (known and known.state != "not_drawn" and not is_tampered):
                 continue
             said = is_tampered or state == "unproven"
             self._known[solved] = Decision(
@@ -144,6 +145,7 @@ class Draw:
                 evidence=tuple(filter(is_proof, line["suspicions"])) if is_tampered else (),
                 note=line["note"] if said else "",
                 left_out=line.get("trial_left_out", 0),
+                passed=line.get("passed", 0),
             )
 
 

@@ -124,26 +124,28 @@ class Trials:
     ) -> tuple[S, Finding]:
         """The scored run, and what trials show, if there are any. Raises SandboxError, ExpectationError.
 
-        Invariant: of equal solutions one is tried, and all share what its trials come to. Those that come
-        while it is tried are scored at once, and wait for the rest with their turn to test released.
+        Invariant: of equal solutions one is tried, and all share what its trials come to that pass no more.
+        Those that come while it is tried are scored at once, and wait for the rest with their turn to test
+        released.
         """
         solved, draw = entry.solved, self._draw
+        scored: S | None = None
         while True:
             deciding = self._deciding.get(solved)
             known = None if deciding else draw.known(solved, entry.model)
-            if known is None and deciding is None:
-                if count := draw.forms(solved, entry.model):
+            if deciding is None and (known is None or not _holds(known, scored)):
+                if count := draw.forms(solved, entry.model) or int(known is not None):
                     return await self._deciding_for_all(entry, count, run_scored)
                 known = draw.remember(solved, entry.model, Decision(state="not_drawn"))
-            scored = await run_scored()
-            if not await self._is_due(entry, scored):
-                return scored, Finding(decision=Decision(state="not_due"))
+            if scored is None:
+                scored = await run_scored()
+                if not await self._is_due(entry, scored):
+                    return scored, Finding(decision=Decision(state="not_due"))
             if deciding is not None:
                 await release()
                 known = await asyncio.shield(deciding)
-            if known is not None and known.state != "not_due":
+            if known is not None and _holds(known, scored):
                 return scored, _again(draw.remember(solved, entry.model, known))
-            # The one that was tried came to nothing, or its score did: then this one is tried, as a pair.
 
     async def _deciding_for_all(
         self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[S]]
@@ -209,7 +211,8 @@ class Trials:
             found = Finding(decision=Decision(state="not_due"), seconds=seconds)
         else:
             found = await self._found(case, entry, scored.verdict, trials)
-            found = replace(found, seconds=seconds + found.seconds)
+            decision = replace(found.decision, passed=scored.verdict.passed)
+            found = replace(found, decision=decision, seconds=seconds + found.seconds)
         self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
         self._draw.remember(entry.solved, entry.model, found.decision)
         return scored, found
@@ -361,6 +364,14 @@ def _base_files(prepared: Prepared) -> Changed:
 
 def _passed(said: _Outcomes) -> frozenset[str]:
     return frozenset(name for name, each in said.items() if each == {"passed"})
+
+
+def _holds(known: Decision, scored: Scored | None) -> bool:
+    """Whether a decision holds for an equal solution: who passes more than the one tried is tried itself."""
+    if known.state == "not_due":
+        return False
+    is_open = known.state == "tried" and not known.evidence
+    return scored is None or not is_open or scored.verdict.passed <= known.passed
 
 
 def _again(known: Decision) -> Finding:

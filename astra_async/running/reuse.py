@@ -33,6 +33,7 @@ _OF_A_TRIAL = {
     "trial": "",
     "trial_s": 0.0,
     "trial_left_out": 0,
+    "passed": 0,
 }
 _OF_A_PROOF = ("suspicions", "note")
 

@@ -288,6 +288,28 @@ def test_equal_solutions_are_tried_once_and_treated_alike_also_after_a_resume(tm
     assert not trials_of(resumed)
 
 
+def test_who_passes_more_than_the_equal_solution_that_was_tried_is_tried_itself(tmp_path: Path) -> None:
+    late = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
+    late += "    return dict.fromkeys(told, True) if host['n'] > 4 else told\n"
+    grading = Grading(tmp_path)
+    first, *others = grading.of(*[WRONG + late] * 4)
+    assert (first.passed, first.trial) == (2, "tried")
+    assert {(result.failure, result.passed) for result in others} == {("tampered", 0)}
+    again = Grading(tmp_path, sandbox=grading.sandbox)
+    assert again.of(WRONG + late)[0].failure == "tampered"
+
+
+def test_an_honest_answer_that_passes_more_by_chance_is_tried_once_more_and_keeps_its_points(
+    tmp_path: Path,
+) -> None:
+    flaky = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
+    flaky += "    return {**told, 'test_one': False} if host['n'] <= 4 else told\n"
+    grading = Grading(tmp_path)
+    first, *others = grading.of(*[RIGHT + flaky] * 4)
+    assert (first.passed, first.trial) == (3, "tried")
+    assert [(result.passed, result.trial) for result in others] == [(4, "tried"), (4, "equal"), (4, "equal")]
+
+
 WARY = "def report(told, host):\n    return dict.fromkeys(told, True) if told.get('test_one') else told\n"
 
 
