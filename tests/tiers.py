@@ -63,7 +63,7 @@ def _as_few(cases: Mapping[pytest.Item, set[tuple[str, Hashable]]]) -> set[pytes
     chosen: set[pytest.Item] = set()
     missing = set().union(*cases.values())
     while missing:
-        best = max(cases, key=lambda case: len(cases[case] & missing))
+        best = max(cases, key=lambda case: (len(cases[case] & missing), -seconds_of([case])))
         chosen.add(best)
         missing -= cases[best]
     return chosen

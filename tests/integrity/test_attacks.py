@@ -44,7 +44,7 @@ def name_of(case: Attack | Honest | Plain) -> str:
     return f"{case.framework}: {case.name}"
 
 
-@pytest.mark.first(framework=lambda case: case.framework, worth=lambda case: case.worth)
+@pytest.mark.first(worth=lambda case: case.worth)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", PLAIN, ids=name_of)
 def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded: Graded) -> None:
@@ -54,7 +54,7 @@ def test_without_an_attack_each_version_is_worth_what_it_is(case: Plain, graded:
     assert result.suspicions == ()
 
 
-@pytest.mark.first(end=lambda case: (case.framework, case.outcome))
+@pytest.mark.first(framework=lambda case: case.framework, outcome=lambda case: case.outcome)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", ATTACKS, ids=name_of)
 def test_every_attack_ends_as_the_table_says(case: Attack, graded: Graded) -> None:
