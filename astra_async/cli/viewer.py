@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _GRACE_S = 5.0  # that the viewer of a run stays after the run and its last page
 _LONGEST_S = 1800.0  # that pages left open can keep it
+_START_S = 20.0  # that a run which is over waits for its viewer's address
 _NICENESS = 5  # the run comes first
 
 
@@ -116,6 +118,9 @@ def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Itera
     loop.add_reader(reading, read)
     try:
         yield
+        # A run may be over before the viewer has begun: whoever asked for it is told its address all the same.
+        if loop.remove_reader(reading) and select([reading], (), (), _START_S)[0]:
+            read()
     finally:
         loop.remove_reader(reading)
 

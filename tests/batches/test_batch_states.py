@@ -135,6 +135,7 @@ def test_ctrl_c_leaves_batches_running_and_the_same_command_collects_them(tmp_pa
         run = BatchRun(folder=tmp_path, server=server)
         process = run.start()
         awaited(lambda: "submitted" in kinds(run), "a batch to be submitted")
+        awaited(lambda: b'"id":"batch_' in (run.out / "live.json").read_bytes(), "its id to be shown")
         process.send_signal(signal.SIGINT)
         said = process.communicate()[1]
         assert process.returncode == 130
