@@ -118,7 +118,7 @@ def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Itera
     loop.add_reader(reading, read)
     try:
         yield
-        # A run may be over before the viewer has begun: whoever asked for it is told its address all the same.
+        # A run may be over before the viewer has begun: who asked for it is told its address all the same.
         if loop.remove_reader(reading) and select([reading], (), (), _START_S)[0]:
             read()
     finally:

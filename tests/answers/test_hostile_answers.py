@@ -174,6 +174,8 @@ OPENINGS = {
 }
 
 
+@pytest.mark.long
+@pytest.mark.first(unit=lambda unit, **_: unit, opening=lambda opening, **_: opening)
 @pytest.mark.parametrize("opening", OPENINGS)
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_hostile_answer_takes_linear_time(unit: str, opening: str) -> None:

@@ -58,6 +58,8 @@ def test_a_document_type_in_what_a_test_printed_is_harmless() -> None:
     assert report.problems == ()
 
 
+@pytest.mark.long
+@pytest.mark.first(said=lambda said, **_: said)
 @pytest.mark.parametrize(
     ("data", "said"),  # made when they are read: together they are 240 MB
     [

@@ -127,6 +127,8 @@ def test_a_model_stops_when_all_its_pairs_are_decided(tmp_path: Path) -> None:
     assert all(asked(tmp_path / "run", name) == set(range(k)) for name, k in planned.items())
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("stop_after", [1, 30, 60, 100])
 def test_a_stop_and_a_resume_make_the_same_looks(tmp_path: Path, stop_after: int) -> None:
     whole = {"a": passing(3), "b": passing(3), "c": passing(1)}

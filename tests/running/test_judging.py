@@ -278,6 +278,8 @@ def test_a_labelling_that_is_killed_pays_for_nothing_twice(
 
 
 @needs_compiler
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("trouble", ["write:EIO", "write:ENOSPC sync:EROFS", "sync:EIO"])
 def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str

@@ -21,6 +21,8 @@ SCHEDULE = schedule_of(32, flips=FLIPS)
 NOISE = 3 * (0.05 * 0.95 / RUNS) ** 0.5  # three standard errors: there are some fifty cells
 
 
+@pytest.mark.long
+@pytest.mark.first(kind=lambda kind, **_: kind, n=lambda n, **_: n)
 @pytest.mark.parametrize("kind", looks.KINDS)
 @pytest.mark.parametrize(("n", "models"), [(6, 2), (12, 3), (20, 2), (65, 2), (20, 8)])
 def test_equal_models_are_rarely_called_different(kind: str, n: int, models: int) -> None:
@@ -31,6 +33,8 @@ def test_equal_models_are_rarely_called_different(kind: str, n: int, models: int
     assert wrong <= (looks.MOST_WRONG + NOISE) * RUNS
 
 
+@pytest.mark.long
+@pytest.mark.first(kind=lambda kind, **_: kind, n=lambda n, **_: n)
 @pytest.mark.parametrize("n", [6, 20, 65])
 @pytest.mark.parametrize("kind", looks.KINDS)
 def test_repeated_intervals_hold_whyever_one_stops(kind: str, n: int) -> None:
@@ -41,6 +45,8 @@ def test_repeated_intervals_hold_whyever_one_stops(kind: str, n: int) -> None:
     assert (1 - lost / (RUNS // 2) >= looks.LEAST_HELD - NOISE).all()
 
 
+@pytest.mark.long
+@pytest.mark.first(kind=lambda kind, **_: kind, n=lambda n, **_: n)
 @pytest.mark.parametrize("kind", looks.KINDS)
 @pytest.mark.parametrize(("models", "n", "gain"), [(2, 20, 0.1), (3, 12, 0.2), (4, 14, 0.3)])
 def test_only_who_cannot_cross_is_left_out(kind: str, models: int, n: int, gain: float) -> None:
@@ -73,6 +79,8 @@ def test_a_warning_of_too_few_problems_counts_families_and_names_what_would_do()
     assert too_few(SCHEDULE, {f"p{i}": {} for i in range(65)}, 400).endswith("compare fewer at once")
 
 
+@pytest.mark.long
+@pytest.mark.first(n=lambda n, **_: n)
 @pytest.mark.parametrize("draw", looks.DRAWS.values(), ids=looks.DRAWS)
 @pytest.mark.parametrize("n", [6, 20])
 def test_an_interval_misses_where_its_bounds_do(draw: Any, n: int) -> None:

@@ -44,6 +44,8 @@ LONGEST_S = 0.3  # any of these, parsed in place, takes seconds
 OTHERS = 24
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("name", MONSTERS)
 def test_a_monstrous_answer_does_not_hold_up_the_others(tmp_path: Path, name: str) -> None:
     fmt, made = MONSTERS[name]

@@ -145,6 +145,8 @@ def a_failing_run(folder: Path, server: NastyServer, samples: int) -> tuple[Run,
 
 
 @needs_compiler
+@pytest.mark.long
+@pytest.mark.first(call=lambda trouble: trouble.partition(":")[0])
 @pytest.mark.parametrize(
     "trouble",
     [
