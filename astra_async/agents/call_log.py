@@ -17,14 +17,14 @@ import msgspec
 from astra_async.agents.requests import rebuilt
 from astra_async.errors import StorageError
 from astra_async.files import storage_error
-from astra_async.running.log import AppendLog, now_utc, scan
+from astra_async.running.log import AppendLog, encode, now_utc, scan
 from astra_async.types import Completion, Usage
 from astra_async.types.agents import ToolCall
 from astra_async.types.records import SCHEMA, Flaw, read_record
 from astra_async.types.samples import SampleKey
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
     from pathlib import Path
 
     from astra_async.agents.requests import Json
@@ -69,14 +69,20 @@ _PLACE = msgspec.json.Decoder(_Place)
 
 
 class CallLog:
-    """The file, open for appending (`open`) or for reading only.
+    """The file, open for appending or for reading only; `keep` appends a line and loses none.
 
     Attributes:
         damaged: lines that cannot be read; their calls are asked again.
     """
 
-    def __init__(self, path: Path, log: AppendLog | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        log: AppendLog | None,
+        keep: Callable[[AppendLog, bytes], tuple[int, int]] = AppendLog.append_line,
+    ) -> None:
         self.path = path
+        self._keep = keep
         self.damaged = 0
         self._log = log
         self._places: dict[SampleKey, list[tuple[int, int]]] = {}
@@ -143,7 +149,7 @@ class CallLog:
             **line,
             "at": now_utc(),
         }
-        place = self._log.append(named)
+        place = self._keep(self._log, encode(named))
         self._places.setdefault(first, []).append(place)
         self._paid[first] = self._paid.get(first, 0.0) + (line.get("cost_usd") or 0.0)
         self._appended += 1
@@ -153,11 +159,6 @@ class CallLog:
                 upto = self._appended
                 await asyncio.to_thread(self._log.sync)
                 self._synced = upto
-
-    def close(self) -> None:
-        """Sync and close. Raises StorageError."""
-        if self._log is not None:
-            self._log.close()
 
     def _index(self, line: bytes, offset: int) -> None:
         try:

@@ -18,7 +18,6 @@ from astra_async.agents.installing import settings_of
 from astra_async.agents.model_calls import Calls
 from astra_async.errors import ContainerLost
 from astra_async.running.model_pools import close_later
-from astra_async.running.recorded import CALLS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,8 +102,7 @@ async def open_agents(
     cluster: ClusterSandbox | None,
 ) -> AgentAsking:
     """Their log, gateway and containers, closed with the stack."""
-    log = CallLog.open(directory.path / CALLS_NAME)
-    stack.callback(log.close)
+    log = CallLog(directory.calls.path, directory.calls, directory.keep)
     gateway = Gateway()
     await gateway.start()
     close_later(stack, say, "the agents' gateway", gateway.close)

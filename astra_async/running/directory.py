@@ -1,4 +1,4 @@
-"""One run directory: its lock, `run.json`, the four logs and the index of what is already there.
+"""One run directory: its lock, `run.json`, the logs and the index of what is already there.
 
 Invariants:
 - One process at a time (an advisory lock on `.lock`).
@@ -44,6 +44,7 @@ from astra_async.running.ownership import (
     refuse_foreign_problems,
 )
 from astra_async.running.recorded import (
+    CALLS_NAME,
     TURN_LOG_NAMES,
     Place,
     Spent,
@@ -82,9 +83,12 @@ PARENT_FILES = ("completions.jsonl", "turns.jsonl", "calls.jsonl", "prompts", "l
 # Enough for the answers of some hundred calls in flight.
 RESERVE_BYTES = 16 * 2**20
 # In the order in which they are synced: whose final line is on disk, their output is.
-_LOG_NAMES = ("completions.jsonl", "outputs.jsonl", "results.jsonl", *TURN_LOG_NAMES, "events.jsonl")
+_LOG_NAMES = (
+    *(CALLS_NAME, "completions.jsonl", "outputs.jsonl", "results.jsonl"),
+    *(*TURN_LOG_NAMES, "events.jsonl"),
+)
 # Those whose lines cost money: what an earlier call held of them is taken over.
-_PAID_FOR = ("completions.jsonl", "turns.jsonl", "events.jsonl")
+_PAID_FOR = ("completions.jsonl", "turns.jsonl", CALLS_NAME, "events.jsonl")
 # Files that are replaced as a whole while their directory is locked.
 _REPLACED = ("run.json", "problems.csv", "expected.json", "live.json", ".results.columns")
 
@@ -105,7 +109,9 @@ class RunDirectory:
         warnings: what opening found and mended or ignored, one line each.
     """
 
-    def __init__(self, path: Path, spare: Path | None = None, *, turns: bool = False) -> None:
+    def __init__(
+        self, path: Path, spare: Path | None = None, *, turns: bool = False, agents: bool = False
+    ) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.answered: dict[AnswerKey, Place] = {}
@@ -129,10 +135,10 @@ class RunDirectory:
             self._held = HeldLines(self.run_id, spare)
             self.warnings += newer_version(self.run, version("astra_async"))
             has_turns = turns or any((path / name).exists() for name in TURN_LOG_NAMES)
+            is_there = dict.fromkeys(TURN_LOG_NAMES, has_turns)
+            is_there[CALLS_NAME] = agents or (path / CALLS_NAME).exists()
             self._logs = {
-                name: self._open_log(name, opened)
-                for name in _LOG_NAMES
-                if has_turns or name not in TURN_LOG_NAMES
+                name: self._open_log(name, opened) for name in _LOG_NAMES if is_there.get(name, True)
             }
             self._open = opened.pop_all()
 
@@ -144,18 +150,20 @@ class RunDirectory:
         *,
         spare: Path | None = None,
         turns: bool = False,
+        agents: bool = False,
         on_turn: OnRecord = ignore,
     ) -> Self:
         """Lock, repair and index the directory (made if absent); `on_result` sees each final line.
 
         With `turns` further turns can be recorded and outputs read; `on_turn` sees each final line of theirs.
+        With `agents` their calls can be recorded.
 
         `spare` is a folder on another disk for what this one refuses to take; without it, or where that
         fails too, the system's folder for temporary files.
 
         Raises ConflictError (owned by another process, conflicting lines, another schema) or StorageError.
         """
-        directory = cls(path, spare, turns=turns)
+        directory = cls(path, spare, turns=turns, agents=agents)
 
         def hear(result: Mapping[str, Any]) -> None:
             directory.counted.add(result)
@@ -193,8 +201,13 @@ class RunDirectory:
 
     @property
     def logs(self) -> tuple[AppendLog, ...]:
-        """The open logs, for the syncing task."""
-        return tuple(self._logs.values())
+        """The open logs, for the syncing task; agents' calls are synced before each is given out."""
+        return tuple(log for name, log in self._logs.items() if name != CALLS_NAME)
+
+    @property
+    def calls(self) -> AppendLog:
+        """The log of agents' calls, to which `keep` appends."""
+        return self._logs[CALLS_NAME]
 
     def record_completion(
         self,
@@ -209,7 +222,6 @@ class RunDirectory:
 
         Raises StorageError when the disk refuses it: it is held then, and not lost.
         """
-        self._is_used = True
         record = {"schema": SCHEMA, **key_fields(key), **completion_fields(completion)}
         record |= {"prompt_sha256": prompt_sha256, "started_at": started_at, "finished_at": now_utc()}
         if feedback:
@@ -219,13 +231,19 @@ class RunDirectory:
         if completion.agent is None:  # an agent's calls are recorded one by one
             self.recorded_usd[key.model] += completion.cost_usd or 0.0
         # Invariant: an answer is on disk and in `answered`, or held; the caller never has to keep it.
+        self.answered[key] = self.keep(log, line)
+
+    def keep(self, log: AppendLog, line: bytes) -> Place:
+        """Append a line that was paid for. Raises StorageError when the disk refuses it: then it is held."""
+        self._is_used = True
         try:
-            self.answered[key] = self._append_answer(log, line)
+            place = self._append_answer(log, line)
         except StorageError:
             self._held.add(log, line)
             raise
         with contextlib.suppress(StorageError):
             self._held.write()
+        return place
 
     def _append_answer(self, log: AppendLog, line: bytes) -> Place:
         try:

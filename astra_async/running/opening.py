@@ -151,7 +151,9 @@ async def _open_directory(config: RunConfig, recorded: Recorded) -> RunDirectory
     spare = wiring.cache_root() / "held"
     open_it = partial(RunDirectory.open, config.out, recorded.add, spare=spare)
     turns = config.turns > 0
-    opening = asyncio.create_task(asyncio.to_thread(open_it, turns=turns, on_turn=recorded.add_turn))
+    opening = asyncio.create_task(
+        asyncio.to_thread(open_it, turns=turns, agents=bool(config.agents), on_turn=recorded.add_turn)
+    )
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:

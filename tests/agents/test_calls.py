@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,12 +15,14 @@ from scripted import KEY, Scripted, answered, asking, call, calls_of
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.model_calls import BodyRefused, SampleEnds
 from astra_async.agents.requests import Asked, difference, rebuilt
-from astra_async.errors import ProviderError, RequestRejected, TransientError
+from astra_async.errors import ProviderError, RequestRejected, StorageError, TransientError
+from astra_async.running.directory import RunDirectory
 from astra_async.types.agents import AgentLimits, Dialogue, Message, NativeBody, ToolResult
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from astra_async.agents.model_calls import Calls
     from astra_async.types import Completion, ModelRequest
 
 
@@ -268,6 +272,34 @@ def test_a_torn_last_line_is_cut_and_its_call_asked_again(tmp_path: Path) -> Non
         again = calls_of(tmp_path, pool)
         assert (await again.answer(asking("a"))).text == "answer 0"
         assert (await again.answer(asking("a", "answer 0", "b"))).text == "answer 2"
+
+    asyncio.run(run())
+
+
+def test_a_call_that_the_disk_refuses_is_held_and_found_by_the_next_process(tmp_path: Path) -> None:
+    def session(pool: Scripted, directory: RunDirectory) -> Calls:
+        log = CallLog(directory.calls.path, directory.calls, directory.keep)
+        return calls_of(tmp_path, pool, log=log)
+
+    async def run() -> None:
+        opened = partial(RunDirectory.open, tmp_path / "run", spare=tmp_path / "spare", agents=True)
+        directory = opened()
+        directory.save()
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, directory.calls._descriptor)
+        os.close(full)
+        with pytest.raises(StorageError):
+            await session(Scripted(numbered), directory).answer(asking("first"))
+        assert directory.exhausted is not None
+        with pytest.raises(StorageError, match="paid for and lies in"):
+            directory.close()
+        directory, later = opened(), Scripted(numbered)
+        assert "took over" in directory.warnings[0]
+        assert directory.earlier["m"].cost_usd == pytest.approx(0.01)
+        calls = session(later, directory)
+        assert (await calls.answer(asking("first"))).text == "answer 0"
+        assert (later.asked, calls.replayed) == ([], 1)
+        directory.close()
 
     asyncio.run(run())
 
