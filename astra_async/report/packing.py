@@ -68,6 +68,7 @@ _PACK = struct.Struct("=" + "".join(code for _, code in _ROW))
 ROW_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 # Changes when the numbers of a row would mean something else; the last is raised by hand where `_values` is.
 ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, AGENT_ENDS, 1))
+_RECORD = np.dtype((np.void, ROW_DTYPE.itemsize))
 _NAN = float("nan")
 _TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
 _AGENT_END_NUMBERS: Mapping[str | None, int] = {end: number for number, end in enumerate(AGENT_ENDS)}
@@ -190,8 +191,11 @@ class Columns:
         }
 
     def put(self, rows: NDArray[np.void]) -> None:
-        """Take over rows that another reader of the same lines has packed."""
-        self.places[rows["pair"], rows["problem"], rows["sample"]] = rows
+        """Take over rows that another reader of the same lines has packed. ValueError: of another plan."""
+        key = tuple(rows[name].astype(np.int64) for name in ("pair", "problem", "sample"))
+        numbers = np.ravel_multi_index(key, self.places.shape)
+        # Records go as one block of bytes each: numpy would copy them field by field.
+        self.places.reshape(-1).view(_RECORD)[numbers] = rows.view(_RECORD)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the `state` of another reader of the same lines, before any line is read.

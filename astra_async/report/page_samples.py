@@ -12,7 +12,7 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -101,7 +101,7 @@ def _chosen(entries: Sequence[Entry], budget_bytes: int) -> list[_Pick]:
     return sorted(_Pick(*values) for values in zip(*kept, strict=True))
 
 
-def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.int64], ...]]:
+def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.integer[Any]], ...]]:
     """The fields of a pick, as columns, for the rows of each part of each entry."""
     for number, entry in enumerate(entries):
         places = {problem: place for place, problem in enumerate(entry.problem_ids)}
@@ -116,7 +116,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[tuple[NDArray[np.int64], ...]]:
                 np.arange(len(rows)),
                 rows["output_characters"].astype(np.int64) + rows["length"],
             )
-            yield tuple(column.astype(np.int64) for column in columns)
+            yield (*(column.astype(np.int32) for column in columns[:-1]), columns[-1])
 
 
 def _groups(picks: Iterable[_Pick]) -> Iterator[list[_Pick]]:

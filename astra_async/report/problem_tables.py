@@ -215,7 +215,8 @@ def _solutions(runs: Sequence[Run]) -> dict[str, tuple[int, int, int]]:
     found: dict[str, list[NDArray[np.uint64]]] = {}
     for run in runs:
         for number, problem in enumerate(run.problems):
-            found.setdefault(problem, []).append(run.problem_rows(number)["solution"])
+            # Copied: a view would keep the rows of all problems in memory at once.
+            found.setdefault(problem, []).append(run.problem_rows(number)["solution"].copy())
     counts = {}
     for problem, parts in found.items():
         solutions = np.concatenate(parts)

@@ -5,7 +5,6 @@ A View is plain values, so that whoever shows it (see `cli/display.py`) can neve
 
 from __future__ import annotations
 
-import math
 import time
 from bisect import bisect_right
 from collections import Counter
@@ -178,11 +177,14 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
 
     Nothing is locked or changed.
     """
-    from astra_async.report.load import load_run  # numpy, which no run needs
+    import numpy as np  # which no run needs
+
+    from astra_async.report.load import load_run
 
     run, earlier = load_run(path), spent(path)
     answered = answered_keys(path)
-    times = sorted(time for time in run.rows["finished"].tolist() if not math.isnan(time))
+    finished = run.rows["finished"]
+    times = sorted(finished[~np.isnan(finished)].tolist())
     events = [event for _, event in readable(path / "events.jsonl")]
     summaries = run.metrics.summaries()
     planned, final = (sum(getattr(each, name) for each in summaries) for name in ("planned", "valid"))

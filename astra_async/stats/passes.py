@@ -5,21 +5,35 @@ A value over a set of problems is the mean of the problems' values.
 
 from __future__ import annotations
 
+from array import array
 from fractions import Fraction
 from functools import cache
 from math import comb
 
 
-@cache
 def pass_at(m: int, k: int, c: int) -> float:
     """pass@m: at least one of m passes, 1 - C(k-c, m) / C(k, m) (Chen et al. 2021, arXiv 2107.03374)."""
-    return float(1 - Fraction(comb(k - c, m), comb(k, m)))
+    return _shares(k, k - c)[1][m - 1]
+
+
+def pass_hat(m: int, k: int, c: int) -> float:
+    """pass^m: all m samples pass, C(c, m) / C(k, m) (Yao et al. 2024, tau-bench, arXiv 2406.12045)."""
+    return _shares(k, c)[0][m - 1]
 
 
 @cache
-def pass_hat(m: int, k: int, c: int) -> float:
-    """pass^m: all m samples pass, C(c, m) / C(k, m) (Yao et al. 2024, tau-bench, arXiv 2406.12045)."""
-    return float(Fraction(comb(c, m), comb(k, m)))
+def _shares(k: int, c: int) -> tuple[array[float], array[float]]:
+    """C(c, m) / C(k, m) for every m from 1 to k, and 1 less that: exact until they are rounded, once.
+
+    From one m to the next it takes a factor: C(n, m) = C(n, m - 1) (n - m + 1) / m.
+    """
+    shares, rests = array("d"), array("d")
+    chosen = ways = 1
+    for m in range(1, k + 1):
+        chosen, ways = chosen * (c - m + 1) // m, ways * (k - m + 1) // m
+        shares.append(chosen / ways)
+        rests.append((ways - chosen) / ways)
+    return shares, rests
 
 
 @cache

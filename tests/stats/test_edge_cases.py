@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -203,7 +204,8 @@ def test_pass_probabilities_are_ordered(k: int, data: st.DataObject) -> None:
     c, m = data.draw(st.integers(0, k)), data.draw(st.integers(1, k))
     assert pass_hat(m, k, c) <= pass_at(m, k, c)
     assert pass_at(1, k, c) == pass_hat(1, k, c) == pytest.approx(c / k)
-    assert g_pass_at(m, k, c, m) == pass_hat(m, k, c)
+    assert g_pass_at(m, k, c, m) == pass_hat(m, k, c) == float(Fraction(math.comb(c, m), math.comb(k, m)))
+    assert pass_at(m, k, c) == float(1 - Fraction(math.comb(k - c, m), math.comb(k, m)))
     assert g_pass_at(m, k, c, 1) == pytest.approx(pass_at(m, k, c))
     assert 0 <= mg_pass_at(m, k, c) <= 1 + 1e-12
 
