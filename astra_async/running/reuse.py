@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from astra_async.integrity.draw import Draw
+    from astra_async.integrity.trials import Release
     from astra_async.metrics import Metrics
     from astra_async.running.directory import RunDirectory
     from astra_async.types import AnswerKey, SampleKey
@@ -123,10 +124,18 @@ class EarlierVerdicts:
         self._locks: dict[Solved, asyncio.Lock] = {}
 
     @asynccontextmanager
-    async def equal(self, key: AnswerKey, solution_sha256: str) -> AsyncIterator[Mapping[str, Any] | None]:
-        """The final line of an equal sample, or None: then this one is graded and recorded within."""
+    async def equal(
+        self, key: AnswerKey, solution_sha256: str, release: Release
+    ) -> AsyncIterator[Mapping[str, Any] | None]:
+        """The final line of an equal sample, or None: then this one is graded and recorded within.
+
+        `release` gives back the turn to read while an equal one is graded, so that others are read.
+        """
         solved = Solved(key.problem_id, solution_sha256)
-        async with self._locks.setdefault(solved, asyncio.Lock()):
+        lock = self._locks.setdefault(solved, asyncio.Lock())
+        if lock.locked():
+            await release()
+        async with lock:
             first = self._first.get(solved) or (self._first_turn.get(solved) if key.turn else None)
             record = self._directory.result(first) if first else None
             if record is not None and (record["failure"] == "timeout" or self._is_open(record, key.model)):

@@ -231,7 +231,9 @@ async def grade_sample(
         solution, integrated = outcome
         earlier = workshop.earlier
         # The final line of a sample with the same solution, where such verdicts are used again.
-        async with earlier.equal(key, integrated.sha256) if earlier else nullcontext() as equal:
+        async with (
+            earlier.equal(key, integrated.sha256, reading.aclose) if earlier else nullcontext()
+        ) as equal:
             if equal is not None:
                 result = line.reused(solution, integrated, equal)
             else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from test_trials import BENT, RIGHT, TESTS, UNTOUCHED, WRONG, ObedientSandbox, is_trial
+from test_trials import BENT, RIGHT, TESTS, UNTOUCHED, WRONG, ObedientSandbox, files_of, is_trial
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import ConflictError, ContainerLost
@@ -279,29 +279,39 @@ def test_a_line_whose_first_one_is_gone_counts_once(tmp_path: Path) -> None:
     assert load_run(tmp_path).metrics.summaries() == house.runner.metrics.summaries()
 
 
-def test_equal_solutions_keep_all_containers_at_work_while_one_of_them_is_tried(tmp_path: Path) -> None:
-    @dataclass
-    class Slow(ObedientSandbox):
-        """Trials take as long as nothing else comes to its end."""
+@dataclass
+class Slow(ObedientSandbox):
+    """The trials of one solution take as long as fewer others than that are scored."""
 
-        scored: int = 0
-        waited: int = 0
+    others: int = 0
+    scored: int = 0
+    waited: int = 0
 
-        async def run(self, job: Job) -> Execution:
-            found = await super().run(job)
-            if is_trial(job):
-                async with asyncio.timeout(60):
-                    while self.scored < SAMPLES - 1:
-                        self.waited += 1
-                        await asyncio.sleep(0.001)
-            else:
-                self.scored += len(self.jobs) > 1  # the first run learns which tests count
-            return found
+    async def run(self, job: Job) -> Execution:
+        found = await super().run(job)
+        if not is_trial(job):
+            self.scored += len(self.jobs) > 1  # the first run learns which tests count
+        elif files_of(job.archive)["app.py"].decode() == RIGHT:
+            async with asyncio.timeout(60):
+                while self.scored < self.others:
+                    self.waited += 1
+                    await asyncio.sleep(0.001)
+        return found
 
-    sandbox = Slow()
-    house = House(tmp_path, {"m": lambda _: answer(RIGHT)}, sandbox=sandbox)
-    house.everybody = True
-    house.run()
-    assert sandbox.waited  # the one that was tried first was tried while all others were scored
+
+def test_equal_solutions_are_scored_while_one_of_them_is_tried(tmp_path: Path) -> None:
+    sandbox = Slow(others=SAMPLES - 1)
+    house = House(tmp_path, {"m": lambda _: answer(RIGHT)}, sandbox=sandbox, everybody=True).run()
+    assert sandbox.waited
     states = [line["trial"] for line in house.lines()]
     assert (states.count("tried"), states.count("equal")) == (1, SAMPLES - 1)
+
+
+def test_who_waits_for_an_equal_solutions_verdict_keeps_nobody_from_being_read(tmp_path: Path) -> None:
+    def mostly_equal(request: ModelRequest) -> Completion:
+        return answer(RIGHT if request.key.sample < 20 else f"{RIGHT}# {request.key.sample}\n")
+
+    sandbox = Slow(others=10)
+    house = House(tmp_path, {"m": mostly_equal}, sandbox=sandbox, reuse=True, everybody=True).run()
+    assert sandbox.waited
+    assert [line["trial"] for line in house.lines()].count("equal") == 19
