@@ -179,27 +179,23 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
     body = _holding(await ensure_base(source, progress=lambda _: None), volume)
     await target.remove_volume(volume)  # one that was left half-written
     try:
-        async with (
-            a_container(source, body) as origin,
-            a_container(target, body) as container,
-            source.packed(origin, INSTALLED_AT) as chunks,
-        ):
-            folder = str(PurePosixPath(INSTALLED_AT).parent)
-            await target.unpack(container, folder, _without_marker(chunks))
-            await target.upload(container, INSTALLED_AT, _marker())
+        async with a_container(source, body) as origin, a_container(target, body) as container:
+            for name in await _top_names(source, origin):
+                async with source.packed(origin, f"{INSTALLED_AT}/{name}") as chunks:
+                    await target.unpack(container, INSTALLED_AT, chunks)
+            await target.upload(container, INSTALLED_AT, _marker())  # the last thing, as ever
     except BaseException:
         with suppress(SandboxError):
             await asyncio.shield(target.remove_volume(volume))
         raise
 
 
-async def _without_marker(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same archive but for what says that the volume is whole: that comes last, by itself."""
-    async for entry, content in entries(chunks, lambda _: True, most_bytes=_MOST_BYTES):
-        if PurePosixPath(entry.name).name != _WHOLE:
-            entry.pax_headers = {}
-            yield entry.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+async def _top_names(engine: Engine, container: str) -> list[str]:
+    """What lies at INSTALLED_AT, but for what says that it is whole."""
+    async with engine.packed(container, INSTALLED_AT) as chunks:
+        found = entries(chunks, lambda _: False, most_bytes=_MOST_BYTES)
+        names = {parts[1] async for entry, _ in found if len(parts := PurePosixPath(entry.name).parts) > 1}
+    return sorted(names - {_WHOLE})
 
 
 def image_set(known: KnownAgent) -> dict[str, str]:

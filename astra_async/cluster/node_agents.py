@@ -16,6 +16,7 @@ from astra_async.agents.installing import bring
 from astra_async.cluster.engine_tunnel import EngineTunnel
 from astra_async.errors import ContainerLost, EngineUnavailable, SandboxError
 from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -160,8 +161,8 @@ class ClusterAgents:
                 self._engines.add(engine)
                 try:
                     await self._open_on(node)
-                except (SandboxError, OSError) as error:
-                    self._head.say(f"node {node.name} has no agents for now: {error}")
+                except Exception as error:  # noqa: BLE001 - the boundary: its trouble is its own
+                    self._head.say(f"node {node.name} has no agents for now: {both_ends(error)}")
                     await asyncio.sleep(_AGAIN_S)
                 finally:
                     self._engines.discard(engine)
