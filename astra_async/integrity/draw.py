@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from astra_async.types import TrialState
 
 SHARE, LEAST = 1 / 3, 0.05
+# Of what is owed comes with the next draw: few samples of a problem then have about their share tried as
+# well, and each draw stays uncertain.
+_EVENED = 0.2
 _FORMS, _ALL_FORMS = 1, 3  # by so many altered forms is a solution tried by default, or with reason
 _KEY_FILE, _KEY_BYTES = "trial.key", 32
 _REMEMBERED = frozenset({"tried", "not_drawn", "no_twin", "no_trial", "unproven"})
@@ -57,10 +60,23 @@ class Decision:
 
 @dataclass(slots=True)
 class _Spent:
-    """Seconds of scored runs whose solutions were tried, and of their trials."""
+    """Seconds of scored runs whose solutions were tried, and of their trials.
+
+    `owed` is how many more should have been drawn than were: within one, so that luck is forgotten.
+    """
 
     scored_s: float = _PRIOR_S
     trials_s: float = _PRIOR_S
+    owed: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Which share of the solutions trials may take."""
+        return max(LEAST, SHARE * self.scored_s / self.trials_s)
+
+    def decided(self, *, is_drawn: bool) -> None:
+        """One solution was drawn, or was not."""
+        self.owed = max(-1.0, min(1.0, self.owed + self.share - is_drawn))
 
 
 class Draw:
@@ -85,9 +101,10 @@ class Draw:
         """By how many altered forms of its tests a solution is tried; 0: it is not drawn."""
         if self._tries_all(model):
             return _ALL_FORMS
-        spent = self._spent.get((model, solved.problem_id), _Spent())
-        share = max(LEAST, SHARE * spent.scored_s / spent.trials_s)
-        return _FORMS if self.rng(solved, "draw").random() < share else 0
+        spent = self._spent.setdefault((model, solved.problem_id), _Spent())
+        is_drawn = self.rng(solved, "draw").random() < max(LEAST, spent.share + _EVENED * spent.owed)
+        spent.decided(is_drawn=is_drawn)
+        return _FORMS if is_drawn else 0
 
     @property
     def has_proof(self) -> bool:
@@ -134,6 +151,9 @@ class Draw:
             is_tampered = line.get("failure") == "tampered"
             if is_tampered:
                 self._proven.add(model)
+            if state in _REMEMBERED:
+                spent = self._spent.setdefault((model, solved.problem_id), _Spent())
+                spent.decided(is_drawn=state != "not_drawn")
             if seconds := line.get("trial_s", 0.0):
                 self.count(solved, model, scored_s=line["test_s"], trials_s=seconds)
             known = self._known.get(solved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +33,19 @@ def share(draw: Draw, model: str, problem: str, *, ratio: float, samples: int = 
 @pytest.mark.parametrize("ratio", [0.7, 1.0, 2.5])
 def test_so_many_are_drawn_that_trials_take_a_third_of_the_time(ratio: float) -> None:
     assert share(Draw(KEY), "m", "p", ratio=ratio) * ratio == pytest.approx(1 / 3, abs=0.04)
+
+
+def test_of_few_samples_about_a_third_is_drawn_too_and_no_draw_is_certain() -> None:
+    counts, after_one = [], {True: [], False: []}  # type: ignore[var-annotated]
+    for number in range(600):
+        draw = Draw(b"%d" % number)
+        drawn = [bool(draw.forms(Solved("p", f"{sample}"), "m")) for sample in range(8)]
+        counts.append(sum(drawn))
+        for before, now in pairwise(drawn):
+            after_one[before].append(now)
+    assert sum(counts) / len(counts) == pytest.approx(8 / 3, abs=0.1)
+    assert sum(count > 4 for count in counts) < 0.05 * len(counts)  # a free draw: 9 %
+    assert all(0.15 < sum(each) / len(each) < 0.5 for each in after_one.values())
 
 
 def test_what_hangs_for_one_model_or_problem_costs_no_other_its_share() -> None:
