@@ -6,7 +6,6 @@ that was killed begins again with the calls that are there, and that log alone t
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -43,13 +42,17 @@ _TRIES = 3  # of a sample whose container is lost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAsking:
-    """Lets agents work; `models` are the settings by name, `paid_before_usd` what earlier calls have cost."""
+    """Lets agents work; `models` are the settings by name, `paid_before_usd` what earlier calls have cost.
+
+    `record_event` is the run directory's.
+    """
 
     runs: AgentRuns | ClusterAgents
     log: CallLog
     paid_before_usd: Mapping[str, float]
     models: Mapping[str, ModelSettings]
     limits: AgentLimits
+    record_event: Callable[..., None]
 
     async def ask(self, request: ModelRequest, prepared: Prepared, image: str, pool: ModelPool) -> Completion:
         """What the key's agent left, with all of its calls' usage and cost.
@@ -60,8 +63,10 @@ class AgentAsking:
         StorageError: the sample is missing, and goes on from its recorded calls when it is asked for again.
         """
         for _ in range(_TRIES - 1):
-            with suppress(ContainerLost):
+            try:
                 return await self._try(request, prepared, image, pool)
+            except ContainerLost as error:
+                self.record_event("sandbox_retry", request.key, detail=str(error), seconds=0.0)
         return await self._try(request, prepared, image, pool)
 
     async def _try(
@@ -131,4 +136,5 @@ async def open_agents(
         paid_before_usd=log.paid_usd(),
         models=models,
         limits=config.agent_limits,
+        record_event=directory.record_event,
     )

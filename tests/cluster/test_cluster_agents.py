@@ -82,6 +82,7 @@ def test_an_agent_whose_node_is_lost_goes_on_elsewhere_and_nothing_is_asked_twic
         ] * 2
         assert sum(line["agent"]["replayed"] for line in results) > 0
         assert set(server.asked.values()) == {2}
+        assert "sandbox_retry" in run.kinds()
         check_nothing_left(engines)
 
 

@@ -107,7 +107,8 @@ class Containers:
             await remove_all(self.engine, self._left())
             await sweep_own(self.engine, self._run_id, self._whose)
         except SandboxError as error:
-            _log.warning("containers may be left until the next run sweeps them: %s", error)
+            level = logging.INFO if self._whose else logging.WARNING  # or their owner removes them
+            _log.log(level, "containers may be left until the next run sweeps them: %s", error)
         finally:
             await self.engine.close()
 
