@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -184,6 +185,24 @@ def test_one_that_vanishes_is_made_again_and_a_copy_of_the_directory_brings_its_
     assert lines_read(copied) == (0, expected)
     kept(copied).unlink()
     assert lines_read(copied) == (49, expected)
+
+
+def test_one_that_is_cut_and_removed_in_mid_read_costs_no_number(directory: Path) -> None:
+    expected, ended = fresh(directory), threading.Event()
+
+    def harm() -> None:
+        while not ended.is_set():
+            with suppress(FileNotFoundError):
+                os.truncate(kept(directory), kept(directory).stat().st_size // 2)
+            kept(directory).unlink(missing_ok=True)
+
+    harming = threading.Thread(target=harm)
+    harming.start()
+    try:
+        assert all(state(load_run(directory)) == expected for _ in range(20))
+    finally:
+        ended.set()
+        harming.join()
 
 
 def test_a_folder_in_its_place_or_one_that_takes_none_is_as_good(directory: Path) -> None:
