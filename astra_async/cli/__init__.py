@@ -94,6 +94,8 @@ def astra(*, debug: bool) -> None:
 def main() -> NoReturn:
     """Run the command line and exit with the code that docs/formats.md fixes."""
     debug = "--debug" in sys.argv
+    # Nothing here multiplies large matrices: threads of numpy's only wait for each other, one for each core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     keep_secrets_of(os.environ)
     try:
         code = astra.main(standalone_mode=False)

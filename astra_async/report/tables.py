@@ -23,7 +23,7 @@ from astra_async.report.turn_states import courses_of
 from astra_async.report.turn_tables import TEXT, turn_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from astra_async.report.entries import Entry
@@ -56,6 +56,7 @@ class Report:
 
     `conclusions` are its sentences, the most important first; `simulated` is true when any run's models
     are simulated; `leaderboard` is the wide table from which the first section's tables are cut;
+    `skills` are what the tables and figures of skills are made of;
     `warnings` say what the loaders ignored.
     """
 
@@ -63,6 +64,7 @@ class Report:
     entries: tuple[Entry, ...]
     conclusions: tuple[str, ...]
     leaderboard: Table
+    skills: Mapping[by_skill.SkillKind, list[by_skill.Skill]]
     sections: tuple[Section, ...]
     simulated: bool
     warnings: tuple[str, ...]
@@ -126,15 +128,17 @@ def report_of(runs: tuple[Run, ...]) -> Report:
     by_format = judged_pairs(formats.both_formats(entries))
     by_agent = judged_pairs(agent_tables.agent_pairs(entries))
     wide = board.leaderboard(entries, compared)
+    skills = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
     courses, ignored = courses_of(entries)
     return Report(
         runs=runs,
         entries=entries,
         conclusions=(*deciding.sentences(runs), *conclusions(entries, compared, by_format, by_agent)),
         leaderboard=wide,
+        skills=skills,
         sections=(
             *_models(entries, wide, compared, _looks(runs, entries)),
-            *_problems(runs, entries),
+            *_problems(runs, entries, skills),
             *_answers(entries, by_format),
             *_agents(entries, by_agent),
             *_turns(courses),
@@ -182,8 +186,11 @@ def _models(
     )
 
 
-def _problems(runs: Sequence[Run], entries: Sequence[Entry]) -> Iterator[Section]:
-    found = {kind: by_skill.skills_of(entries, kind) for kind in by_skill.KINDS}
+def _problems(
+    runs: Sequence[Run],
+    entries: Sequence[Entry],
+    found: Mapping[by_skill.SkillKind, list[by_skill.Skill]],
+) -> Iterator[Section]:
     yield Section(
         name="skills",
         title="Skills",

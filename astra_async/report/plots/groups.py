@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.by_skill import KINDS, skills_of
+from astra_async.report.by_skill import KINDS
 from astra_async.report.formats import both_formats
 from astra_async.report.plots.chart import (
     INK,
@@ -51,16 +52,18 @@ def charts(report: Report) -> Iterator[Chart]:
         if won := report.table(f"{kind}_skill_winners").by_name():
             yield _winners(won, kind)
     for kind in KINDS:
-        yield from _skills_of(everybody, kind)
+        yield from _skills_of(report.skills[kind], everybody, kind)
     if pairs := sorted(both_formats(everybody), key=lambda pair: pair.b.rank):
         yield _formats([(pair.a, pair.b) for pair in pairs])
     if begun := [entry for entry in report.entries if entry.summary.valid]:
         yield _failures(begun)
 
 
-def _skills_of(everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
+def _skills_of(skills: Sequence[Skill], everybody: Sequence[Entry], kind: SkillKind) -> Iterator[Chart]:
     best = everybody[:_MOST_ENTRIES]
-    found = [skill for skill in skills_of(best, kind) if skill.scores]
+    names = {entry.name for entry in best}
+    theirs = (tuple(score for score in skill.scores if score.entry.name in names) for skill in skills)
+    found = [replace(skill, scores=kept) for skill, kept in zip(skills, theirs, strict=True) if kept]
     left_out = [
         f"the best {len(best)} of {len(everybody)} models" if len(everybody) > len(best) else "",
         f"the {_MOST_SKILLS} most frequent of {len(found)} skills" if len(found) > _MOST_SKILLS else "",
