@@ -315,3 +315,19 @@ def test_who_waits_for_an_equal_solutions_verdict_keeps_nobody_from_being_read(t
     house = House(tmp_path, {"m": mostly_equal}, sandbox=sandbox, reuse=True, everybody=True).run()
     assert sandbox.waited
     assert [line["trial"] for line in house.lines()].count("equal") == 19
+
+
+def test_turns_that_were_graded_untried_are_tried_after_all_too(tmp_path: Path) -> None:
+    def bent_when_asked_again(request: ModelRequest) -> Completion:
+        text = WRONG + BENT if request.key.turn else WRONG
+        return answer(f"{text}# {request.key.sample}\n")
+
+    house = House(tmp_path, {"m": bent_when_asked_again}, turns=1).run()
+    lines = house.lines("turn_results.jsonl")
+    assert [line for line in lines if "replaces" in line]
+    assert {line["failure"] for line in {line["sample"]: line for line in lines}.values()} == {"tampered"}
+    assert house.runner.tally.turns.final == SAMPLES
+    assert {line["failure"] for line in house.last().values()} == {"tests_failed"}
+    assert untried(tmp_path) == []
+    again = House(tmp_path, {"m": bent_when_asked_again}, turns=1).run()
+    assert again.lines("turn_results.jsonl") == lines
