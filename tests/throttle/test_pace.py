@@ -27,6 +27,13 @@ class Sends:
                 self.now = at
             self.send(self.now)
 
+    def try_more(self) -> float:
+        """Go on until a higher rate is tried."""
+        while not self.pace.trying:
+            self.clean(1)
+        assert self.pace.per_second is not None
+        return self.pace.per_second
+
     def signal(self, *, hint_s: float | None = None, pause_s: float = 1.0, announced: bool = False) -> str:
         self.pace.rejected(self.send(self.now))
         self.pace.signal(hint_s, self.now)
@@ -75,17 +82,6 @@ def test_nothing_let_in_teaches_nothing() -> None:
     assert Sends().signal() == "nothing"
 
 
-def test_knocking_in_vain_lowers_the_rate_to_what_the_whole_cycle_let_in() -> None:
-    each = Sends()
-    for number in range(20):  # a window of 20 in 15 seconds, used up in four
-        each.send(number * 0.2)
-    each.signal(pause_s=1.0)
-    each.signal(pause_s=3.0)
-    each.signal(pause_s=6.4)
-    each.signal(pause_s=0.8)
-    assert each.pace.per_second == pytest.approx(20 / 15, rel=0.1)
-
-
 def test_sends_are_spaced_by_the_rate_and_the_first_one_gets_no_credit() -> None:
     each = learned()
     at = [each.now]
@@ -118,38 +114,33 @@ def test_a_raise_that_fails_is_taken_back_and_what_lies_between_is_tried_next() 
     each = learned()
     first = each.pace.per_second
     assert first is not None
-    each.clean(60)
-    assert each.pace.trying
+    failed = each.try_more()
     each.signal()
-    if each.pace.trying:  # the first one may be a stray
-        each.signal()
     assert each.pace.per_second == pytest.approx(first)
-    assert not each.pace.trying
+    assert first < each.try_more() < failed
 
 
-def test_what_a_failed_raise_cost_is_waited_out_eightfold() -> None:
-    each = learned()
-    first = each.pace.per_second
-    each.clean(60)
-    each.signal(pause_s=12.0)
-    if each.pace.trying:
-        each.signal(pause_s=12.0)
-    since = each.now
-    while each.pace.per_second == first and each.now < since + 200:
-        each.clean(1)
-    assert each.now - since >= 90
-
-
-def test_a_signal_at_a_rate_that_held_lowers_it_by_seven_percent_or_to_what_was_let_in() -> None:
+def test_a_signal_at_a_rate_that_held_lowers_it_by_three_percent_however_soon_it_comes() -> None:
     each = learned()
     first = each.pace.per_second
     assert first is not None
     each.clean(12)
     each.signal()
-    assert each.pace.per_second == pytest.approx(0.93 * first, rel=0.01)
-    each.clean(2)
-    each.signal(pause_s=5.0)
-    assert each.pace.per_second == pytest.approx(0.93 * first * 0.65, rel=0.02)
+    assert each.pace.per_second == pytest.approx(0.97 * first, rel=0.01)
+    each.clean(1)
+    each.signal(pause_s=1.0)
+    assert each.pace.per_second == pytest.approx(0.97 * 0.97 * first, rel=0.01)
+
+
+def test_whoever_shares_a_limit_does_not_starve() -> None:
+    each = learned()
+    first = each.pace.per_second
+    assert first is not None
+    for _ in range(40):  # every third send is rejected, at any rate
+        each.clean(2)
+        each.signal()
+    assert each.pace.per_second is not None
+    assert each.pace.per_second > first / 4
 
 
 def test_announced_limits_are_doubted_after_two_signals_within_twenty_sends() -> None:
@@ -160,19 +151,6 @@ def test_announced_limits_are_doubted_after_two_signals_within_twenty_sends() ->
     for number in range(3):
         each.send(each.now + number * 0.1)
     assert each.signal(announced=True) == "pace"
-
-
-def test_signals_that_are_as_frequent_at_half_the_rate_are_strays() -> None:
-    each = learned(sends=10, apart_s=0.01)
-    high = each.pace.per_second
-    assert high is not None
-    lessons = []
-    for _ in range(40):
-        each.clean(15)
-        lessons.append(each.signal())
-    assert "noise" in lessons
-    assert each.pace.per_second is not None
-    assert max(high, each.pace.per_second) >= high
 
 
 def test_what_explains_a_signal_otherwise_leaves_the_pace_as_it_is() -> None:
@@ -198,7 +176,7 @@ def test_a_rate_that_calls_do_not_come_up_to_is_not_raised_above_twice_what_was_
     assert first < each.pace.per_second <= 2 * 20
 
 
-def test_a_limit_far_below_the_rate_is_not_taken_for_strays() -> None:
+def test_a_limit_far_below_the_rate_is_found_within_a_minute() -> None:
     each = learned(sends=10, apart_s=0.01)
     each.clean(2000)
     assert each.pace.per_second is not None
@@ -214,5 +192,5 @@ def test_a_limit_far_below_the_rate_is_not_taken_for_strays() -> None:
         else:
             signals += 1
             each.signal()
-    assert signals < 20
-    assert each.pace.per_second == pytest.approx(5, rel=0.2)
+    assert signals < 40
+    assert each.pace.per_second == pytest.approx(5, rel=0.35)

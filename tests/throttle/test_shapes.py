@@ -10,49 +10,32 @@ pytestmark = [pytest.mark.long, pytest.mark.first]
 SEEDS = range(5)
 
 
+EVERY = {**SCENARIOS, **SHARED, **HARD}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_limit_of_any_shape_is_kept_near_and_never_slower_than_eight_in_flight_with_back_off(
+    name: str,
+) -> None:
+    scenario = EVERY[name]
+    played = [play(scenario, seed) for seed in SEEDS]
+    naive = [play_naive(scenario, seed) for seed in SEEDS]
+    took_s = median(each.took_s for each in played)
+    rejected = median(each.rejected for each in played)
+    assert took_s <= median(each.took_s for each in naive) * 1.02  # two of the shapes are a matter of luck
+    assert rejected <= max(0.16 * scenario.count, median(each.rejected for each in naive))
+    if name not in HARD:
+        assert took_s <= 1.3 * scenario.ideal_s
+        assert rejected <= 0.28 * scenario.count
+        assert max(each.took_s for each in played) <= 1.75 * scenario.ideal_s
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_pool_learns_a_limit_of_any_shape(name: str) -> None:
+def test_a_limit_that_is_ours_alone_costs_few_rejections(name: str) -> None:
     scenario = SCENARIOS[name]
     played = [play(scenario, seed) for seed in SEEDS]
-    assert median(each.took_s for each in played) <= 1.3 * scenario.ideal_s
-    assert median(each.rejected for each in played) <= 0.1 * scenario.count
-    assert max(each.took_s for each in played) <= 1.75 * scenario.ideal_s
+    assert median(each.rejected for each in played) <= 0.11 * scenario.count
     assert max(each.rejected for each in played) <= 0.2 * scenario.count
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_a_limit_that_others_share_or_that_changes_is_kept_near(name: str) -> None:
-    scenario = SHARED[name]
-    played = [play(scenario, seed) for seed in SEEDS]
-    assert median(each.took_s for each in played) <= 1.3 * scenario.ideal_s
-    assert median(each.rejected for each in played) <= 0.2 * scenario.count
-
-
-# Where senders that know nothing of each other share a limit without any burst, or a long window gives no
-# true hint, insisting is faster and costs a rejection for each answer or two (the table has them).
-INSISTING_IS_FASTER = {
-    "two processes, leaky 4/s",
-    "four processes, leaky 4/s",
-    "sliding 30 per 20 s, no hint",
-    "fixed 20 per 15 s, no hint",
-    "two models, one account's 300 a minute, sliding",
-}
-
-
-@pytest.mark.parametrize("name", sorted({**SCENARIOS, **SHARED, **HARD}.keys() - INSISTING_IS_FASTER))
-def test_a_pool_is_no_slower_than_eight_in_flight_with_exponential_back_off(name: str) -> None:
-    scenario = {**SCENARIOS, **SHARED, **HARD}[name]
-    ours = median(play(scenario, seed).took_s for seed in SEEDS)
-    naive = median(play_naive(scenario, seed).took_s for seed in SEEDS)
-    assert ours <= 1.05 * naive
-
-
-@pytest.mark.parametrize("name", HARD)
-def test_what_cannot_be_known_is_found_by_trying_and_costs_a_bounded_part(name: str) -> None:
-    scenario = HARD[name]
-    played = [play(scenario, seed) for seed in SEEDS]
-    assert median(each.took_s for each in played) <= 6 * scenario.ideal_s
-    assert median(each.rejected for each in played) <= 0.4 * scenario.count
 
 
 @pytest.mark.parametrize("hint", [None, 1.0])

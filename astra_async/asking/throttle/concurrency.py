@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle.waiting import Attempt
 
 START = 8
-RATE_CUT = 0.7
 OVERLOAD_CUT = 0.85
 _SATURATED = 0.8
 _GROWTH = 0.05

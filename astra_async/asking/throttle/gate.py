@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from astra_async.asking.throttle.account import Account
 from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_bucket
-from astra_async.asking.throttle.concurrency import RATE_CUT, Ceiling, Concurrency, Smoothing
+from astra_async.asking.throttle.concurrency import Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
 from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Outage, Pause, Rejections
@@ -149,9 +149,9 @@ class Gate:
     def resume(self, now: float) -> None:
         """End the pause if its time has come, and act on the rate signal that began it.
 
-        A pace that could be measured takes the place of a cut, under announced limits too: a rejection
-        in spite of them says that they are not the whole truth, and a cut costs several times as long
-        where answers take long (5 at once and 20 s each are 0.25 a second, whatever the limit is).
+        It teaches a pace and cuts nothing, under announced limits too: a rejection in spite of them says
+        that they are not the whole truth, and a cut costs several times as long where answers take long
+        (5 at once and 20 s each are 0.25 a second, whatever the limit is).
         """
         if self._paused_by is None or self.pause.until > now:
             return
@@ -166,9 +166,6 @@ class Gate:
             lesson = self.pace.reopened(self.pause.told_until, announced=bool(self.buckets))
             if lesson == "noise":
                 return
-            if lesson == "nothing":
-                self._concurrency.cut(RATE_CUT)
-                self._report_cut()
             if lesson == "pace":
                 self._concurrency.leave_it_to_the_pace()
         if self.pace.per_second is None:
@@ -227,7 +224,7 @@ class Gate:
             self.pause.begin_episode()
             self.pace.signal(error.hint_s, attempt.sent_at)
         if fresh or error.hint_s is not None:
-            self._stop_for(self.pause.length_s(error.hint_s, self._backoff_unit_s()), str(error), now)
+            self._stop_for(self.pause.length_s(error.hint_s), str(error), now)
 
     def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
@@ -344,11 +341,6 @@ class Gate:
             self.buckets[dimension] = bucket
         hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
         bucket.announce(window, attempt.sent_at, hold, now)
-
-    def _backoff_unit_s(self) -> float:
-        """Where nobody says how long to wait: a second, or some sends' worth of a known pace."""
-        rate = self.pace.per_second
-        return 1.0 if rate is None else min(1.0, max(0.25, 4 / rate))
 
     def _tell_once(self, kind: EventKind, detail: str) -> None:
         if detail not in self._told:

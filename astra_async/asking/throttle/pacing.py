@@ -42,16 +42,20 @@ class Pause:
         self._rng = rng
         self._episodes = 0
 
-    def length_s(self, hint_s: float | None, unit_s: float = 1.0) -> float:
-        """How long to pause after a signal: the hint, else full jitter that doubles with each episode.
+    def length_s(self, hint_s: float | None) -> float:
+        """How long to pause after a signal: the hint, else half more with each episode, and jitter.
 
-        `unit_s` scales the jitter. After two episodes without an answer in between a hint alone is no longer
-        believed: some servers say `retry-after: 0` or `1` until a window of a minute ends.
+        After two episodes without an answer in between a hint alone is no longer believed: some servers say
+        `retry-after: 0` or `1` until a window of a minute ends.
         """
         if hint_s is None or not math.isfinite(hint_s):
-            return unit_s * backoff_s(self._episodes, self._rng)
+            return self._unhinted_s(self._episodes)
         doubt = self._episodes - _EPISODES_BEFORE_DOUBT
-        return max(0.0, hint_s, backoff_s(doubt, self._rng) if doubt > 0 else 0.0)
+        return max(0.0, hint_s, self._unhinted_s(doubt) if doubt > 0 else 0.0)
+
+    def _unhinted_s(self, episodes: int) -> float:
+        """Never close to nothing: what is asked too soon costs a rejection."""
+        return min(LONGEST_BACKOFF_S, 1.5 ** min(episodes, 14)) * self._rng.uniform(0.5, 1.0)
 
     def begin_episode(self) -> None:
         """A burst of signals begins."""
