@@ -197,7 +197,7 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def one_line(
-    said: object, secrets: Iterable[str] = (), *, length: int = LONGEST_MESSAGE, ends: bool = False
+    value: object, secrets: Iterable[str] = (), *, length: int = LONGEST_MESSAGE, ends: bool = False
 ) -> str:
     """The start, or both `ends`, on one line of `length` characters, controls gone and keys masked.
 
@@ -205,9 +205,9 @@ def one_line(
     that the first cut may have halved are left out. Bytes are read as UTF-8.
     """
     most = 16 * length
-    if isinstance(said, bytes):  # four of them at most are a character
-        said = (said if ends else said[: 4 * most + 1]).decode("utf-8", "replace")
-    text = str(said)
+    if isinstance(value, bytes):  # four of them at most are a character
+        value = (value if ends else value[: 4 * most + 1]).decode("utf-8", "replace")
+    text = str(value)
     if len(text) > most:
         head = text[: most // 2 if ends else most].rsplit(None, 1)[:1]
         text = " ".join([*head, *text[-most // 2 :].split(None, 1)[-1:]] if ends else head)

@@ -44,11 +44,11 @@ class Display:
     def __init__(self, console: Console, style: Style) -> None:
         self._console = console
         self._style = style
-        self._said: deque[str] = deque(maxlen=_KEPT_MESSAGES)
+        self._messages: deque[str] = deque(maxlen=_KEPT_MESSAGES)
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""
-        self._said.append(text)
+        self._messages.append(text)
         self._console.print(text, soft_wrap=True)
 
     async def show(self, view: Callable[[], View]) -> None:
@@ -76,7 +76,7 @@ class Display:
         """Clear what the terminal made of the old screen, and say again what was said."""
         live.stop()
         self._console.clear()
-        for text in self._said:
+        for text in self._messages:
             self._console.print(text, soft_wrap=True)
         return _started(view, self._console)
 

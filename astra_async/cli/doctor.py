@@ -74,8 +74,8 @@ async def _nodes(address: str) -> list[_Finding]:
     from astra_async.cluster.survey import survey
 
     found = [
-        _Finding(f"node {name}", told, good=not trouble, remedy=trouble)
-        for name, told, trouble in await survey(address)
+        _Finding(f"node {name}", line, good=not trouble, remedy=trouble)
+        for name, line, trouble in await survey(address)
     ]
     return found or [_Finding("nodes", "none has joined", good=False, remedy=f"astra worker {address}")]
 

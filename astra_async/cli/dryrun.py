@@ -220,13 +220,13 @@ def _say_budget(config: RunConfig, found: Sequence[Forecast]) -> None:
 
 def _batches(config: RunConfig) -> Iterator[str]:
     """Which models are asked by batches, and at which price."""
-    for share, told in (
+    for share, text in (
         (0.5, "half the price is counted"),
         (1.0, "no lower price is confirmed, the full one is counted"),
     ):
         names = [each.name for each in config.models if each.batch and batch_share(each) == share]
         if names:
-            yield f"In batches, within a day each: {', '.join(names)}; {told}."
+            yield f"In batches, within a day each: {', '.join(names)}; {text}."
 
 
 def _cells(found: Forecast) -> tuple[str, ...]:

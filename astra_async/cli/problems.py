@@ -218,15 +218,15 @@ def _say_collected(collected: Collected, folder: Path, source: str) -> None:
 
 def _licence(lock: Lock) -> str:
     access = "; ".join(
-        told
-        for holds, told in (
+        text
+        for holds, text in (
             (lock.gated, "gated: its terms were accepted for the account of the token"),
             (lock.private, "private: not for others"),
         )
         if holds
     )
     if lock.licence is None:
-        told = "unknown (a web address states none); ask the publisher before you pass it on"
+        licence = "unknown (a web address states none); ask the publisher before you pass it on"
     else:
-        told = lock.licence or "none stated by the publisher; ask before you pass it on"
-    return f"{told}; {access}" if access else told
+        licence = lock.licence or "none stated by the publisher; ask before you pass it on"
+    return f"{licence}; {access}" if access else licence

@@ -205,8 +205,8 @@ def _drain(call: Call, opened: OpenRun) -> None:
     opened.stop()
     calls = sum(pool.state.in_flight for pool in opened.pools.values())
     running = opened.sandbox.running if opened.sandbox else 0
-    for told in _left_behind(call, opened):
-        call.say(told)
+    for line in _left_behind(call, opened):
+        call.say(line)
     call.say(
         f"stopping: {calls} calls and {running} containers come to their end first"
         f" (tests take at most {call.config.limits.timeout_s:.0f} s); {tally.final} of {tally.planned}"
@@ -229,11 +229,11 @@ def _left_behind(call: Call, opened: OpenRun) -> Iterator[str]:
 
 def _say_what_is_missing(call: Call, runner: Runner) -> None:
     for what, counted in (("samples", runner.tally.reasons), ("turns", runner.tally.turns.reasons)):
-        told = _reasons(counted)
-        for reason, count in told[:_REASONS_SHOWN]:
+        found = _reasons(counted)
+        for reason, count in found[:_REASONS_SHOWN]:
             call.say(f"{count} {what} missing: {reason}")
-        if len(told) > _REASONS_SHOWN:
-            call.say(f"... and {len(told) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
+        if len(found) > _REASONS_SHOWN:
+            call.say(f"... and {len(found) - _REASONS_SHOWN} more reasons in {call.config.out}/events.jsonl")
 
 
 def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
@@ -241,12 +241,12 @@ def _reasons(counted: Mapping[Reason, int]) -> list[tuple[str, int]]:
     sharing: dict[str, list[Reason]] = {}
     for reason in counted:
         sharing.setdefault(reason.cause, []).append(reason)
-    told = []
+    found = []
     for cause, reasons in sharing.items():
         count = sum(counted[reason] for reason in reasons)
         more = f"{reasons[0].where} and {len(reasons) - 1} more problems: {cause}"
-        told.append((reasons[0].text if len(reasons) == 1 else more, count))
-    return sorted(told, key=lambda reason: -reason[1])
+        found.append((reasons[0].text if len(reasons) == 1 else more, count))
+    return sorted(found, key=lambda reason: -reason[1])
 
 
 def _report(call: Call) -> None:

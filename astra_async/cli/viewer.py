@@ -112,8 +112,8 @@ def viewer_beside(directory: Path, tell_address: Callable[[str], None]) -> Itera
 
     def read() -> None:
         loop.remove_reader(reading)
-        said = os.read(reading, 4096).decode(errors="replace").strip().partition("\n")[0]
-        tell_address(f"view: {said}" if said.startswith("http") else f"no viewer: {said or 'it ended'}")
+        line = os.read(reading, 4096).decode(errors="replace").strip().partition("\n")[0]
+        tell_address(f"view: {line}" if line.startswith("http") else f"no viewer: {line or 'it ended'}")
 
     loop.add_reader(reading, read)
     try:

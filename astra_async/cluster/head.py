@@ -87,7 +87,7 @@ class ClusterSandbox:
         self._suspects = asyncio.Lock()
         self._one_alone = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._told_slots = 0
+        self._last_slots = 0
         self._scheduler = rpc(address, timeout=_CONNECT_S, connection_args=self.connection)
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -259,9 +259,9 @@ class ClusterSandbox:
     def changed(self) -> None:
         """Give out places that have become free; tell whoever waits for nodes."""
         self._changed.set()
-        if self.slots != self._told_slots:
-            self._told_slots = self.slots
-            self.on_slots(self._told_slots)
+        if self.slots != self._last_slots:
+            self._last_slots = self.slots
+            self.on_slots(self._last_slots)
         self._hand_out()
 
     # --- places ----------------------------------------------------------------------------------------
@@ -342,12 +342,12 @@ class ClusterSandbox:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for nodes, as long as there is patience. Raises EngineUnavailable."""
-        told = False
+        announced = False
         while not holds():
             if self._alone_s > self._patience_s:
                 raise EngineUnavailable(self._nobody())
-            if not told and not self.nodes:
-                told = True
+            if not announced and not self.nodes:
+                announced = True
                 if self.local is None:
                     self.say(f"waiting for workers: `astra worker {self.address}` on each machine")
             with suppress(TimeoutError):

@@ -91,12 +91,12 @@ class LocalCluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _spawn(self, *words: str) -> asyncio.subprocess.Process:
-        with (self._folder / "said").open("ab") as said:
+        with (self._folder / "said").open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "astra_async.cluster.local", *words),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=said,
+                stderr=output,
                 env=_environment(os.environ, self._files),
                 start_new_session=True,  # Ctrl-C is ours: tests under way come to their end
             )
@@ -105,8 +105,8 @@ class LocalCluster:
 
     def _check(self) -> None:
         if not self.address:
-            said = (self._folder / "said").read_text(errors="replace").strip()[-400:]
-            raise EngineUnavailable(f"the local Dask scheduler did not start: {said}")
+            output = (self._folder / "said").read_text(errors="replace").strip()[-400:]
+            raise EngineUnavailable(f"the local Dask scheduler did not start: {output}")
 
 
 def _environment(environ: Mapping[str, str], files: Mapping[str, Path]) -> dict[str, str]:

@@ -123,7 +123,7 @@ class Supply:
         self, engine: Engine, node: Node, names: list[str], connection: Mapping[str, Any]
     ) -> str:
         comm = await connect(node.address, timeout=_CONNECT_S, deserialize=False, **connection)
-        sent = told = 0
+        sent = reported = 0
         self._say(f"sending {', '.join(names)} to node {node.name}")
         try:
             await comm.write({"op": LOAD})
@@ -131,8 +131,8 @@ class Supply:
                 async for piece in pieces:
                     await comm.write(piece)
                     sent += len(piece)
-                    if sent - told >= _TELL_EVERY_BYTES:
-                        told = sent
+                    if sent - reported >= _TELL_EVERY_BYTES:
+                        reported = sent
                         self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
             await comm.write(b"")
             trouble = unpack(await comm.read())["trouble"]

@@ -49,13 +49,13 @@ async def _one(address: str, connection: Mapping[str, Any]) -> tuple[str, str, s
         return address, "Dask without astra", "start it with astra worker"
     about = unpack(packed)
     skew_s = float(about.get("clock", began)) - (began + time.time()) / 2
-    told = (
+    line = (
         f"Docker {about.get('engine') or '-'}, {about.get('cores')} cores, "
         f"{about.get('memory_bytes', 0) / 1e9:.1f} GB, {about.get('slots')} sandboxes, "
         f"{about.get('images')} images, {about.get('free_disk_bytes', 0) / 1e9:.0f} GB disk free, "
         f"clock {skew_s:+.1f} s, astra_async {about.get('version')} ({address})"
     )
-    return str(about.get("name")), told, _trouble(about, skew_s)
+    return str(about.get("name")), line, _trouble(about, skew_s)
 
 
 def _trouble(about: Mapping[str, Any], skew_s: float) -> str:

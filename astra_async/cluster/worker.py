@@ -188,11 +188,11 @@ class NodeService:
         }
         try:
             async with await Engine.open() as engine:
-                told = await engine.info()
+                info = await engine.info()
                 about |= {
-                    "engine": f"{told.get('ServerVersion')}",
-                    "engine_id": str(told.get("ID", "")),
-                    "images": int(told.get("Images") or 0),
+                    "engine": f"{info.get('ServerVersion')}",
+                    "engine_id": str(info.get("ID", "")),
+                    "images": int(info.get("Images") or 0),
                 }
         except SandboxError as error:
             about["trouble"] = str(error)
@@ -286,8 +286,8 @@ class _Session:
                 self._stream.send("failed", number=number, **from_error(error))
         except Exception as error:  # noqa: BLE001 - the boundary: a defect of ours is told and is no score
             _log.exception("a job ended with a defect")
-            told = SandboxError(f"{type(error).__name__}: {error}")
-            self._stream.send("failed", number=number, **from_error(told))
+            failure = SandboxError(f"{type(error).__name__}: {error}")
+            self._stream.send("failed", number=number, **from_error(failure))
         else:
             strained = oversubscribed(done.duration_s) if done.timed_out else None
             self._stream.send("done", number=number, execution={**from_execution(done), "strained": strained})

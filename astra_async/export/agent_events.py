@@ -61,8 +61,8 @@ def _messages(message: Message) -> Iterator[dict[str, Any]]:
 
 def _answer(step: TranscriptStep, model: str) -> dict[str, Any]:
     answer = step.answer
-    said = {"role": "assistant", "content": answer.text, "model": model, "source": "generate"}
-    return said | ({"tool_calls": list(map(_call, answer.calls))} if answer.calls else {})
+    message = {"role": "assistant", "content": answer.text, "model": model, "source": "generate"}
+    return message | ({"tool_calls": list(map(_call, answer.calls))} if answer.calls else {})
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -106,9 +106,9 @@ def _steps(steps: Iterable[TranscriptStep], model: str) -> Iterator[dict[str, An
             if message.text:
                 source = "agent" if message.role == "assistant" else "user"
                 pending.append({"source": source, "message": message.text})
-        said = _agents(step, model)
-        callers |= {call.id: said for call in step.answer.calls}
-        pending.append(said)
+        agent_step = _agents(step, model)
+        callers |= {call.id: agent_step for call in step.answer.calls}
+        pending.append(agent_step)
     yield from pending
 
 

@@ -128,7 +128,7 @@ class _Record:
         }
 
     def _result(self, metric: str) -> dict[str, Any]:
-        title, told, interval = _METRICS[metric]
+        title, description, interval = _METRICS[metric]
         row = self._row
         score: dict[str, Any] = {
             "score": row[metric],
@@ -159,7 +159,7 @@ class _Record:
                 "additional_details": {"problems": str(row["n"])},
             },
             "metric_config": {
-                "evaluation_description": told,
+                "evaluation_description": description,
                 "metric_id": metric,
                 "metric_name": title,
                 "metric_unit": "proportion",

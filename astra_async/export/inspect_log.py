@@ -186,11 +186,11 @@ def _summary(sample: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scores(record: Mapping[str, Any]) -> dict[str, Any]:
-    told = {name: record.get(name) for name in ("passed", "total", "failure")}
+    metadata = {name: record.get(name) for name in ("passed", "total", "failure")}
     failed = [test["name"] for test in record.get("tests") or () if test["outcome"] != "passed"]
     explanation = "all tests passed" if not failed else "not passed: " + "; ".join(failed)[:2000]
-    tests = {"value": record["passed"] / record["total"], "explanation": explanation, "metadata": told}
-    perfect = {"value": 1 if record["passed"] == record["total"] else 0, "metadata": told}
+    tests = {"value": record["passed"] / record["total"], "explanation": explanation, "metadata": metadata}
+    perfect = {"value": 1 if record["passed"] == record["total"] else 0, "metadata": metadata}
     return {"tests": tests, "perfect": perfect}
 
 

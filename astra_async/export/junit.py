@@ -38,12 +38,12 @@ def _suite(entry: Entry, min_pass: float) -> etree._Element:
         case = etree.SubElement(suite, "testcase", classname=_clean(entry.name), name=_clean(problem_id))
         if valid < planned:
             errors += 1
-            told = f"{planned - valid} of {planned} samples have no result"
-            etree.SubElement(case, "error", message=told, type="missing")
+            text = f"{planned - valid} of {planned} samples have no result"
+            etree.SubElement(case, "error", message=text, type="missing")
         elif perfect < Fraction(str(min_pass)) * valid:  # 0.56 of 25 are 14, in floats a little more
             failures += 1
-            told = f"{perfect} of {valid} samples passed all tests; mean score {100 * entry.means[at]:.1f} %"
-            etree.SubElement(case, "failure", message=told, type="below_min_pass")
+            text = f"{perfect} of {valid} samples passed all tests; mean score {100 * entry.means[at]:.1f} %"
+            etree.SubElement(case, "failure", message=text, type="below_min_pass")
     suite.set("failures", str(failures))
     suite.set("errors", str(errors))
     return suite

@@ -111,7 +111,7 @@ async def _run_script(output: Path) -> None:
         )
         try:
             async with asyncio.timeout(_DEBOOTSTRAP_S):
-                said, _ = await process.communicate()
+                printed, _ = await process.communicate()
         except BaseException as error:
             process.terminate()  # its trap removes what it made
             await process.wait()
@@ -119,7 +119,7 @@ async def _run_script(output: Path) -> None:
                 raise ImageError("debootstrap took longer than half an hour; is its mirror slow?") from error
             raise
     if process.returncode:
-        last = both_ends(" ".join(said.decode(errors="replace").splitlines()[-5:]))
+        last = both_ends(" ".join(printed.decode(errors="replace").splitlines()[-5:]))
         raise ImageError(f"No base image: no registry answers, and debootstrap failed: {last}")
 
 

@@ -140,8 +140,8 @@ async def _make(
     )
     if installs:
         progress(f"Installing the dependencies of {tag}")
-        said = await _install(engine, image_id, context, tag)
-        for line in said.splitlines():
+        output = await _install(engine, image_id, context, tag)
+        for line in output.splitlines():
             if line.startswith(_NOTE):
                 progress(f"{tag}: {line.removeprefix(_NOTE)}")
 
@@ -151,14 +151,14 @@ async def _install(engine: Engine, image_id: str, files: bytes, tag: str) -> str
     config = (await engine.image(image_id) or {}).get("Config") or {}
     try:
         async with a_container(engine, _install_config(image_id)) as container:
-            said = await _run_install(engine, container, files, tag)
+            output = await _run_install(engine, container, files, tag)
             # Somebody else may have been faster; a second image would take the name from theirs.
             if not await engine.image(tag):
                 await engine.commit(container, tag, committed_config(config))
     finally:
         # The Dockerfile's image, unless the one made from it stands on it.
         await asyncio.shield(remove_unnamed(engine, image_id))
-    return said
+    return output
 
 
 @asynccontextmanager
@@ -198,13 +198,13 @@ async def _run_install(engine: Engine, container: str, files: bytes, tag: str) -
     install = Command(text=_INSTALL, user="root", environment=environment)
     async with await Keeper.start(engine, container):
         ended = await run_command(engine, container, install, _INSTALL_LIMITS)
-    said = ended.output.text()
+    output = ended.output.text()
     if ended.exit_code or ended.stopped:
         why = f"stopped by its {ended.stopped} limit" if ended.stopped else f"exit code {ended.exit_code}"
         raise ImageError(
-            f"The dependencies of {tag} cannot be installed ({why}):\n{telling(said)}", output=said
+            f"The dependencies of {tag} cannot be installed ({why}):\n{telling(output)}", output=output
         )
-    return said
+    return output
 
 
 def _install_config(image_id: str) -> dict[str, Any]:

@@ -56,8 +56,8 @@ async def build_image(
         raise
     except SandboxError as error:
         await _discard(engine, build.steps)
-        said = "\n".join(build.lines)
-        raise ImageError(f"The image cannot be built: {error}\n{said}") from error
+        output = "\n".join(build.lines)
+        raise ImageError(f"The image cannot be built: {error}\n{output}") from error
     return build.image_id
 
 

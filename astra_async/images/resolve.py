@@ -219,7 +219,7 @@ class ProblemImages:
             except EngineUnavailable as error:
                 outcome = error
             except Exception as error:  # noqa: BLE001 - the boundary: the other problems go on
-                outcome = self._told(recipe, error)
+                outcome = self._failure(recipe, error)
             finally:
                 self.doing.pop(recipe.name, None)
         self.made += 1
@@ -234,7 +234,7 @@ class ProblemImages:
         self.doing[recipe.name] = (text, self.doing[recipe.name][1])
         self._say(text)
 
-    def _told(self, recipe: Recipe, error: Exception) -> ImageError:
+    def _failure(self, recipe: Recipe, error: Exception) -> ImageError:
         """Says all that is known, and returns the one line that is recorded."""
         known = isinstance(error, SandboxError)
         why, _, lines = str(error if known else f"{type(error).__name__}: {error}").partition("\n")

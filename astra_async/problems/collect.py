@@ -172,11 +172,11 @@ def _load_local(path: Path, wanted: Wanted) -> ProblemSet:
     found = _load_pinned(lock, folder, wanted)
     absent = [problem.id for problem in found.problems if "://" in problem.project and not wanted.projects]
     if absent:
-        told = (
+        message = (
             f"{folder}: {len(absent)} of {len(found.problems)} projects have not come yet ({absent[0]} ...)"
         )
         remedy = f"`astra fetch {lock.source} --out {folder}` goes on"
-        found = replace(found, warnings=(f"{told}; {remedy}", *found.warnings))
+        found = replace(found, warnings=(f"{message}; {remedy}", *found.warnings))
     own = folder / SKILLS_NAME
     return add_skills(found, own) if own.exists() and not wanted.skills else found
 

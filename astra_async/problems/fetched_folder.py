@@ -160,7 +160,7 @@ class Filler:
         self._say = say
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._done = self._size = 0
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
 
     async def fill(self, problems: Sequence[Problem]) -> Collected:
         """All files of all problems; what does not come is in `failed`."""
@@ -206,8 +206,8 @@ class Filler:
                 size = 0
         self._done += 1
         self._size += size
-        if time.monotonic() - self._told_at > _TELL_EVERY_S or self._done == total:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._reported_at > _TELL_EVERY_S or self._done == total:
+            self._reported_at = time.monotonic()
             self._say(f"{self._done} of {total} archives, {self._size / 1e6:.1f} MB")
 
     async def _bring(self, location: str, users: Sequence[tuple[Problem, Field]]) -> int:
@@ -264,8 +264,8 @@ def _file_name(problem_id: str, location: str) -> str:
     suffix = next((end for end in _SUFFIXES if shown(location).lower().endswith(end)), ".zip")
     if _PLAIN.fullmatch(problem_id):
         return problem_id + suffix
-    told = re.sub(r"[^A-Za-z0-9._-]+", "-", problem_id).strip(".-")[:60]
-    return f"{told}-{hashlib.sha256(problem_id.encode()).hexdigest()[:10]}{suffix}"
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", problem_id).strip(".-")[:60]
+    return f"{plain}-{hashlib.sha256(problem_id.encode()).hexdigest()[:10]}{suffix}"
 
 
 def write_lock(folder: Path, lock: Lock) -> Lock:

@@ -72,8 +72,8 @@ async def prepare_all(
             except ProjectError as error:
                 failed[problem.id] = error
             except Exception as error:  # noqa: BLE001 - the boundary: this problem's trouble, no other's
-                said = f"unexpected {type(error).__name__}: {error}; please report this"
-                failed[problem.id] = ProjectError(said, problem_id=problem.id)
+                message = f"unexpected {type(error).__name__}: {error}; please report this"
+                failed[problem.id] = ProjectError(message, problem_id=problem.id)
             on_ready(len(ready) + len(failed))
 
     async with asyncio.TaskGroup() as group:

@@ -50,8 +50,8 @@ def paired_sentence(pair: Pair, judged: Mapping[Metric, Judged]) -> str:
     names = (pair.b_name, pair.a_name) if turned else (pair.a_name, pair.b_name)
     entries = (pair.b, pair.a) if turned else (pair.a, pair.b)
     parts = [_correctness(score, names, turned=turned), _cost(*entries), _consistency(judged["sd"], turned)]
-    said = _where(pair) + "; ".join(filter(None, parts)) + "."
-    return visible(said if pair.complete else _SO_FAR + said)
+    sentence = _where(pair) + "; ".join(filter(None, parts)) + "."
+    return visible(sentence if pair.complete else _SO_FAR + sentence)
 
 
 def _conclusions(entries: Sequence[Entry], pairs: Found, formats: Found) -> Iterator[str]:
@@ -80,12 +80,12 @@ def _agents(agents: Found) -> Iterator[str]:
     for pair, judged in agents:
         named = pair.a.name, pair.b.name
         by_pair.setdefault(named, (pair, {}))[1][judged.comparison.metric] = judged
-    told = set()
+    stated = set()
     for pair, found in by_pair.values():
         agent, single = (pair.a, pair.b) if is_agent(pair.a.format) else (pair.b, pair.a)
         about = agent.label, single.label, is_agent(single.format)
-        if about not in told and not (pair.a.label == pair.b.label and is_agent(single.format)):
-            told.add(about)
+        if about not in stated and not (pair.a.label == pair.b.label and is_agent(single.format)):
+            stated.add(about)
             yield paired_sentence(pair, found)
 
 
@@ -115,8 +115,8 @@ def _others(prefix: str, ranked: Sequence[Entry], of_best: Found) -> Iterator[st
             labels = [pair.b.label for pair, found in rest if found == standing and pair.complete == complete]
             if labels:
                 are = "is" if len(labels) == 1 else "are"
-                said = sentence.format(best=ranked[0].label, rest=_named(labels), are=are)
-                yield f"{prefix}{'' if complete else _SO_FAR}{said}"
+                text = sentence.format(best=ranked[0].label, rest=_named(labels), are=are)
+                yield f"{prefix}{'' if complete else _SO_FAR}{text}"
 
 
 def _formats(formats: Found) -> str:
@@ -140,8 +140,8 @@ def _correctness(score: Judged, names: tuple[str, str], *, turned: bool) -> str:
         margin = f"{100 * EQUIVALENCE_MARGIN:g} points or more"
         return f"{winner} and {other} are equivalent: a difference of {margin} of mean score can be excluded"
     if score.verdict != "inconclusive":
-        said = f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
-        return said if low > 0 else f"{said} unless there are rare large losses that no problem has shown"
+        text = f"{winner} is better than {other} by {by} on problems like these, sure at 95 %"
+        return text if low > 0 else f"{text} unless there are rare large losses that no problem has shown"
     why = f": {score.why}" if score.why else " on other problems like these"
     if points == 0:
         near = "the same mean score" if abs(c.difference) < _EQUAL else "mean scores within 0.1 points"

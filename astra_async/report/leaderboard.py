@@ -38,8 +38,8 @@ _INTERVALS = {
 
 
 def _interval(name: str, title: str, kind: str) -> Column:
-    of, told = _INTERVALS[kind]
-    return Column(f"{name}_{kind}", f"{title}, {of}", "percent", interval=True, help=f"95 % interval {told}")
+    of, note = _INTERVALS[kind]
+    return Column(f"{name}_{kind}", f"{title}, {of}", "percent", interval=True, help=f"95 % interval {note}")
 
 
 _PASSES = (

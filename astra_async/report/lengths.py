@@ -67,8 +67,8 @@ def _rows(one: Lengths) -> Iterator[tuple[Cell, ...]]:
     for title, values in (("Answer", one.output), ("Prompt", one.input)):
         found = correlation(values, one.score)
         mean = float(values.mean()) if len(values) else None
-        told = (found.r, found.p, found.rho, found.interval, found.rho_p) if found else (None,) * 5
-        yield one.label, one.format, title, len(values), mean, *told
+        figures = (found.r, found.p, found.rho, found.interval, found.rho_p) if found else (None,) * 5
+        yield one.label, one.format, title, len(values), mean, *figures
 
 
 def _of_entry(entry: Entry) -> Lengths:

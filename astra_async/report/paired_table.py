@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, left_out, said
+from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, in_words, left_out
 from astra_async.report.table import Column, Table, cells, unfinished
 
 if TYPE_CHECKING:
@@ -132,5 +132,5 @@ def _row(pair: Pair, judged: Judged) -> tuple[Cell, ...]:
         asdict(judged.comparison)
         | {f"{name}_holm": p for name, p in judged.holm.items()}
         | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": judged.why}
-        | {"verdict": f"{'' if pair.complete else '~'}{said(judged, names)}"},
+        | {"verdict": f"{'' if pair.complete else '~'}{in_words(judged, names)}"},
     )

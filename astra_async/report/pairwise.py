@@ -169,11 +169,11 @@ def changed_problems(a: Entry, b: Entry) -> dict[str, str]:
     for problem in filter(theirs.__contains__, ours):
         (total, content), (other_total, other) = ours[problem], theirs[problem]
         differing = [name for name in content if name in other and content[name] != other[name]]
-        told = [name.removesuffix("_sha256").replace("_", " ") for name in differing]
+        named = [name.removesuffix("_sha256").replace("_", " ") for name in differing]
         if total != other_total and not math.isnan(total + other_total):
-            told.insert(0, f"T {total:.0f} and {other_total:.0f}")
-        if told:
-            found[problem] = ", ".join(told)
+            named.insert(0, f"T {total:.0f} and {other_total:.0f}")
+        if named:
+            found[problem] = ", ".join(named)
     return found
 
 
@@ -204,7 +204,7 @@ def judge(family: Sequence[Comparison]) -> list[Judged]:
     return judged
 
 
-def said(judged: Judged, names: tuple[str, str]) -> str:
+def in_words(judged: Judged, names: tuple[str, str]) -> str:
     """The verdict in words; a lower SD is the better one."""
     if judged.verdict in ("equivalent", "inconclusive"):
         return judged.verdict
@@ -356,10 +356,10 @@ def _directories(entry: Entry) -> str:
 
 
 def _left_out(names: tuple[str, ...], changed: Mapping[str, str], common: int) -> str:
-    told = [f"{problem} ({what})" for problem, what in changed.items()]
-    if len(told) > _MOST_NAMED:
-        told[_MOST_NAMED:] = [f"{len(told) - _MOST_NAMED} more"]
+    named = [f"{problem} ({what})" for problem, what in changed.items()]
+    if len(named) > _MOST_NAMED:
+        named[_MOST_NAMED:] = [f"{len(named) - _MOST_NAMED} more"]
     return (
         f"{' and '.join(names)}: {len(changed)} of {common} common problems are not the same in both and are"
-        f" not compared: {', '.join(told)}."
+        f" not compared: {', '.join(named)}."
     )

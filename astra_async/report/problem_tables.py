@@ -235,9 +235,9 @@ def _test_rows(
         hits = tuple(bool(bits >> place & 1) for bits in passed)
         rate = sum(compress(passed.values(), hits)) / samples
         alike = known.setdefault(hits, name) if name not in known.values() else name
-        told = ["the untouched project passes"] if name in untouched else []
-        told += filter(None, [_finding(samples, rate, alike if alike != name else "")])
-        yield problem, name, samples, rate, "; ".join(told)
+        notes = ["the untouched project passes"] if name in untouched else []
+        notes += filter(None, [_finding(samples, rate, alike if alike != name else "")])
+        yield problem, name, samples, rate, "; ".join(notes)
 
 
 def _finding(samples: int, rate: float, alike: str) -> str:

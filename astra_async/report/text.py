@@ -74,8 +74,8 @@ def _print_head(found: Report | Findings, console: Console, *, simulated: bool =
     for warning in found.warnings:
         console.print(f"warning: {warning}", style="yellow", markup=False, highlight=False)
     if simulated:
-        told = "These models are simulated: the numbers say nothing about any real model."
-        console.print(told, style="bold")
+        note = "These models are simulated: the numbers say nothing about any real model."
+        console.print(note, style="bold")
     for sentence in found.conclusions:
         console.print(sentence, markup=False, highlight=False)
     if found.conclusions:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
-from astra_async.report.pairwise import Values, compare_values, judge, said, withheld
+from astra_async.report.pairwise import Values, compare_values, in_words, judge, withheld
 from astra_async.report.table import WHO, Column, Table, unfinished
 from astra_async.report.turn_states import End
 from astra_async.stats.intervals import bounds, total_interval
@@ -255,7 +255,7 @@ def _gain_row(courses: Courses, turn: int, judged: Judged) -> tuple[Cell, ...]:
         c.difference_interval,
         judged.holm["p_t"],
         judged.holm["p_permutation"],
-        f"{'' if courses.complete(turn) else '~'}{said(judged, _WINNERS)}",
+        f"{'' if courses.complete(turn) else '~'}{in_words(judged, _WINNERS)}",
         "; ".join(filter(None, (judged.why, lacking))),
     )
 

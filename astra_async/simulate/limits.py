@@ -55,7 +55,7 @@ class Rejected:
     requested: float
     wait_s: float
     never: bool = False
-    told: bool = False  # it came within a pause that an earlier rejection had announced
+    announced: bool = False  # it came within a pause that an earlier rejection had announced
 
 
 class _Bucket:
@@ -106,7 +106,7 @@ class RateLimiter:
                 return _rejected(bucket, amount, 0.0, never=True)
         tightest = max(wanted, key=lambda pair: pair[0].wait_s(pair[1]), default=None)
         if tightest and (wait_s := tightest[0].wait_s(tightest[1])) > 0:
-            return _rejected(*tightest, wait_s, told=self._was_told(model, now, wait_s))
+            return _rejected(*tightest, wait_s, announced=self._was_announced(model, now, wait_s))
         for bucket, amount in wanted:
             bucket.level -= amount
         return None
@@ -137,7 +137,7 @@ class RateLimiter:
         burst_s = self._settings.burst_s
         return tuple(_Bucket(name, limit, burst_s, now) for name, limit in limits if limit is not None)
 
-    def _was_told(self, model: str, now: float, wait_s: float) -> bool:
+    def _was_announced(self, model: str, now: float, wait_s: float) -> bool:
         begin, end = self._pauses.get(model, (math.inf, -math.inf))
         if now >= end:
             self._pauses[model] = (now + GRACE_S, now + wait_s)
@@ -145,7 +145,7 @@ class RateLimiter:
 
 
 def _rejected(
-    bucket: _Bucket, amount: float, wait_s: float, *, never: bool = False, told: bool = False
+    bucket: _Bucket, amount: float, wait_s: float, *, never: bool = False, announced: bool = False
 ) -> Rejected:
     return Rejected(
         dimension=bucket.dimension,
@@ -153,7 +153,7 @@ def _rejected(
         requested=amount,
         wait_s=wait_s,
         never=never,
-        told=told,
+        announced=announced,
     )
 
 

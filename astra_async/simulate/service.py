@@ -165,7 +165,7 @@ class Service:
 
     def _rejection(self, wire: Wire, ask: Ask, rejected: Rejected) -> web.Response:
         self.counters.rejected += 1
-        self.counters.violations += rejected.told
+        self.counters.violations += rejected.announced
         detail = Detail(model=ask.model, rejected=rejected, wait_s=rejected.wait_s)
         return wire.failure("too_large" if rejected.never else "rate_limit", detail)
 

@@ -116,8 +116,8 @@ def _plan(files: Mapping[str, str], generator: random.Random) -> list[_Round]:
     if generator.random() < _TOGETHER:
         plan.append(_Round("I write all files.", tuple(writes.values())))
     else:
-        said = generator.choice(_WRITES)
-        plan += [_Round(said.format(path), (command,)) for path, command in writes.items()]
+        sentence = generator.choice(_WRITES)
+        plan += [_Round(sentence.format(path), (command,)) for path, command in writes.items()]
     if generator.random() < _CHECKS:
         names = " ".join(map(_quoted, sorted(files)))
         plan.append(_Round("I check what I wrote.", (f"wc -l {names}",)))

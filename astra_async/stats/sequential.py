@@ -274,8 +274,8 @@ def precise(
         between, most = between_of(values, spread, k, families), schedule.rounds[-1]
         variance = between + spread / k
         state: State = "precise" if 0 < variance <= len(values) * target_se**2 else "open"
-        told = information(spread, between, k, most)
-        if state == "open" and (k == most or (k > FIRST_ROUND and told >= _ENOUGH)):
+        share = information(spread, between, k, most)
+        if state == "open" and (k == most or (k > FIRST_ROUND and share >= _ENOUGH)):
             state = "not separable"
         needed = math.ceil((between + spread / most) / target_se**2)
         looks.append(

@@ -58,11 +58,11 @@ class InstalledModules:
                 image_id = await self._sandbox.image_id(image)
                 digest = hashlib.sha256(f"{image_id}\0{_command()}".encode()).hexdigest()
                 path = self._cache / f"installed-{digest}.json"
-                said = await asyncio.to_thread(read_kept, path)
-                if said is None:
-                    said = await self._ask(image)
-                    await asyncio.to_thread(_write, path, said)
-                self._known[image] = _decoded(said)
+                found = await asyncio.to_thread(read_kept, path)
+                if found is None:
+                    found = await self._ask(image)
+                    await asyncio.to_thread(_write, path, found)
+                self._known[image] = _decoded(found)
             return self._known[image]
 
     async def _ask(self, image: str) -> dict[str, list[str]]:
@@ -97,8 +97,8 @@ def _command() -> str:
     return f"mkdir -p {_FOLDER}\n{''.join(_scripts().values())}true\n"
 
 
-def _decoded(said: Mapping[str, Any]) -> Installed:
-    return Installed(names={language: frozenset(lines) for language, lines in said.items()})
+def _decoded(found: Mapping[str, Any]) -> Installed:
+    return Installed(names={language: frozenset(lines) for language, lines in found.items()})
 
 
 def read_kept(path: Path) -> dict[str, Any] | None:
@@ -110,6 +110,6 @@ def read_kept(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _write(path: Path, said: Mapping[str, Any]) -> None:
+def _write(path: Path, found: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, orjson.dumps(said))
+    write_atomically(path, orjson.dumps(found))

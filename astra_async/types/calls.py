@@ -175,10 +175,10 @@ class ModelRequest:
     @property
     def messages(self) -> tuple[tuple[Role, str], ...]:
         """Who said what, from the prompt to what is to be answered now."""
-        said: list[tuple[Role, str]] = [("user", self.prompt)]
+        messages: list[tuple[Role, str]] = [("user", self.prompt)]
         for each in self.earlier:
-            said += [("assistant", each.answer), ("user", each.feedback)]
-        return tuple(said)
+            messages += [("assistant", each.answer), ("user", each.feedback)]
+        return tuple(messages)
 
     @property
     def sha256(self) -> str:

@@ -233,7 +233,7 @@ def _phrase(hint: Any) -> str:
     bare = _bare(hint)
     checks = [part.func for part in _metadata(hint) if hasattr(part, "func")]
     if checks:
-        return _said_of(checks[0])
+        return _described(checks[0])
     if get_origin(bare) is Literal:
         return f"one of {', '.join(map(str, get_args(bare)))}"
     if get_origin(bare) is tuple:
@@ -245,7 +245,7 @@ def _phrase(hint: Any) -> str:
     return _NOUNS.get(bare, "a value") + _range(_metadata(hint))
 
 
-def _said_of(check: Callable[..., object]) -> str:
+def _described(check: Callable[..., object]) -> str:
     text = (check.__doc__ or "a fitting value").strip().partition("\n")[0].rstrip(".")
     return text[0].lower() + text[1:]
 

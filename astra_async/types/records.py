@@ -360,8 +360,8 @@ def newer_version(run: Mapping[str, Any], version: str) -> tuple[str, ...]:
     """A warning if a newer version than this one has written in the directory."""
     written = run.get("versions", {}).get("astra_async")
     if isinstance(written, str) and _numbers(written) > _numbers(version):
-        told = f"run.json: written by astra_async {written}, and this is {version}"
-        return (f"{told}: what is new in it is not read; better use that version",)
+        text = f"run.json: written by astra_async {written}, and this is {version}"
+        return (f"{text}: what is new in it is not read; better use that version",)
     return ()
 
 

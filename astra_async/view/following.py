@@ -38,9 +38,9 @@ Stamp = tuple[int, int, int]
 MOST_SAMPLES = 5_000_000
 _STALE_S = 10.0  # a live.json that is older is nobody's
 _EVENTS_KEPT = 100
-_CONFLICTS_TOLD = 20
+_CONFLICTS_SHOWN = 20
 _HAPPENED_KEPT = 5
-_TOLD_S = 120.0  # that what happened is told
+_SHOWN_S = 120.0  # that what happened is told
 _KEY = ("model", "format", "problem_id", "sample")
 _LOSING = ("_error", "pool_failed", "budget")  # kinds of events after which samples of theirs are missing
 _SLICE_S = 0.02  # the event loop is held no longer than that
@@ -187,7 +187,7 @@ class Following:
             self._look_at_run()
             more = self._read_on()
         except (AstraError, OSError) as error:
-            trouble = self._told(error)
+            trouble = self._in_words(error)
         except Exception as error:  # noqa: BLE001 - a boundary: whatever a directory holds, the pages stay
             trouble = one_line(f"{self.directory}: unexpected {type(error).__name__}: {error}")
         self._look_at_live()
@@ -225,14 +225,14 @@ class Following:
 
     def warnings(self) -> list[str]:
         """One line for everything that is ignored or cannot be read."""
-        told = [each for each in (self.trouble, self._labels_trouble) if each]
-        told += [text for at, text in self._happened if at > time.monotonic() - _TOLD_S]
+        lines = [each for each in (self.trouble, self._labels_trouble) if each]
+        lines += [text for at, text in self._happened if at > time.monotonic() - _SHOWN_S]
         conflicts = self.logs.conflicts
-        told += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_TOLD]]
-        if len(conflicts) > _CONFLICTS_TOLD:
-            more = len(conflicts) - _CONFLICTS_TOLD
-            told.append(f"{more} more lines contradict others and are not counted")
-        return [mask(each) for each in told]
+        lines += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_SHOWN]]
+        if len(conflicts) > _CONFLICTS_SHOWN:
+            more = len(conflicts) - _CONFLICTS_SHOWN
+            lines.append(f"{more} more lines contradict others and are not counted")
+        return [mask(each) for each in lines]
 
     def _note(self, text: str) -> None:
         self._happened.append((time.monotonic(), text))
@@ -275,7 +275,7 @@ class Following:
             self.version += 1
         return changed
 
-    def _told(self, error: AstraError | OSError) -> str:
+    def _in_words(self, error: AstraError | OSError) -> str:
         if self.plan and _stamp(self.directory / "run.json") is None:
             return f"{self.directory}: is gone, or its run.json is; what was read before is shown"
         return one_line(f"{self.directory}: {error.strerror}" if isinstance(error, OSError) else str(error))
@@ -334,11 +334,11 @@ class Following:
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:
     """Whether a process works in a run directory: from live.json, else from who holds its lock."""
-    said = _said_running(live) if live else None
-    return said if said is not None else owner_of(directory) is not None
+    recorded = _recorded_running(live) if live else None
+    return recorded if recorded is not None else owner_of(directory) is not None
 
 
-def _said_running(live: Mapping[str, Any]) -> bool | None:
+def _recorded_running(live: Mapping[str, Any]) -> bool | None:
     """What live.json says of its process; None where it is too old to say anything."""
     if live.get("ended"):
         return False

@@ -151,14 +151,14 @@ def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
 def as_response(texts: Texts, missing_why: str | None) -> Record:
     """The sample as the page gets it; its changes come separately."""
     result, output = texts.result, texts.output
-    told = output.get("output") if output else (result or {}).get("output_tail") or None
+    text = output.get("output") if output else (result or {}).get("output_tail") or None
     return {
         "result": result,
         "answer": texts.answer,
         "prompt": texts.prompt,
-        "output": told,
+        "output": text,
         "output_bytes": output.get("output_bytes") if output else None,
-        "output_cut": bool(output and told and LEFT_OUT in told),
+        "output_cut": bool(output and text and LEFT_OUT in text),
         "events": [event_in_words(each) for each in texts.events],
         "turns": list(texts.turns),
         "missing_why": missing_why,

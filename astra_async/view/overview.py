@@ -220,12 +220,12 @@ def live_state(board: Board) -> Record:
         errors += _errors(run.logs)
     seen = sorted(seen, key=lambda pair: str(pair[1].get("at") or ""))[-EVENTS_SHOWN:]
     lives = [run.live | {"running": run.state == "running"} if run.live else None for run in board.runs]
-    said = [live.get("seconds_left") for live in lives if live and live["running"]]
+    left = [live.get("seconds_left") for live in lives if live and live["running"]]
     return {
         "runs": lives,
         "errors": sorted(errors, key=lambda error: -error["count"]),
         "events": [event_in_words(event) | {"directory": directory} for directory, event in seen],
-        "eta_s": max((seconds for seconds in said if isinstance(seconds, int | float)), default=None),
+        "eta_s": max((seconds for seconds in left if isinstance(seconds, int | float)), default=None),
     }
 
 

@@ -66,16 +66,16 @@ class Viewer:
             [
                 web.get("/", self._page),
                 web.get("/page/{name:.+}", self._page),
-                web.get("/api/run", self._told(run_summary)),
+                web.get("/api/run", self._of_board(run_summary)),
                 web.get("/api/cells", self._cells),
                 web.get("/api/cells/{column}", self._column),
                 web.get("/api/sample", self._sample),
-                web.get("/api/live", self._told(live_state)),
-                web.get("/api/history", self._told(history)),
+                web.get("/api/live", self._of_board(live_state)),
+                web.get("/api/history", self._of_board(history)),
                 web.get("/api/tests", self._tests),
                 web.get("/api/search", self._search),
                 web.get("/api/compare", self._compare),
-                web.get("/api/labels", self._told(labelled)),
+                web.get("/api/labels", self._of_board(labelled)),
                 web.put("/api/label", self._label),
                 web.get("/api/stream", self._stream),
             ]
@@ -107,7 +107,7 @@ class Viewer:
     async def _page(self, request: web.Request) -> web.StreamResponse:
         return _page_file(request.match_info.get("name", "index.html"))
 
-    def _told(self, of: Callable[[Board], Any]) -> Handler:
+    def _of_board(self, of: Callable[[Board], Any]) -> Handler:
         """What a question over the whole board gives, as JSON."""
 
         async def handler(_: web.Request) -> web.StreamResponse:

@@ -59,9 +59,9 @@ class Watch:
         self._looked_at = -_FRESH_S
         self._ticking: asyncio.Task[None] | None = None
         self._loading: asyncio.Task[None] | None = None
-        self._told: tuple[int, tuple[int, ...], Bytes] | None = None
-        self._told_live = b""
-        self._told_trouble: tuple[str, ...] = ()
+        self._sent: tuple[int, tuple[int, ...], Bytes] | None = None
+        self._sent_live = b""
+        self._sent_trouble: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
         self._loading = asyncio.create_task(self._load())
@@ -102,7 +102,7 @@ class Watch:
             self._tell()
 
     async def _tick(self) -> None:
-        self._told = None
+        self._sent = None
         while self._pages:
             started = time.monotonic()
             if not self._looking:
@@ -131,20 +131,20 @@ class Watch:
         self._tell_changes()
         self._tell_trouble()
         live = _event("live", self._live())
-        if live != self._told_live:
-            self._told_live = live
+        if live != self._sent_live:
+            self._sent_live = live
             self._send(live)
 
     def _tell_changes(self) -> None:
-        board, told = self.board, self._told
-        if told is not None and told[0] == board.version:
+        board, sent = self.board, self._sent
+        if sent is not None and sent[0] == board.version:
             return
         cells = board.cells()
-        self._told = board.version, board.plan, cells
-        if told is None or told[1] != board.plan or len(told[2]) != len(cells):
+        self._sent = board.version, board.plan, cells
+        if sent is None or sent[1] != board.plan or len(sent[2]) != len(cells):
             self._send(self._everything())
             return
-        changed = np.flatnonzero(told[2] != cells)
+        changed = np.flatnonzero(sent[2] != cells)
         if len(changed) > _MOST_CHANGES:
             self._send(self._everything())
         else:
@@ -152,10 +152,10 @@ class Watch:
 
     def _tell_trouble(self) -> None:
         trouble = tuple(run.trouble for run in self.board.runs)
-        for text, before in zip(trouble, self._told_trouble or ("",) * len(trouble), strict=True):
+        for text, before in zip(trouble, self._sent_trouble or ("",) * len(trouble), strict=True):
             if text and text != before:
                 self._send(_event("gone", {"text": text}))
-        self._told_trouble = trouble
+        self._sent_trouble = trouble
 
     def _send(self, message: bytes) -> None:
         for page in self._pages:

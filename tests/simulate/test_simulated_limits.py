@@ -54,7 +54,7 @@ def test_who_waits_as_told_is_admitted_and_who_comes_earlier_is_not() -> None:
     time.now += rejected.wait_s - 0.001
     early = limiter.admit("steady", 1)
     assert early is not None
-    assert early.told
+    assert early.announced
     time.now += 0.001
     assert limiter.admit("steady", 1) is None
 
@@ -64,7 +64,7 @@ def test_what_was_sent_before_the_pause_was_known_is_no_violation() -> None:
     limiter = RateLimiter(limits(requests=60, burst_s=1), time.clocks)
     assert limiter.admit("steady", 1) is None
     burst = [limiter.admit("steady", 1) for _ in range(20)]
-    assert not any(rejected is None or rejected.told for rejected in burst)
+    assert not any(rejected is None or rejected.announced for rejected in burst)
 
 
 def test_models_have_limits_of_their_own() -> None:

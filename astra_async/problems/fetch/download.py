@@ -73,20 +73,20 @@ def _headers(known: Known | None) -> dict[str, str]:
 def _check(response: aiohttp.ClientResponse, url: str) -> None:
     if response.status == 200:  # noqa: PLR2004 - a range or an empty success is no archive
         return
-    where, said = shown(url), f"the server answers {response.status}"
+    where, answer = shown(url), f"the server answers {response.status}"
     if response.status in _PASSING:
-        raise Passing(said, where=where, hint_s=_hint(response.headers.get("Retry-After", "")))
-    told = refusal(response.status, response.headers)
-    if told:
-        raise SourceError(f"{said}: {told}", where=where)
+        raise Passing(answer, where=where, hint_s=_hint(response.headers.get("Retry-After", "")))
+    why = refusal(response.status, response.headers)
+    if why:
+        raise SourceError(f"{answer}: {why}", where=where)
     if response.status in (401, 403):
         raise AccessRefused(
-            f"{said}: access is refused; check credentials, or sign the address anew if it expired",
+            f"{answer}: access is refused; check credentials, or sign the address anew if it expired",
             where=where,
         )
     if response.status in (404, 410):
-        raise SourceError(f"{said}: there is no such file; check the address in the CSV", where=where)
-    raise SourceError(said, where=where)
+        raise SourceError(f"{answer}: there is no such file; check the address in the CSV", where=where)
+    raise SourceError(answer, where=where)
 
 
 def _hint(text: str) -> float | None:

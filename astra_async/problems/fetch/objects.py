@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from astra_async.types import S3Settings
 
 _REFUSED = {"AccessDenied", "403", "Forbidden", "AllAccessDisabled"}
-_TOLD = (
+_MESSAGES = (
     (
         {"NoSuchKey", "NoSuchBucket", "NoSuchVersion", "404", "NotFound"},
         "there is no such object ({code}); check bucket and key",
@@ -170,9 +170,9 @@ def _status(error: Any) -> int:
 def _from_answer(where: S3Object, error: Any, *, anonymous: bool) -> SourceError:
     """The service's refusal in our words; its own text may name an access key."""
     code = str(error.response.get("Error", {}).get("Code", ""))
-    for codes, told in _TOLD:
+    for codes, message in _MESSAGES:
         if code in codes:
-            return SourceError(told.format(code=code), where=str(where))
+            return SourceError(message.format(code=code), where=str(where))
     if code in _REFUSED:
         how = (
             "it is not public; leave out `anonymous` under [s3]"

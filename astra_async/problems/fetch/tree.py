@@ -89,8 +89,8 @@ def build_project(entries: Iterable[Entry]) -> Project:
     Raises:
         ArchiveError: a path or a link that leads out of the project, or contradicting entries.
     """
-    said: list[str] = []
-    kept = _unwrapped(_distinct(_safe(entries, said), said))
+    warnings: list[str] = []
+    kept = _unwrapped(_distinct(_safe(entries, warnings), warnings))
     links = {path: entry.target for path, entry in kept.items() if entry.kind == "link"}
     files = []
     for path, entry in sorted(kept.items()):
@@ -106,7 +106,7 @@ def build_project(entries: Iterable[Entry]) -> Project:
     folders = (path for path, entry in kept.items() if entry.kind == "folder")
     empty = tuple(sorted(path for path in folders if path not in parents))
     return Project(
-        files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty), warnings=tuple(said[:100])
+        files=tuple(files), empty_folders=empty, sha256=_sha256(files, empty), warnings=tuple(warnings[:100])
     )
 
 
@@ -136,7 +136,7 @@ def is_left_out(path: str) -> bool:
     return is_junk or _HISTORY in parts
 
 
-def _safe(entries: Iterable[Entry], said: list[str]) -> Iterable[Entry]:
+def _safe(entries: Iterable[Entry], warnings: list[str]) -> Iterable[Entry]:
     history = False
     for entry in entries:
         path = safe_path(entry.path)
@@ -144,20 +144,20 @@ def _safe(entries: Iterable[Entry], said: list[str]) -> Iterable[Entry]:
         if path and not is_left_out(path):
             yield replace(entry, path=path)
     if history:
-        said.append("its .git was left out")
+        warnings.append("its .git was left out")
 
 
-def _distinct(entries: Iterable[Entry], said: list[str]) -> dict[str, Entry]:
+def _distinct(entries: Iterable[Entry], warnings: list[str]) -> dict[str, Entry]:
     kept: dict[str, Entry] = {}
     folded: dict[str, str] = {}
     for entry in entries:
         before = kept.get(entry.path)
         if before is not None and (before.kind, entry.kind) != ("folder", "folder"):
-            said.append(f"{entry.path} is there more than once: the last was taken")
+            warnings.append(f"{entry.path} is there more than once: the last was taken")
         other = folded.setdefault(composed(entry.path).casefold(), entry.path)
         if other != entry.path:
             what = "case" if composed(other) != composed(entry.path) else "the form of their accents"
-            said.append(f"{other} and {entry.path} differ in {what} only: both were kept")
+            warnings.append(f"{other} and {entry.path} differ in {what} only: both were kept")
         kept[entry.path] = entry
     return kept
 

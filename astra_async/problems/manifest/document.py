@@ -71,7 +71,7 @@ def _parse(text: str) -> tuple[Node, str]:
             return {}, trouble
         root: Node = next(iter(yaml.load_all(text, yaml.BaseLoader)), {})
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
-        return {}, _said_of(error)
+        return {}, _in_words(error)
     return root, ""
 
 
@@ -94,7 +94,7 @@ def _suspicious(text: str) -> str:
     return ""
 
 
-def _said_of(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     place = f"line {mark.line + 1}: " if mark is not None else ""
     return place + (getattr(error, "problem", None) or str(error) or type(error).__name__).split("\n")[0]

@@ -66,11 +66,11 @@ def _values(known: list[Found], key: str, called: str, warn: Callable[[str], Non
     for place, value in known:
         if place[-1] == key:
             if place[:-1] != _PLACES[key]:
-                warn(f"`{called}` stands under `{_told(place)}`: read all the same")
+                warn(f"`{called}` stands under `{_dotted(place)}`: read all the same")
             yield value
 
 
-def _told(place: tuple[str, ...]) -> str:
+def _dotted(place: tuple[str, ...]) -> str:
     return ".".join(place[:-1]) or "the top"
 
 
@@ -83,7 +83,7 @@ def scoring(known: list[Found], warn: Callable[[str], None]) -> dict[str, Node]:
         return {}
     place, value = found[0]
     if place != ("configuration", "scoring"):
-        warn(f"`scoring` stands under `{_told(place)}`, not under `configuration`")
+        warn(f"`scoring` stands under `{_dotted(place)}`, not under `configuration`")
     if isinstance(value, str) and value.strip():
         warn("`scoring` is plain text: read as the command")
         return {"command": value}

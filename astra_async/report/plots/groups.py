@@ -105,11 +105,11 @@ def _frequency(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
     shown = rows[:_MOST_ROWS]
     counts = numbers(shown, "n")
     cut = cut_note(shown, rows, "first skills")
-    said = "; ".join(f"{row['skill']} {count:.0f}" for row, count in zip(shown, counts, strict=True))
+    text = "; ".join(f"{row['skill']} {count:.0f}" for row, count in zip(shown, counts, strict=True))
     return Chart(
         name=f"{kind}_skill_frequency",
         title=f"Occurrence of each {KINDS[kind]}{cut}",
-        alt=f"Bars of the number of problems with each {KINDS[kind]}{cut}: {said}.",
+        alt=f"Bars of the number of problems with each {KINDS[kind]}{cut}: {text}.",
         x=Axis(label="problems", low=0, high=max(counts) * 1.08, whole=True),
         rows=[shortened(str(row["skill"])) for row in shown],
         marks=[
@@ -131,11 +131,11 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
         winners = shortened(str(row["winners"]), _NAMED_CHARACTERS)
         marks.append(Words(x=0, y=place, text=winners, colour=INK if shared else PAPER))
     cut = cut_note(shown, rows, "first skills")
-    said = "; ".join(f"{name}: {row['winners']}" for name, row in zip(names, shown, strict=True))
+    text = "; ".join(f"{name}: {row['winners']}" for name, row in zip(names, shown, strict=True))
     return Chart(
         name=f"{kind}_skill_winners",
         title=f"Winning models by {KINDS[kind]}{cut}",
-        alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {said}.",
+        alt=f"A bar for the best model of each {KINDS[kind]}{cut}. {text}.",
         x=percent("mean score % of the best (filled: separable from all others; hollow: not)"),
         rows=[shortened(name) for name in names],
         marks=marks,
@@ -144,13 +144,13 @@ def _winners(rows: Sequence[Mapping[str, Cell]], kind: SkillKind) -> Chart:
 
 def _formats(pairs: Sequence[tuple[Entry, Entry]]) -> Chart:
     places = range(len(pairs))
-    said = "; ".join(
+    text = "; ".join(
         f"{xml.label} {100 * _score(xml):.1f} and {100 * _score(json):.1f}" for xml, json in pairs
     )
     return Chart(
         name="formats",
         title="Mean score with XML and with JSON",
-        alt=f"Two dots for each model, XML and JSON: {said} %.",
+        alt=f"Two dots for each model, XML and JSON: {text} %.",
         x=percent("mean score %"),
         rows=[shortened(xml.label) for xml, _ in pairs],
         marks=[
@@ -183,11 +183,11 @@ def _failures(entries: Sequence[Entry]) -> Chart:
         for number, (start, end) in enumerate(zip([0.0, *ends], ends, strict=False)):
             label = "" if place else _OUTCOMES[number]
             marks.append(Bar(start=start, end=end, y=place, colour=_OUTCOME_COLOURS[number], label=label))
-    said = "; ".join(f"{name} {100 * parts[0]:.0f} %" for name, parts in zip(names, shares, strict=True))
+    text = "; ".join(f"{name} {100 * parts[0]:.0f} %" for name, parts in zip(names, shares, strict=True))
     return Chart(
         name="failures",
         title="What became of the samples",
-        alt=f"Stacked bars of outcomes. Samples that passed all tests: {said}.",
+        alt=f"Stacked bars of outcomes. Samples that passed all tests: {text}.",
         x=percent("% of valid samples"),
         rows=[shortened(name) for name in names],
         marks=marks,

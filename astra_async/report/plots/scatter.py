@@ -60,11 +60,11 @@ def _lengths(lengths: Lengths) -> Chart:
 def _costs(entries: Sequence[Entry], costs: Sequence[float]) -> Chart:
     names = names_of(entries)
     scores = [entry.summary.mean_score or 0.0 for entry in entries]
-    said = "; ".join(f"{name} ${cost:.4f}" for name, cost in zip(names, costs, strict=True))
+    text = "; ".join(f"{name} ${cost:.4f}" for name, cost in zip(names, costs, strict=True))
     return Chart(
         name="costs",
         title="Cost of a sample and mean score",
-        alt=f"Scatter plot of cost against mean score: {said}.",
+        alt=f"Scatter plot of cost against mean score: {text}.",
         x=_cost_axis(costs),
         y=wide_enough("mean score %", scores, margin=0.1, scale=100),
         heading="the line: nobody is better for less",

@@ -59,11 +59,11 @@ def _leaderboard(table: Table, entries: Sequence[Entry]) -> Chart:
         ("mean_score_total", 1.4, MUTED, "95 %, new problems like these"),
         ("mean_score_run_only", 4.0, SERIES[0], "95 %, new samples of these problems"),
     )
-    said = "; ".join(f"{name} {100 * score:.1f} %" for name, score in zip(names, scores, strict=True))
+    text = "; ".join(f"{name} {100 * score:.1f} %" for name, score in zip(names, scores, strict=True))
     return Chart(
         name="leaderboard",
         title="Mean score and pass@1",
-        alt=f"Dot plot of mean score with intervals, best first: {said}.",
+        alt=f"Dot plot of mean score with intervals, best first: {text}.",
         x=percent(f"% (n = {len(entries[0].problem_ids)} problems, k = {entries[0].summary.k})"),
         rows=[shortened(name) for name in names],
         marks=[
@@ -99,11 +99,11 @@ def _sds(entries: Sequence[Entry]) -> Chart:
         )
         for place, sds in enumerate(known)
     ]
-    said = "; ".join(f"{name} {median:.3f}" for name, median in zip(names, medians, strict=True))
+    text = "; ".join(f"{name} {median:.3f}" for name, median in zip(names, medians, strict=True))
     return Chart(
         name="sd",
         title="Distribution of SD over problems",
-        alt=f"One dot for each problem's SD, the median as a line. Medians: {said}.",
+        alt=f"One dot for each problem's SD, the median as a line. Medians: {text}.",
         x=Axis(  # no SD of values between 0 and 1 is above 0.5
             label=f"SD of a problem's scores over k = {entries[0].summary.k} samples (0 to 1, ddof = 0)",
             low=-0.01,
@@ -145,7 +145,7 @@ def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Chart:
     """What feedback is worth: solved by turn beside what as many blind samples would have solved."""
     entries = [entry for entry in begun if _rows_of(entry, solved)]
     best = entries[: len(SERIES)]
-    said: list[str] = []
+    ends: list[str] = []
     marks: list[Mark] = []
     for colour, shape, entry, name in zip(SERIES, SHAPES, best, names_of(best), strict=False):
         mine, control = _rows_of(entry, solved), _rows_of(entry, blind)
@@ -157,12 +157,12 @@ def _turns(begun: Sequence[Entry], solved: Table, blind: Table) -> Chart:
             marks.append(
                 Dots(xs=places, ys=values, colour=colour, shape=shape, hollow=is_blind, size=2.5, label=label)
             )
-        said.append(f"{name} {100 * with_feedback[-1]:.1f} and {100 * without[-1]:.1f}")
+        ends.append(f"{name} {100 * with_feedback[-1]:.1f} and {100 * without[-1]:.1f}")
     cut = cut_note(best, entries, "best models")
     return Chart(
         name="turns",
         title=f"Solved by turn, and by as many blind samples{cut}",
-        alt=f"Two lines for each model{cut}, with feedback and blind. At the last turn: {'; '.join(said)} %.",
+        alt=f"Two lines for each model{cut}, with feedback and blind. At the last turn: {'; '.join(ends)} %.",
         x=_whole_numbers("turns r (solid: solved with feedback; dashed: pass@(r+1) of first answers)", marks),
         y=_shares("% of samples that pass all tests"),
         height=215,
@@ -185,14 +185,14 @@ def _pairs(rows: Sequence[dict[str, Cell]]) -> Chart:
             ends += interval
         marks.append(Dots(xs=[difference], ys=[place], colour=colour, hollow=not real))
     cut = cut_note(shown, rows, "first pairs")
-    said = "; ".join(
+    text = "; ".join(
         f"{name}: {row['verdict']}".replace("\n", " ") for name, row in zip(names, shown, strict=True)
     )
     axis = "difference of mean scores in points, 95 % (grey: margin of 2 points)"
     return Chart(
         name="pairs",
         title=f"Differences of mean score between models{cut}",
-        alt=f"Forest plot of paired differences{cut}. {said}.",
+        alt=f"Forest plot of paired differences{cut}. {text}.",
         x=wide_enough(axis, ends, scale=100, signed=True),
         rows=[shortened(name) for name in names],
         row_height=1.4,

@@ -102,10 +102,10 @@ class BedrockBatchRoutes:
             batch.results = {"results": b"".join(map(_result, batch.having("answered", "errored")))}
             if batch.fault != "vanish":
                 await self._write(batch)
-        told = {"message": "The file is not valid."} if batch.phase == "failed" else {}
+        message = {"message": "The file is not valid."} if batch.phase == "failed" else {}
         return {
             **batch.about,
-            **told,
+            **message,
             "jobArn": _ARN + batch.id,
             "status": _STATES[batch.phase],
             "submitTime": datetime.fromtimestamp(batch.created_unix, UTC).isoformat(),

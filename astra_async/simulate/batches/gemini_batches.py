@@ -125,12 +125,12 @@ class GeminiBatchRoutes:
             "state": f"BATCH_STATE_{_STATES[batch.phase]}",
             "batchStats": stats,
         }
-        told: dict[str, Any] = {"name": f"batches/{batch.id}", "metadata": about, "done": batch.has_ended}
+        body: dict[str, Any] = {"name": f"batches/{batch.id}", "metadata": about, "done": batch.has_ended}
         if batch.phase == "failed":
-            told["error"] = {"code": 3, "message": "The file is not valid.", "status": "INVALID_ARGUMENT"}
+            body["error"] = {"code": 3, "message": "The file is not valid.", "status": "INVALID_ARGUMENT"}
         elif batch.phase in {"completed", "cancelled"}:  # an expired one has nothing to retrieve
             about["output"] = {"responsesFile": f"files/{self._results(batch)}"}
-        return told
+        return body
 
     def _results(self, batch: Batch) -> str:
         if not batch.results:

@@ -54,14 +54,14 @@ class OpenAIBatchRoutes:
             return _bad("'file' and purpose 'batch' are required")
         content = found.file.read()
         name = self._store.keep("file-", content)
-        told = {
+        body = {
             "id": name,
             "object": "file",
             "bytes": len(content),
             "purpose": "batch",
             "status": "processed",
         }
-        return web.json_response(told | {"created_at": 0, "filename": found.filename})
+        return web.json_response(body | {"created_at": 0, "filename": found.filename})
 
     async def _content(self, request: web.Request) -> web.Response:
         content = self._store.files.get(request.match_info["name"])
@@ -165,8 +165,8 @@ class OpenAIBatchRoutes:
 
 def _answer(line: Line) -> bytes:
     response = {"status_code": line.status, "request_id": line.custom_id, "body": orjson.Fragment(line.body)}
-    told = {"id": f"batch_req_{line.custom_id}", "custom_id": line.custom_id, "response": response}
-    return orjson.dumps(told | {"error": None}) + b"\n"
+    result = {"id": f"batch_req_{line.custom_id}", "custom_id": line.custom_id, "response": response}
+    return orjson.dumps(result | {"error": None}) + b"\n"
 
 
 def _error(line: Line) -> bytes:
@@ -174,8 +174,8 @@ def _error(line: Line) -> bytes:
         return _answer(line)
     code = f"batch_{line.fate}"
     error = {"code": code, "message": "This request could not be executed before the batch ended."}
-    told = {"id": f"batch_req_{line.custom_id}", "custom_id": line.custom_id, "response": None}
-    return orjson.dumps(told | {"error": error}) + b"\n"
+    result = {"id": f"batch_req_{line.custom_id}", "custom_id": line.custom_id, "response": None}
+    return orjson.dumps(result | {"error": error}) + b"\n"
 
 
 def _bad(message: str) -> web.Response:

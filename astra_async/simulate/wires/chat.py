@@ -12,9 +12,9 @@ from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Ask,
     Detail,
+    Error,
     Reply,
     Tokens,
-    Told,
     Trouble,
     Wire,
     entries_of,
@@ -39,17 +39,17 @@ _UNKNOWN = "The model `{0.model}` does not exist or you do not have access to it
 _SORRY = "The server had an error while processing your request. Sorry about that!"
 _BUSY = "That model is currently overloaded with other requests."
 _EXHAUSTED = "You exceeded your current quota, please check your plan and billing details."
-_TOLD: dict[Trouble, Told] = {
-    "rate_limit": Told(429, "requests", "", "rate_limit_exceeded"),
-    "too_large": Told(429, "tokens", "", "rate_limit_exceeded"),
-    "server_error": Told(500, "server_error", _SORRY),
-    "overloaded": Told(503, "service_unavailable_error", _BUSY, "server_is_overloaded"),
-    "stream_error": Told(500, "server_error", "The server had an error during generation.", "server_error"),
-    "bad_request": Told(400, "invalid_request_error", "{0.message}"),
-    "context": Told(400, "invalid_request_error", _TOO_LONG, "context_length_exceeded"),
-    "unknown_model": Told(404, "invalid_request_error", _UNKNOWN, "model_not_found"),
-    "key": Told(401, "invalid_request_error", "Incorrect API key provided.", "invalid_api_key"),
-    "quota": Told(429, "insufficient_quota", _EXHAUSTED, "insufficient_quota"),
+_ERRORS: dict[Trouble, Error] = {
+    "rate_limit": Error(429, "requests", "", "rate_limit_exceeded"),
+    "too_large": Error(429, "tokens", "", "rate_limit_exceeded"),
+    "server_error": Error(500, "server_error", _SORRY),
+    "overloaded": Error(503, "service_unavailable_error", _BUSY, "server_is_overloaded"),
+    "stream_error": Error(500, "server_error", "The server had an error during generation.", "server_error"),
+    "bad_request": Error(400, "invalid_request_error", "{0.message}"),
+    "context": Error(400, "invalid_request_error", _TOO_LONG, "context_length_exceeded"),
+    "unknown_model": Error(404, "invalid_request_error", _UNKNOWN, "model_not_found"),
+    "key": Error(401, "invalid_request_error", "Incorrect API key provided.", "invalid_api_key"),
+    "quota": Error(429, "insufficient_quota", _EXHAUSTED, "insufficient_quota"),
 }
 
 
@@ -57,15 +57,15 @@ class OpenAI(Wire):
     """Errors are `{"error": {message, type, param, code}}`; max_tokens is charged ahead."""
 
     charges_max_tokens = True
-    told = _TOLD
+    errors = _ERRORS
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
         """The error object, in an object."""
-        told, kind = self.told[trouble], self.told[trouble].kind
+        reply, kind = self.errors[trouble], self.errors[trouble].kind
         if trouble == "rate_limit" and detail.rejected:
             kind = detail.rejected.dimension
         message = self.message(trouble, detail)
-        return {"error": {"message": message, "type": kind, "param": None, "code": told.code}}
+        return {"error": {"message": message, "type": kind, "param": None, "code": reply.code}}
 
     def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
         """Only a rate limit tells how long to wait."""

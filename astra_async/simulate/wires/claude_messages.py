@@ -11,9 +11,9 @@ import orjson
 from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Detail,
+    Error,
     Reply,
     Tokens,
-    Told,
     Trouble,
     Wire,
     entries_of,
@@ -29,19 +29,21 @@ if TYPE_CHECKING:
 
 _STOP = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
 
-_LIMITED = Told(429, "rate_limit_error", "This request would exceed your organization's rate limit{0.limit}.")
+_LIMITED = Error(
+    429, "rate_limit_error", "This request would exceed your organization's rate limit{0.limit}."
+)
 _TOO_LONG = "prompt is too long: {0.tokens} tokens > {0.most_tokens} maximum"
-_TOLD: dict[Trouble, Told] = {
+_ERRORS: dict[Trouble, Error] = {
     "rate_limit": _LIMITED,
     "too_large": _LIMITED,
-    "server_error": Told(500, "api_error", "Internal server error"),
-    "overloaded": Told(529, "overloaded_error", "Overloaded"),
-    "stream_error": Told(529, "overloaded_error", "Overloaded"),
-    "bad_request": Told(400, "invalid_request_error", "{0.message}"),
-    "context": Told(400, "invalid_request_error", _TOO_LONG),
-    "unknown_model": Told(404, "not_found_error", "model: {0.model}"),
-    "key": Told(401, "authentication_error", "invalid x-api-key"),
-    "quota": Told(429, "rate_limit_error", "You have reached your enforced spend limit."),
+    "server_error": Error(500, "api_error", "Internal server error"),
+    "overloaded": Error(529, "overloaded_error", "Overloaded"),
+    "stream_error": Error(529, "overloaded_error", "Overloaded"),
+    "bad_request": Error(400, "invalid_request_error", "{0.message}"),
+    "context": Error(400, "invalid_request_error", _TOO_LONG),
+    "unknown_model": Error(404, "not_found_error", "model: {0.model}"),
+    "key": Error(401, "authentication_error", "invalid x-api-key"),
+    "quota": Error(429, "rate_limit_error", "You have reached your enforced spend limit."),
 }
 
 
@@ -51,7 +53,7 @@ class Messages(Wire):
     cache_mark = "cache_control"
     cached_is_exempt = True
     needs_max_tokens = True
-    told = _TOLD
+    errors = _ERRORS
 
     def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
         """Tools; those of Anthropic's own types have no schema."""
@@ -99,7 +101,7 @@ class Messages(Wire):
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
         """`{"type": "error", "error": {type, message}}`."""
-        error: dict[str, Any] = {"type": self.told[trouble].kind, "message": self.message(trouble, detail)}
+        error: dict[str, Any] = {"type": self.errors[trouble].kind, "message": self.message(trouble, detail)}
         if trouble == "quota":
             error["details"] = {"error_code": "enforced_spend_limit_reached"}
         return {"type": "error", "error": error}

@@ -15,9 +15,9 @@ import orjson
 from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Detail,
+    Error,
     Reply,
     Tokens,
-    Told,
     Trouble,
     Wire,
     entries_of,
@@ -37,17 +37,19 @@ _STOP = {
 _STRING = 7  # type of a header's value
 
 _UNKNOWN = "Could not resolve the foundation model from the model identifier: {0.model}"
-_TOLD: dict[Trouble, Told] = {
-    "rate_limit": Told(429, "ThrottlingException", "Too many requests, please wait before trying again."),
-    "too_large": Told(429, "ThrottlingException", "Too many tokens, please wait before trying again."),
-    "quota": Told(429, "ThrottlingException", "Too many tokens per day, please wait before trying again."),
-    "server_error": Told(500, "InternalServerException", "The system encountered an unexpected error."),
-    "overloaded": Told(503, "ServiceUnavailableException", "Bedrock is unable to process your request."),
-    "stream_error": Told(424, "modelStreamErrorException", "The model stopped in the middle of its answer."),
-    "bad_request": Told(400, "ValidationException", "{0.message}"),
-    "context": Told(400, "ValidationException", "Input is too long for requested model."),
-    "unknown_model": Told(404, "ResourceNotFoundException", _UNKNOWN),
-    "key": Told(403, "UnrecognizedClientException", "The security token included in the request is invalid."),
+_ERRORS: dict[Trouble, Error] = {
+    "rate_limit": Error(429, "ThrottlingException", "Too many requests, please wait before trying again."),
+    "too_large": Error(429, "ThrottlingException", "Too many tokens, please wait before trying again."),
+    "quota": Error(429, "ThrottlingException", "Too many tokens per day, please wait before trying again."),
+    "server_error": Error(500, "InternalServerException", "The system encountered an unexpected error."),
+    "overloaded": Error(503, "ServiceUnavailableException", "Bedrock is unable to process your request."),
+    "stream_error": Error(424, "modelStreamErrorException", "The model stopped in the middle of its answer."),
+    "bad_request": Error(400, "ValidationException", "{0.message}"),
+    "context": Error(400, "ValidationException", "Input is too long for requested model."),
+    "unknown_model": Error(404, "ResourceNotFoundException", _UNKNOWN),
+    "key": Error(
+        403, "UnrecognizedClientException", "The security token included in the request is invalid."
+    ),
 }
 
 
@@ -59,7 +61,7 @@ class Converse(Wire):
     limits, most_tokens = "inferenceConfig", ("maxTokens",)
     cache_mark = "cachePoint"
     cached_is_exempt = True
-    told = _TOLD
+    errors = _ERRORS
 
     def __init__(self, *, stream: bool) -> None:
         self.streams = stream
@@ -121,14 +123,14 @@ class Converse(Wire):
     def error_headers(self, trouble: Trouble, detail: Detail) -> dict[str, str]:
         """The exception's name."""
         del detail
-        return {"x-amzn-errortype": _TOLD[trouble].kind}
+        return {"x-amzn-errortype": _ERRORS[trouble].kind}
 
     def stream_error(self, detail: Detail) -> bytes:
         """An exception in place of an event."""
         del detail
-        told = _TOLD["stream_error"]
-        payload = {"message": told.message, "originalStatusCode": 500, "originalMessage": told.message}
-        return _message({":exception-type": told.kind, ":message-type": "exception"}, payload)
+        reply = _ERRORS["stream_error"]
+        payload = {"message": reply.message, "originalStatusCode": 500, "originalMessage": reply.message}
+        return _message({":exception-type": reply.kind, ":message-type": "exception"}, payload)
 
 
 def _stop(reply: Reply) -> str:

@@ -10,9 +10,9 @@ import orjson
 from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Detail,
+    Error,
     Reply,
     Tokens,
-    Told,
     Trouble,
     Wire,
     entries_of,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
-_LIMITED = Told(
+_LIMITED = Error(
     429,
     "RESOURCE_EXHAUSTED",
     "You exceeded your current quota, please check your plan and billing details.",
@@ -34,17 +34,17 @@ _LIMITED = Told(
 _TOO_LONG = (
     "The input token count ({0.tokens}) exceeds the maximum number of tokens allowed ({0.most_tokens})."
 )
-_TOLD: dict[Trouble, Told] = {
+_ERRORS: dict[Trouble, Error] = {
     "rate_limit": _LIMITED,
     "too_large": _LIMITED,
     "quota": _LIMITED,
-    "server_error": Told(500, "INTERNAL", "An internal error has occurred. Please retry."),
-    "stream_error": Told(503, "UNAVAILABLE", "The service is currently unavailable."),
-    "overloaded": Told(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
-    "bad_request": Told(400, "INVALID_ARGUMENT", "{0.message}"),
-    "context": Told(400, "INVALID_ARGUMENT", _TOO_LONG),
-    "unknown_model": Told(404, "NOT_FOUND", "models/{0.model} is not found for API version v1beta."),
-    "key": Told(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+    "server_error": Error(500, "INTERNAL", "An internal error has occurred. Please retry."),
+    "stream_error": Error(503, "UNAVAILABLE", "The service is currently unavailable."),
+    "overloaded": Error(503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+    "bad_request": Error(400, "INVALID_ARGUMENT", "{0.message}"),
+    "context": Error(400, "INVALID_ARGUMENT", _TOO_LONG),
+    "unknown_model": Error(404, "NOT_FOUND", "models/{0.model} is not found for API version v1beta."),
+    "key": Error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
 }
 
 
@@ -58,7 +58,7 @@ class GenerateContent(Wire):
     limits, most_tokens = "generationConfig", ("maxOutputTokens",)
     seeds, least_seed = ("seed",), -(2**31)
     stream_type = "text/event-stream"
-    told = _TOLD
+    errors = _ERRORS
 
     def __init__(self, *, stream: bool) -> None:
         self.streams = stream
@@ -102,9 +102,9 @@ class GenerateContent(Wire):
 
     def error(self, trouble: Trouble, detail: Detail) -> dict[str, Any]:
         """`{"error": {code, message, status, details}}`; the delay stands in the details."""
-        told = _TOLD[trouble]
-        error: dict[str, Any] = {"code": told.status, "message": self.message(trouble, detail)}
-        error["status"] = told.kind
+        reply = _ERRORS[trouble]
+        error: dict[str, Any] = {"code": reply.status, "message": self.message(trouble, detail)}
+        error["status"] = reply.kind
         if details := _details(trouble, detail):
             error["details"] = details
         return {"error": error}

@@ -112,7 +112,7 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Error:
     """What a provider answers to a trouble; `message` is a template of a Detail's fields."""
 
     status: int
@@ -140,7 +140,7 @@ class Wire:
     stream_type = "text/event-stream; charset=utf-8"
     charges_max_tokens = False  # max_tokens counts against the limit when the request is admitted
     cached_is_exempt = False  # cached tokens do not count against the limit
-    told: ClassVar[Mapping[Trouble, Told]]
+    errors: ClassVar[Mapping[Trouble, Error]]
 
     def read(self, body: Mapping[str, Any], path: Mapping[str, str]) -> Ask:
         """Understand a request; `path` holds what its URL says. Raises BadAsk."""
@@ -153,8 +153,8 @@ class Wire:
         if max_tokens is None and self.needs_max_tokens:
             raise BadAsk("max_tokens: Field required")
         tools = tuple(self.tools_of(body))
-        said = self._worked(messages) if tools else self._said(messages)
-        prompt, answers, begun = _conversation(said, self.system_of(body))
+        texts = self._worked(messages) if tools else self._texts(messages)
+        prompt, answers, begun = _conversation(texts, self.system_of(body))
         return Ask(
             model=model,
             prompt=prompt,
@@ -191,8 +191,8 @@ class Wire:
 
     def system_of(self, body: Mapping[str, Any]) -> str:
         """What the system says in a body, if anything. Raises BadAsk."""
-        said = body.get(self.system)
-        return text_of(said, self.system) if said else ""
+        system = body.get(self.system)
+        return text_of(system, self.system) if system else ""
 
     def opening(self, reply: Reply) -> bytes:
         """What comes before the first piece."""
@@ -221,7 +221,7 @@ class Wire:
             page = b"<html><head><title>503 Service Temporarily Unavailable</title></head></html>"
             return web.Response(status=503, body=page, content_type="text/html")
         return web.Response(
-            status=self.told[trouble].status,
+            status=self.errors[trouble].status,
             body=orjson.dumps(self.error(trouble, detail)),
             content_type="application/json",
             headers=self.error_headers(trouble, detail),
@@ -247,19 +247,19 @@ class Wire:
 
     def message(self, trouble: Trouble, detail: Detail) -> str:
         """The words of an error."""
-        return self.told[trouble].message.format(detail)
+        return self.errors[trouble].message.format(detail)
 
     def _worked(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
-        """As `_said`, of a conversation with calls and results: what is no text stands there as JSON."""
-        said = []
+        """As `_texts`, of a conversation with calls and results: what is no text stands there as JSON."""
+        texts = []
         for message in messages:
             parts = message.get(self.text)
             plain = isinstance(parts, str) or (
                 isinstance(parts, list) and any("text" in part for part in parts)
             )
             text = text_of(parts, self.text) if plain else self._unmarked(message)
-            said.append((self.is_own(message), text))
-        return said
+            texts.append((self.is_own(message), text))
+        return texts
 
     def _unmarked(self, message: Mapping[str, Any]) -> str:
         """A message as JSON without marks of caching, which move on while it stays the same."""
@@ -278,17 +278,17 @@ class Wire:
             called = own and (called or self.calls_in(message))
         return rounds
 
-    def _said(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
+    def _texts(self, messages: list[Mapping[str, Any]]) -> list[tuple[bool, str]]:
         """Whether the model itself has said each message, and what. Raises BadAsk."""
-        said: list[tuple[bool, str]] = []
+        read: list[tuple[bool, str]] = []
         for message in messages:
             role = message.get("role", "user")
             if role not in _ROLES:
                 raise BadAsk(f"{self.messages}: no such role: {role!r}")
-            said.append((role in _OWN_ROLES, text_of(message.get(self.text), f"{self.messages}.{self.text}")))
-        if said[-1][0]:
+            read.append((role in _OWN_ROLES, text_of(message.get(self.text), f"{self.messages}.{self.text}")))
+        if read[-1][0]:
             raise BadAsk(f"{self.messages}: the last of them must be the user's")
-        return said
+        return read
 
     def _is_marked(self, body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> bool:
         contents = [body.get(self.system), *(message.get(self.text) for message in messages)]
@@ -334,11 +334,11 @@ def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found
 
 
-def _conversation(said: list[tuple[bool, str]], system: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _conversation(pairs: list[tuple[bool, str]], system: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """`prompt`, `answers` and `begun` of an Ask in which this was said."""
     texts = [system] if system else []
     answers, begun = [], []
-    for is_own, text in said:
+    for is_own, text in pairs:
         if is_own:
             answers.append(text)
             begun.append(_SEPARATOR.join(texts))

@@ -18,7 +18,7 @@ from astra_async.testing.reports.report_text import (
 from astra_async.types import Outcome, TestCase
 
 MAX_CASES = 100_000
-_MAX_TOLD_LINES = 200
+_MAX_KEPT_LINES = 200
 _SIGN = re.compile(r"^running [0-9]{1,9} tests?\r?$", re.MULTILINE)
 _TARGET = re.compile(r"\s{1,12}(?:Running (?:unittests )?(\S{1,300}).*|(Doc-tests \S{1,300}).*)")
 _PLAN = re.compile(r"running ([0-9]{1,9}) tests?")
@@ -52,7 +52,7 @@ class _Harness:
     def __init__(self) -> None:
         self._target = ""
         self._found: list[tuple[str, str, Outcome, str]] = []  # target, name, outcome, remark
-        self._told: dict[tuple[str, str], list[str]] = {}
+        self._details: dict[tuple[str, str], list[str]] = {}
         self._current: list[str] | None = None  # where lines of a failure go
         self._unended = ""  # a test whose result stands on a later line, after its output
         self._planned = self._reported = 0
@@ -70,23 +70,23 @@ class _Harness:
         elif self._unended and (found := _RESULT.fullmatch(line)):
             self._case(self._unended, line)
         elif found := _DETAILS.fullmatch(line):
-            self._current = self._told.setdefault((self._target, clean_name(found[1])), [])
+            self._current = self._details.setdefault((self._target, clean_name(found[1])), [])
         elif line.startswith(("failures:", "test result:")):
             self._current = None
-        elif self._current is not None and len(self._current) < _MAX_TOLD_LINES:
+        elif self._current is not None and len(self._current) < _MAX_KEPT_LINES:
             self._current.append(line)
 
     def finished(self) -> tuple[list[TestCase], list[str]]:
         """All cases in their order."""
         self._end_target()
         cases = [
-            TestCase(name=name, classname=target, outcome=outcome, message=self._message(target, name, said))
-            for target, name, outcome, said in self._found
+            TestCase(name=name, classname=target, outcome=outcome, message=self._message(target, name, note))
+            for target, name, outcome, note in self._found
         ]
         return cases, self._problems
 
-    def _case(self, name: str, said: str) -> None:
-        result = _RESULT.fullmatch(said)
+    def _case(self, name: str, text: str) -> None:
+        result = _RESULT.fullmatch(text)
         self._unended = "" if result else name
         if result is None:
             return
@@ -102,5 +102,5 @@ class _Harness:
         self._planned = self._reported = 0
         self._unended, self._current = "", None
 
-    def _message(self, target: str, name: str, said: str) -> str:
-        return message_of(said, "\n".join(self._told.get((target, name), ())))
+    def _message(self, target: str, name: str, note: str) -> str:
+        return message_of(note, "\n".join(self._details.get((target, name), ())))

@@ -17,7 +17,7 @@ from astra_async.testing.reports.report_text import UnreadableReport, clean_name
 from astra_async.types import Outcome, TestCase
 
 MAX_CASES = 100_000
-_MAX_TOLD_LINES = 200
+_MAX_KEPT_LINES = 200
 _ACTIONS = "start|run|pause|cont|pass|bench|fail|output|skip|build-output|build-fail"
 _SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
 _OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
@@ -56,14 +56,14 @@ class _Stream:
     def __init__(self) -> None:
         self._ended: list[tuple[_Key, Outcome]] = []
         self._open: dict[_Key, None] = {}
-        self._told: defaultdict[_Key, list[str]] = defaultdict(list)
+        self._output: defaultdict[_Key, list[str]] = defaultdict(list)
         self._failed: list[str] = []
 
     def take(self, event: dict[str, Any]) -> None:
         key = str(event.get("Package", "")), clean_name(str(event.get("Test", "")))
         action = event.get("Action")
-        if action == "output" and len(self._told[key]) < _MAX_TOLD_LINES:
-            self._told[key].append(str(event.get("Output", "")))
+        if action == "output" and len(self._output[key]) < _MAX_KEPT_LINES:
+            self._output[key].append(str(event.get("Output", "")))
         elif action == "run" and key[1]:
             self._open[key] = None
         elif action in _OUTCOMES and key[1]:
@@ -88,17 +88,17 @@ class _Stream:
         ]
         failing = {case.classname for case in cases if case.outcome in ("failed", "error")}
         return cases, [
-            f"package {one_line(name, length=100)} failed: {one_line(self._said((name, '')), length=150)}"
+            f"package {one_line(name, length=100)} failed: {one_line(self._message((name, '')), length=150)}"
             for name in dict.fromkeys(self._failed)
             if name not in failing
         ]
 
     def _case(self, key: _Key, outcome: Outcome) -> TestCase:
         package, name = key
-        said = "" if outcome == "passed" else message_of(self._said(key))
+        message = "" if outcome == "passed" else message_of(self._message(key))
         if outcome == "error":
-            said = said or "it began and did not end"
-        return TestCase(name=name, classname=clean_name(package), outcome=outcome, message=said)
+            message = message or "it began and did not end"
+        return TestCase(name=name, classname=clean_name(package), outcome=outcome, message=message)
 
-    def _said(self, key: _Key) -> str:
-        return "".join(line for line in self._told[key] if not _FRAME.match(line))
+    def _message(self, key: _Key) -> str:
+        return "".join(line for line in self._output[key] if not _FRAME.match(line))

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 MAX_NAME = 1_000  # characters of a test's or class's name that are kept and compared
 MAX_MESSAGE = 500  # characters of what a report says of a test that are kept
-MAX_TOLD = 16_000  # characters that are read for it
+MAX_READ = 16_000  # characters that are read for it
 
 
 class UnreadableReport(ValueError):  # noqa: N818 - names what was seen
@@ -99,7 +99,7 @@ def clean_name(text: str) -> str:
 
 
 def _readable(text: str) -> str:
-    plain = without_controls(text[:MAX_TOLD])
+    plain = without_controls(text[:MAX_READ])
     if _COLOUR_END.search(plain):
         plain = _COLOUR_LEFT.sub("", plain)
     return dedent(plain.strip("\r\n")).strip()

@@ -35,7 +35,7 @@ _VERSION = re.compile(r"TAP version [0-9]{1,3}[ \t]*")
 # With blanks on both sides of its `#`, as TAP 14 defines it and all write it: `#skip-link` is a title's.
 _DIRECTIVE = re.compile(r"(?:^|(?<=[ \t]))#[ \t]+(skip|todo)(?:ped)?(?=[ \t:]|$)(.*)", re.IGNORECASE)
 _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?", re.IGNORECASE)
-_MAX_TOLD_LINES = 200
+_MAX_KEPT_LINES = 200
 _NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")
 _SUBTEST = re.compile(r"# Subtest: (.*)")
 _SIGN = re.compile(
@@ -56,8 +56,8 @@ def read_tap(text: str) -> tuple[list[TestCase], list[str]]:
         UnreadableReport: more cases than any project has.
     """
     stream = _Stream()
-    for line, told in _with_diagnostics(without_controls(text)):
-        stream.take(line, told)
+    for line, details in _with_diagnostics(without_controls(text)):
+        stream.take(line, details)
     return stream.finished()
 
 
@@ -67,7 +67,7 @@ def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
     A block may quote whole TAP streams. One that is never closed ends where the indentation falls below its
     own. A comment behind a block is the next test's title.
     """
-    line, told = "", list[str]()
+    line, details = "", list[str]()
     block: int | None = None
     had_block = False
     for each in text.splitlines():
@@ -76,18 +76,18 @@ def _with_diagnostics(text: str) -> Iterator[tuple[str, list[str]]]:
         if block is not None and (not inner or indent >= block):
             if inner == "..." and indent == block:
                 block = None
-            elif len(told) < _MAX_TOLD_LINES:
-                told.append(each[block:])
+            elif len(details) < _MAX_KEPT_LINES:
+                details.append(each[block:])
             continue
         block = indent if inner == "---" and indent else None
         if block is not None:
             had_block = True
         elif not inner.startswith("#") or _SUBTEST.fullmatch(inner):
-            yield line, told
-            line, told, had_block = each, [], False
-        elif not had_block and len(told) < _MAX_TOLD_LINES:
-            told.append(inner[1:])
-    yield line, told
+            yield line, details
+            line, details, had_block = each, [], False
+        elif not had_block and len(details) < _MAX_KEPT_LINES:
+            details.append(inner[1:])
+    yield line, details
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class _Stream:
         self._planned: int | None = None
         self._count = 0
 
-    def take(self, line: str, told: Sequence[str]) -> None:
+    def take(self, line: str, details: Sequence[str]) -> None:
         """Reads one line and what follows it; what is no TAP is somebody's output and is passed over."""
         inner = line.strip()
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
@@ -118,7 +118,7 @@ class _Stream:
         if inner.startswith(("ok", "not ok")):
             found = _POINT.fullmatch(inner) or _UNNUMBERED.fullmatch(inner)
             if found:
-                self._point(indent, found, told)
+                self._point(indent, found, details)
         elif inner.startswith("1..") and indent == 0 and (found := _PLAN.fullmatch(inner)):
             self._planned = int(found[1])
         elif inner.startswith("Bail out!"):
@@ -138,7 +138,7 @@ class _Stream:
             orphans += [_under(" ".join(above), case) for case in level.cases]
         return top.cases + orphans, self._problems
 
-    def _point(self, indent: int, found: re.Match[str], told: Sequence[str]) -> None:
+    def _point(self, indent: int, found: re.Match[str], details: Sequence[str]) -> None:
         self._count += 1
         if self._count > MAX_CASES:
             raise UnreadableReport(f"more than {MAX_CASES:,} test points")
@@ -149,7 +149,7 @@ class _Stream:
             self._levels.append(_Level(indent))
         level = self._levels[-1]
         level.points += 1
-        case = _case(found, level.points, told)
+        case = _case(found, level.points, details)
         level.cases += [_under(case.name, each) for each in inner]
         if not inner or (case.outcome == "failed" and all(each.outcome == "passed" for each in inner)):
             level.cases.append(case)
@@ -159,7 +159,7 @@ def _under(title: str, case: TestCase) -> TestCase:
     return replace(case, classname=clean_name(f"{title} {case.classname}")) if title else case
 
 
-def _case(found: re.Match[str], place: int, told: Sequence[str]) -> TestCase:
+def _case(found: re.Match[str], place: int, details: Sequence[str]) -> TestCase:
     text = found[3]
     directive = _DIRECTIVE.search(text)
     if directive:
@@ -172,13 +172,13 @@ def _case(found: re.Match[str], place: int, told: Sequence[str]) -> TestCase:
     return TestCase(
         name=name or f"test {found[2] or place}",
         outcome=outcome,
-        message="" if outcome == "passed" else message_of(directive[2] if directive else "", _cause(told)),
+        message="" if outcome == "passed" else message_of(directive[2] if directive else "", _cause(details)),
     )
 
 
-def _cause(told: Sequence[str]) -> str:
+def _cause(details: Sequence[str]) -> str:
     """A point's diagnostics without what says nothing of the cause."""
-    return "\n".join(line for line in told if not _NO_CAUSE.match(line))
+    return "\n".join(line for line in details if not _NO_CAUSE.match(line))
 
 
 def _outcome(verdict: str, directive: str) -> Outcome:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.redaction import one_line
 from astra_async.testing.reports.report_text import (
-    MAX_TOLD,
+    MAX_READ,
     OtherDocument,
     UnreadableReport,
     clean_name,
@@ -239,7 +239,7 @@ class _OpenCase:
         self._outcome = _attribute_outcome(attributes, kind)
         self._message = self._details = ""
         self._texts: list[str] | None = None  # of the child that decides, while it is open
-        self._room = MAX_TOLD  # characters of them that are kept
+        self._left = MAX_READ  # characters of them that are kept
 
     def child(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         if self._kind == "xunit":
@@ -250,13 +250,13 @@ class _OpenCase:
             outcome = _CHILDREN.get(name)
             if outcome is not None and _GRAVITY[outcome] > _GRAVITY[self._outcome]:
                 self._outcome = outcome
-                self._message, self._details, self._room = attributes.get("message", ""), "", MAX_TOLD
+                self._message, self._details, self._left = attributes.get("message", ""), "", MAX_READ
                 self._texts = []
 
     def text(self, text: str) -> None:
-        if self._texts is not None and self._room > 0:
-            self._texts.append(text[: self._room])
-            self._room -= len(text)
+        if self._texts is not None and self._left > 0:
+            self._texts.append(text[: self._left])
+            self._left -= len(text)
 
     def _settle(self) -> None:
         if self._texts is not None:
@@ -282,5 +282,5 @@ class _OpenCase:
 def _attribute_outcome(attributes: Mapping[str, str], kind: Literal["junit", "xunit"]) -> Outcome:
     if kind == "xunit":
         return _XUNIT_RESULTS.get(attributes.get("result", "").lower(), "error")
-    said = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
-    return "skipped" if said & _NOT_RUN else "passed"
+    states = {attributes.get("status", "").lower(), attributes.get("result", "").lower()}
+    return "skipped" if states & _NOT_RUN else "passed"

@@ -81,9 +81,9 @@ def translate(error: Exception, action: str, *, running: bool = False) -> Sandbo
     return EngineUnavailable(f"No Docker Engine answers ({both_ends(error)}); {remedy}")
 
 
-def both_ends(said: object) -> str:
+def both_ends(text: object) -> str:
     """What an engine or a program said, as part of a message: how it begins and how it ends."""
-    return one_line(said, length=_SHOWN_CHARACTERS, ends=True)
+    return one_line(text, length=_SHOWN_CHARACTERS, ends=True)
 
 
 def path_error(message: str) -> str | None:

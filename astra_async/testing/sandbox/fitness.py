@@ -127,9 +127,9 @@ async def look(
             raise SandboxError(
                 f"The image's bash gave no answer in {limits.timeout_s:.0f} s; is the host overloaded?"
             )
-        said = ended.output.stdout.text()
-        answer = said.split("\0")
-        if ended.exit_code or not said.endswith("\0") or len(answer) < len(("uid", "gid", "w", "home", "")):
+        output = ended.output.stdout.text()
+        answer = output.split("\0")
+        if ended.exit_code or not output.endswith("\0") or len(answer) < len(("uid", "gid", "w", "home", "")):
             shown = both_ends(ended.output.text().replace("\0", " "))
             raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
         uid, gid, writable, home, *places, _ = answer

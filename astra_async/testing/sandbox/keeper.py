@@ -101,7 +101,7 @@ class Keeper:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._said = bytearray()
+        self._received = bytearray()
         self._asked = 0
 
     @classmethod
@@ -168,9 +168,9 @@ class Keeper:
                 message = await self._stream.read_out()
                 if message is None:
                     raise ContainerLost("The container's first process has ended")
-                self._said += message.data
-                found = re.search(rb"^%d (\d+) (\d+) (\d+)\n" % self._asked, self._said, re.MULTILINE)
+                self._received += message.data
+                found = re.search(rb"^%d (\d+) (\d+) (\d+)\n" % self._asked, self._received, re.MULTILINE)
                 if found:
                     others, kills, reached = map(int, found.groups())
-                    del self._said[: found.end()]
+                    del self._received[: found.end()]
                     return Seen(others=others, memory_kills=kills, limit_reached=bool(reached))

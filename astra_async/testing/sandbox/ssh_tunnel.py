@@ -73,9 +73,9 @@ class SshTunnel:
 
     async def _open(self) -> None:
         forward = f"{self.socket}:{self._remote}"
-        said = self._folder / "said"
+        log = self._folder / "said"
         try:
-            with said.open("wb") as output:
+            with log.open("wb") as output:
                 self._ssh = await asyncio.create_subprocess_exec(
                     *("ssh", "-N", "-T", *_OPTIONS, *self._port, "-L", forward, "--", self._target),
                     stdin=asyncio.subprocess.DEVNULL,
@@ -90,7 +90,7 @@ class SshTunnel:
         last_look = time.monotonic() + _CONNECTED_S
         while not self.socket.is_socket():
             if self._ssh.returncode is not None or time.monotonic() > last_look:
-                words = both_ends(said.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace"))
+                words = both_ends(log.read_bytes()[-_SHOWN_BYTES:].decode(errors="replace"))
                 raise EngineUnavailable(
                     f"ssh does not reach the engine of {self._host} ({words or 'no answer'}); "
                     f"try `ssh {self._target} docker version`"

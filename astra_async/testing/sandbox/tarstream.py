@@ -33,7 +33,7 @@ async def entries(
         TooLongError: it has more than `most_bytes` bytes.
     """
     source = _Source(chunks, most_bytes)
-    told: dict[str, str | int] = {}  # by extended headers of the next entry
+    fields: dict[str, str | int] = {}  # by extended headers of the next entry
     while True:
         block = await source.take(_BLOCK) if await source.begins() else b""
         if not any(block):
@@ -45,13 +45,13 @@ async def entries(
             content = await source.take(info.size)
             await source.skip(-info.size % _BLOCK)
             if (field := _LONG.get(info.type)) is not None:
-                told[field] = content.rstrip(b"\0").decode(errors="surrogateescape")
+                fields[field] = content.rstrip(b"\0").decode(errors="surrogateescape")
             elif info.type == tarfile.XHDTYPE:
-                told |= _extended(content)
+                fields |= _extended(content)
             continue
-        for field, value in told.items():
+        for field, value in fields.items():
             setattr(info, field, value)
-        told = {}
+        fields = {}
         held = info.size if info.isreg() else 0
         content = b""
         if keep(info):
