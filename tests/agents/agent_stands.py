@@ -33,9 +33,7 @@ class OneSample:
         self.answered = asyncio.Event()
         self._answer = answer
         pool = Scripted(self._said)
-        if think_s:
-            pool.may_answer.clear()
-            asyncio.get_running_loop().call_later(think_s, pool.may_answer.set)
+        pool.think_s = think_s
         self.calls = calls_of(folder, pool, limits=limits)
 
     @classmethod

@@ -37,12 +37,14 @@ class Scripted:
         self.asked: list[ModelRequest] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
+        self.think_s = 0.0
         self._answer = answer
 
     async def call(self, request: ModelRequest) -> Completion:
         self.asked.append(request)
         number = len(self.asked) - 1
         await self.may_answer.wait()
+        await asyncio.sleep(self.think_s)
         return self._answer(number, request)
 
 
