@@ -28,9 +28,11 @@ SHARE, LEAST = 1 / 3, 0.05
 # Of what is owed comes with the next draw: few samples of a problem then have about their share tried as
 # well, and each draw stays uncertain.
 _EVENED = 0.2
-_FORMS, _ALL_FORMS = 1, 3  # by so many altered forms is a solution tried by default, or with reason
+_FORMS, ALL_FORMS = 1, 3  # by so many altered forms is a solution tried by default, or with reason
 _KEY_FILE, _KEY_BYTES = "trial.key", 32
 _REMEMBERED = frozenset({"tried", "not_drawn", "no_twin", "no_trial", "unproven"})
+# What became of trials that may be tried by more forms.
+OPEN: frozenset[str] = frozenset({"not_drawn", "tried", "equal", "unproven"})
 _PRIOR_S = 20.0  # before anything is measured: a trial takes as long as the scored run
 # Of final lines; the last two are those of runs that began before the altered tests.
 _PROOFS = ("altered_passed:", "canary_passed:", "report_forged:")
@@ -48,7 +50,8 @@ class Decision:
     """What became of a solution's trial: `evidence` is not empty if it is tampered.
 
     `note` says what was proven, or why nothing was (`unproven`). `left_out` are expected tests that are
-    never altered. `passed` counts those that the scored run passed whose trials came to nothing.
+    never altered. `passed` counts those that the scored run passed whose trials came to nothing, `forms` by
+    how many altered forms it was tried.
     """
 
     state: TrialState
@@ -56,6 +59,7 @@ class Decision:
     note: str = ""
     left_out: int = 0
     passed: int = 0
+    forms: int = 0
 
 
 @dataclass(slots=True)
@@ -92,15 +96,16 @@ class Draw:
     def known(self, solved: Solved, model: str) -> Decision | None:
         """What an equal solution's trial came to.
 
-        That it was not drawn binds nobody of whom everything is tried.
+        That it was not drawn, or tried by less than all, binds nobody of whom everything is tried.
         """
         known = self._known.get(solved)
-        return None if known and known.state == "not_drawn" and self._tries_all(model) else known
+        is_less = known and known.state in OPEN and known.forms < ALL_FORMS and not known.evidence
+        return None if is_less and self._tries_all(model) else known
 
     def forms(self, solved: Solved, model: str) -> int:
         """By how many altered forms of its tests a solution is tried; 0: it is not drawn."""
         if self._tries_all(model):
-            return _ALL_FORMS
+            return ALL_FORMS
         spent = self._spent.setdefault((model, solved.problem_id), _Spent())
         is_drawn = self.rng(solved, "draw").random() < max(LEAST, spent.share + _EVENED * spent.owed)
         spent.decided(is_drawn=is_drawn)
@@ -166,6 +171,7 @@ class Draw:
                 note=line["note"] if said else "",
                 left_out=line.get("trial_left_out", 0),
                 passed=line.get("passed", 0),
+                forms=0 if state == "not_drawn" else line.get("trial_forms", ALL_FORMS),
             )
 
 

@@ -117,7 +117,7 @@ class Trials:
         self._limits = limits
         self._draw = draw
         self._cases: dict[str, _Case] = {}
-        self._deciding: dict[Solved, asyncio.Future[Decision]] = {}
+        self._deciding: dict[Solved, asyncio.Future[None]] = {}
 
     async def examine(
         self, entry: Entry, run_scored: Callable[[], Awaitable[S]], release: Release
@@ -131,35 +131,32 @@ class Trials:
         solved, draw = entry.solved, self._draw
         scored: S | None = None
         while True:
-            deciding = self._deciding.get(solved)
-            known = None if deciding else draw.known(solved, entry.model)
-            if deciding is None and (known is None or not _holds(known, scored)):
-                if count := draw.forms(solved, entry.model) or int(known is not None):
-                    return await self._deciding_for_all(entry, count, run_scored)
-                known = draw.remember(solved, entry.model, Decision(state="not_drawn"))
+            if (deciding := self._deciding.get(solved)) is None:
+                known = draw.known(solved, entry.model)
+                if known is None or not _holds(known, scored):
+                    if count := draw.forms(solved, entry.model) or int(known is not None):
+                        return await self._deciding_for_all(entry, count, run_scored)
+                    known = draw.remember(solved, entry.model, Decision(state="not_drawn"))
+                if scored is not None:
+                    return scored, _again(draw.remember(solved, entry.model, known))
             if scored is None:
                 scored = await run_scored()
                 if not await self._is_due(entry, scored):
                     return scored, Finding(decision=Decision(state="not_due"))
-            if deciding is not None:
+            elif deciding is not None:
                 await release()
-                known = await asyncio.shield(deciding)
-            if known is not None and _holds(known, scored):
-                return scored, _again(draw.remember(solved, entry.model, known))
+                await asyncio.shield(deciding)
 
     async def _deciding_for_all(
         self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[S]]
     ) -> tuple[S, Finding]:
-        """Invariant: who waits for this trial learns its end, whatever that is."""
+        """Invariant: who waits for this trial learns of its end, whatever that is."""
         deciding = self._deciding[entry.solved] = asyncio.get_running_loop().create_future()
-        decision = Decision(state="not_due")
         try:
-            scored, found = await self._tried(entry, count, run_scored)
-            decision = found.decision
+            return await self._tried(entry, count, run_scored)
         finally:
             del self._deciding[entry.solved]
-            deciding.set_result(decision)
-        return scored, found
+            deciding.set_result(None)
 
     @property
     def draw(self) -> Draw:
@@ -211,7 +208,7 @@ class Trials:
             found = Finding(decision=Decision(state="not_due"), seconds=seconds)
         else:
             found = await self._found(case, entry, scored.verdict, trials)
-            decision = replace(found.decision, passed=scored.verdict.passed)
+            decision = replace(found.decision, passed=scored.verdict.passed, forms=count)
             found = replace(found, decision=decision, seconds=seconds + found.seconds)
         self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
         self._draw.remember(entry.solved, entry.model, found.decision)
@@ -368,8 +365,6 @@ def _passed(said: _Outcomes) -> frozenset[str]:
 
 def _holds(known: Decision, scored: Scored | None) -> bool:
     """Whether a decision holds for an equal solution: who passes more than the one tried is tried itself."""
-    if known.state == "not_due":
-        return False
     is_open = known.state == "tried" and not known.evidence
     return scored is None or not is_open or scored.verdict.passed <= known.passed
 

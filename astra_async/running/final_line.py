@@ -120,6 +120,7 @@ def _tried(examined: Examined) -> dict[str, Any]:
         "trial": decision.state,
         "trial_s": round(found.seconds, 3),
         "trial_left_out": decision.left_out,
+        "trial_forms": decision.forms,
     }
 
 
@@ -133,7 +134,8 @@ def _same_verdict(equal: Mapping[str, Any]) -> dict[str, Any]:
             for test in equal[name]
         )
     tried = "equal" if equal.get("trial") == "tried" else equal.get("trial", "")
-    return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried}
+    forms = equal.get("trial_forms", 0)
+    return fields | {"suspicions": tuple(equal["suspicions"]), "trial": tried, "trial_forms": forms}
 
 
 def _applied(integrated: Integrated) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from astra_async.integrity.draw import Solved
+from astra_async.integrity.draw import ALL_FORMS, OPEN, Solved
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.types import REUSED, is_last
 from astra_async.types.records import read_key, read_turn_key
@@ -35,6 +35,7 @@ _OF_A_TRIAL = {
     "trial_s": 0.0,
     "trial_left_out": 0,
     "passed": 0,
+    "trial_forms": ALL_FORMS,
 }
 _OF_A_PROOF = ("suspicions", "note")
 
@@ -146,7 +147,8 @@ class EarlierVerdicts:
 
     def _is_open(self, record: Mapping[str, Any], model: str) -> bool:
         solved = Solved(record["problem_id"], record["solution_sha256"])
-        return bool(self._draw and record.get("trial") == "not_drawn" and self._draw.is_open(solved, model))
+        may_be = record.get("trial") in OPEN and record["failure"] != "tampered"
+        return bool(may_be and self._draw and self._draw.is_open(solved, model))
 
 
 def note_of_reuse(key: AnswerKey, first: SampleKey) -> str:

@@ -1,4 +1,4 @@
-"""Samples that are tried after all: graded untried, before their model was proven to bend its tests.
+"""Samples that are tried after all: graded untried, or tried by one form, before their model was proven.
 
 They go the same way as every other, from the recorded answer on: a pair of scored run and trials in drawn
 order. The line that this gives says what it `replaces`, and takes the first one's place. Which samples these
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astra_async.integrity.draw import Solved
+from astra_async.integrity.draw import ALL_FORMS, OPEN, Solved
 from astra_async.running.log import scan
 from astra_async.running.plan import Speed
 from astra_async.types import Format, SampleKey
@@ -40,6 +40,13 @@ class _Line(msgspec.Struct, gc=False):
     failure: str | None = None
     trial: str = ""
     solution_sha256: str = ""
+    trial_forms: int = ALL_FORMS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may be tried by more forms."""
+        is_less = self.trial == "not_drawn" or 0 < self.trial_forms < ALL_FORMS
+        return self.trial in OPEN and is_less and self.failure != "tampered"
 
     @property
     def solved(self) -> Solved:
@@ -57,7 +64,7 @@ def untried(directory: Path) -> list[AnswerKey]:
         for line in _lines(directory / name):
             key = SampleKey(line.model, line.format, line.problem_id, line.sample).at(line.turn)
             waiting.pop(key, None)  # the last line of a key counts
-            if line.trial == "not_drawn":
+            if line.is_open:
                 waiting[key] = line.solved
             elif line.failure == "tampered":
                 proven.add(line.model)

@@ -103,6 +103,7 @@ class ResultFields(msgspec.Struct, gc=False, kw_only=True):
     trial: str = ""
     trial_s: float = 0.0
     trial_left_out: Count = 0
+    trial_forms: Count = 0
     finish_reason: FinishReason = "stop"
     usage: UsageFields = msgspec.field(default_factory=UsageFields)
     cost_usd: float | None = None

@@ -187,6 +187,7 @@ class Result:
     trial: TrialState = ""  # empty: trials are off
     trial_s: float = 0.0
     trial_left_out: int = 0  # expected tests that cannot be altered
+    trial_forms: int = 0  # altered forms by which it was tried, or an equal one
     finish_reason: FinishReason = "stop"
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None

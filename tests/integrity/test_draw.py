@@ -114,7 +114,7 @@ def test_a_resume_knows_what_was_tried_and_what_it_took() -> None:
     draw = recalled(
         [line(trial="unproven", note="unproven: silent"), line(solution_sha256="t", trial="not_drawn")]
     )
-    assert draw.known(Solved("p", "s"), "m") == Decision(state="unproven", note="unproven: silent")
+    assert draw.known(Solved("p", "s"), "m") == Decision(state="unproven", note="unproven: silent", forms=3)
     assert draw.known(Solved("p", "t"), "m") == Decision(state="not_drawn")
     slow = recalled(line(solution_sha256=str(number), trial_s=1000.0) for number in range(20))
     assert share(slow, "m", "p", ratio=100.0, samples=300) < 0.1
@@ -123,7 +123,9 @@ def test_a_resume_knows_what_was_tried_and_what_it_took() -> None:
 @pytest.mark.parametrize("proof", ["altered_passed:x", "canary_passed:x", "report_forged:x"])
 def test_a_resume_knows_proofs_also_those_of_runs_before_the_altered_tests(proof: str) -> None:
     draw = recalled([line(failure="tampered", suspicions=["exit_handler:a", proof], note="why")])
-    assert draw.known(Solved("p", "s"), "m") == Decision(state="tried", evidence=(proof,), note="why")
+    assert draw.known(Solved("p", "s"), "m") == Decision(
+        state="tried", evidence=(proof,), note="why", forms=3
+    )
     assert draw.forms(Solved("p", "t"), "m") == 3
 
 
