@@ -147,7 +147,8 @@ class Run:
 def load_run(directory: Path) -> Run:
     """Load a run directory, also one that is still being written.
 
-    A torn last line is ignored, an unreadable one and equal duplicates are ignored with a warning.
+    A torn last line is ignored unless it lacks only its newline; an unreadable one and equal duplicates are
+    ignored with a warning.
 
     Raises:
         UsageError: it is no run directory.

@@ -7,6 +7,7 @@ again by `offset` and `length`. Every planned sample has its place in one block 
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections import Counter
@@ -346,7 +347,7 @@ class Columns:
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Whole lines as (number from 1, offset, content); what stands behind the last newline is torn."""
+    """Whole lines as (number from 1, offset, content); the last one may lack nothing but its newline."""
     if not path.exists():
         return
     offset = 0
@@ -354,7 +355,19 @@ def lines_of(path: Path) -> Iterator[tuple[int, int, bytes]]:
         for number, line in enumerate(stream, 1):
             if line.endswith(b"\n") and len(line) > 1:
                 yield number, offset, line[:-1]
+            elif is_unended(line):
+                yield number, offset, line
             offset += len(line)
+
+
+def is_unended(line: bytes) -> bool:
+    """Whether a last line lacks only its newline, which the next run adds: no part of an object is one."""
+    if not line.startswith(b"{") or line.endswith(b"\n"):
+        return False
+    try:
+        return bool(json.loads(line))
+    except (ValueError, RecursionError):
+        return False
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:

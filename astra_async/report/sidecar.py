@@ -21,7 +21,7 @@ import numpy as np
 
 from astra_async.errors import StorageError
 from astra_async.files import file_mode, write_atomically
-from astra_async.report.packing import ROW_DTYPE, ROW_MEANING, Columns
+from astra_async.report.packing import ROW_DTYPE, ROW_MEANING, Columns, is_unended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,10 +74,10 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
         columns, lines, parts = kept or (Columns(settings, path), 0, [])
         offset = before = sum(size for size, _ in parts)
         stream.seek(offset)
-        digest = hashlib.sha256()
+        digest, line = hashlib.sha256(), b""
         for line in stream:
             if not line.endswith(b"\n"):
-                break  # torn: the next reader finds it whole, or cut off
+                break  # the next reader finds it ended, or cut off
             digest.update(line)
             lines += 1
             if len(line) > 1:
@@ -95,6 +95,8 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
             state=columns.state(),
         )
         _write(directory, header, columns)
+    if is_unended(line):
+        columns.read(lines + 1, offset, line)  # and is not kept: its place may become another's
     return columns
 
 

@@ -83,6 +83,19 @@ def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
     assert run.warnings == ()
 
 
+def test_a_last_line_that_lacks_only_its_newline_counts_as_it_will_when_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    directory = write_run(tmp_path / "run", Made())
+    path = directory / "results.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert len(load_run(directory).rows) == 32
+    path.write_bytes(whole)
+    run = load_run(directory)
+    assert (len(run.rows), run.warnings) == (32, ())
+
+
 def test_an_unreadable_line_is_named_and_its_sample_missing(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", Made())
     path = directory / "results.jsonl"
