@@ -257,7 +257,7 @@ def test_a_labelling_that_is_killed_pays_for_nothing_twice(
     folder = tmp_path / "run"
     faulty_run(folder, 20)
     config = tmp_path / "astra.toml"
-    config.write_text('[[models]]\nspec = "simulated/steady"\nmax_in_flight = 4\n')  # for 20 s
+    config.write_text('[[models]]\nspec = "simulated/steady"\nmax_in_flight = 2\n')  # for 40 s
     command = [sys.executable, "-m", "astra_async", "label", str(folder), "--judge", "simulated/steady"]
     process = subprocess.Popen([*command, "--config", str(config)], stderr=subprocess.DEVNULL)
     path = folder / "judgements.jsonl"
@@ -288,7 +288,7 @@ def test_a_disk_that_fails_in_mid_labelling_loses_no_judgement(
     faulty_run(folder, 20)
     monkeypatch.setenv("ASTRA_CACHE", str(tmp_path / "cache"))
     config = tmp_path / "astra.toml"
-    config.write_text('[[models]]\nspec = "simulated/steady"\nmax_in_flight = 4\n')  # for 20 s
+    config.write_text('[[models]]\nspec = "simulated/steady"\nmax_in_flight = 2\n')  # for 40 s
     command = [sys.executable, "-m", "astra_async", "label", str(folder), "--judge", "simulated/steady"]
     shim = {"LD_PRELOAD": str(compiled("failing_disk", tmp_path)), "FAILING_WHEN": str(when)}
     environ = os.environ | shim | {"FAILING_BELOW": str(folder)}
