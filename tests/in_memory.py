@@ -14,7 +14,7 @@ from astra_async.running.directory import RunDirectory
 from astra_async.running.plan import Plan
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Rooms, Workshop
+from astra_async.running.sample import Asking, Grading, Setup
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
@@ -82,7 +82,7 @@ async def run_in_memory(
             draw = Draw(b"key")
             draw.recall(recorded.tried())
             trials = Trials(sandbox, expectations, Limits(), draw)
-            workshop = Workshop(
+            grading = Grading(
                 sandbox=sandbox,
                 images=making.ready if making else dict.fromkeys(problem_ids, "any"),
                 making=making,
@@ -99,8 +99,8 @@ async def run_in_memory(
                 most=turns, feedback=dict.fromkeys(problem_ids, feedback), ended=recorded.ended
             )
             asking = Asking(pools=pools)
-            rooms = Rooms(directory=kept, asking=asking, workshop=workshop, turns=further)
-            runner = Runner(plan, rooms, metrics)
+            setup = Setup(directory=kept, asking=asking, grading=grading, turns=further)
+            runner = Runner(plan, setup, metrics)
             if on_open:
                 on_open(runner)
             await runner.run()

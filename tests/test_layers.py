@@ -1,4 +1,4 @@
-"""The layers of the house, checked by walking the imports of every module; a room without a layer fails."""
+"""The layers of the program, by the imports of every module; a package without a layer fails."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def room(module: str) -> str:
-    """The classified room of a module: its longest prefix among the layers."""
+def package_of(module: str) -> str:
+    """The classified package of a module: its longest prefix among the layers."""
     known = {name for names in LAYERS.values() for name in names}
     parts = module.split(".") if module else [""]
     found = [name for name in (".".join(parts[:end]) for end in range(len(parts), 0, -1)) if name in known]
-    assert found, f"{module} belongs to no layer: place its room in LAYERS"
+    assert found, f"{module} belongs to no layer: place its package in LAYERS"
     return found[0]
 
 
 def layer(module: str) -> int:
-    place = room(module)
+    place = package_of(module)
     return next(number for number, names in enumerate(LAYERS.values()) if place in names)
 
 
@@ -85,7 +85,7 @@ def imported(path: Path) -> set[str]:
 
 
 def own(path: Path) -> set[str]:
-    """Modules of the house that a module imports."""
+    """Modules of ours that a module imports."""
     names = {
         name.removeprefix("astra_async").lstrip(".")
         for name in imported(path)
@@ -99,28 +99,28 @@ def test_a_module_imports_its_own_layer_and_those_below(module: str) -> None:
     above = {
         name
         for name in own(MODULES[module])
-        if layer(name) > layer(module) and (room(module), room(name)) not in ALLOWED_UPWARD
+        if layer(name) > layer(module) and (package_of(module), package_of(name)) not in ALLOWED_UPWARD
     }
     assert not above
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if layer(name) < list(LAYERS).index("edges")])
-def test_values_and_pure_rooms_know_no_event_loop_and_no_network(module: str) -> None:
+def test_values_and_pure_packages_know_no_event_loop_and_no_network(module: str) -> None:
     assert not {name.split(".")[0] for name in imported(MODULES[module])} & ASYNC
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room(name) in LAYERS["edges"]])
+@pytest.mark.parametrize("module", [name for name in MODULES if package_of(name) in LAYERS["edges"]])
 def test_edges_do_not_know_each_other(module: str) -> None:
-    assert not {room(name) for name in own(MODULES[module])} & (LAYERS["edges"] - {room(module)})
+    assert not {package_of(name) for name in own(MODULES[module])} & (LAYERS["edges"] - {package_of(module)})
 
 
-def test_layers_name_only_rooms_that_exist() -> None:
+def test_layers_name_only_packages_that_exist() -> None:
     known = {name for names in LAYERS.values() for name in names}
     assert not {name for name in known if name and not any(f"{m}.".startswith(f"{name}.") for m in MODULES)}
 
 
 def test_no_exception_is_idle() -> None:
-    used = {(room(module), room(name)) for module, path in MODULES.items() for name in own(path)}
+    used = {(package_of(module), package_of(name)) for module, path in MODULES.items() for name in own(path)}
     assert used >= ALLOWED_UPWARD
 
 
@@ -128,17 +128,17 @@ def test_the_drawing_in_the_documentation_is_this_one() -> None:
     drawn: dict[str, set[str]] = {}
     for line in re.findall(
         r"^    (.+)$",
-        DESIGN.read_text().partition("## Rooms and layers")[2].partition("## ")[0],
+        DESIGN.read_text().partition("## Packages and layers")[2].partition("## ")[0],
         re.MULTILINE,
     ):
-        first, *rooms = line.split()
+        first, *packages = line.split()
         if not line.startswith(" "):
             drawn[first] = set()
         else:
-            rooms = [first, *rooms]
-        names = [name for place in rooms for name in spelled_out(place)]
+            packages = [first, *packages]
+        names = [name for place in packages for name in spelled_out(place)]
         drawn[list(drawn)[-1]] |= {name.replace("/", ".") for name in names}
-    assert drawn == {name: rooms - {""} for name, rooms in LAYERS.items()}
+    assert drawn == {name: packages - {""} for name, packages in LAYERS.items()}
 
 
 def spelled_out(place: str) -> list[str]:

@@ -117,7 +117,7 @@ def build_feedback(
     return Feedback(text=text, sha256=_sha256(text))
 
 
-def said(answer: str) -> str:
+def answer_text(answer: str) -> str:
     """An answer as it stands in a conversation."""
     return answer if answer.strip() else NO_ANSWER
 
@@ -152,8 +152,8 @@ class Secrets:
         seen = "\n".join(text for path, text in texts.items() if path not in hidden)
         kept: set[str] = set()
         if hidden:  # tests that stand in hidden files; also those of which that cannot be told
-            told = "\n".join(hidden.values())
-            kept = {clean_name(test.name) for test in expected if not _is_seen(test, seen, told, policy)}
+            unseen = "\n".join(hidden.values())
+            kept = {clean_name(test.name) for test in expected if not _is_seen(test, seen, unseen, policy)}
         return cls(
             has_hidden=bool(hidden),
             tests=frozenset(kept),
@@ -169,8 +169,8 @@ class Secrets:
         lines = (
             line for line in printed.split("\n") if not self._is_of_a_test(line) and not self.hides(line)
         )
-        told = stable("\n".join(map(self._without_places, lines)))
-        return "\n".join(line for line in told.split("\n") if not self.hides(line))
+        plain = stable("\n".join(map(self._without_places, lines)))
+        return "\n".join(line for line in plain.split("\n") if not self.hides(line))
 
     def hides(self, line: str) -> bool:
         """Whether a line names or quotes what is hidden."""
@@ -208,8 +208,8 @@ _BREAKS = re.compile(r"[\s.:>›/#]+")  # noqa: RUF001 - what runners set betwee
 def _details(result: Mapping[str, Any], output: str, secrets: Secrets, mode: FeedbackMode, room: int) -> str:
     failed = _failed_tests(result["tests"], secrets, with_messages=mode == "full")
     # Where tests are hidden, what a run printed is theirs as well, unless it did not get to any test.
-    told = mode == "full" and (not secrets.has_hidden or result["failure"] in _STOPPED)
-    printed = secrets.sayable(output) if told and output else ""
+    is_shown = mode == "full" and (not secrets.has_hidden or result["failure"] in _STOPPED)
+    printed = secrets.sayable(output) if is_shown and output else ""
     if not printed:
         return f"{_FAILED}{shortened(failed, room - len(_FAILED) - 1)}\n" if failed else ""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", printed) or [""]))

@@ -69,7 +69,7 @@ def judge_prompt(evidence: Exhibits) -> str:
     """The text that a judge is sent."""
     parts = evidence.shown()
     mark = _mark(parts)
-    classes = "\n".join(f"- {name}: {told}" for name, told in ERROR_CLASSES.items())
+    classes = "\n".join(f"- {name}: {meaning}" for name, meaning in ERROR_CLASSES.items())
     blocks = "\n\n".join(
         f"[[{mark} begin {name}: {PART_NAMES[name]}]]\n{text}\n[[{mark} end {name}]]"
         for name, text in parts.items()

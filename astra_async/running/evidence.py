@@ -80,8 +80,8 @@ def stderr_lines(output: str, stdout: str) -> tuple[tuple[int, int], ...]:
 def by_stream(output: str, ranges: Iterable[Sequence[int]]) -> str:
     """An output with the lines of standard error behind all others, blank ones among them left out."""
     lines, late = output.split("\n"), {at for first, end in ranges for at in range(first, end)}
-    told = [line for at, line in enumerate(lines) if at not in late]
-    return "\n".join([*told, *(lines[at] for at in sorted(late) if at < len(lines) and lines[at].strip())])
+    others = [line for at, line in enumerate(lines) if at not in late]
+    return "\n".join([*others, *(lines[at] for at in sorted(late) if at < len(lines) and lines[at].strip())])
 
 
 def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:

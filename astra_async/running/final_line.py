@@ -27,7 +27,7 @@ _OF_THE_COMPLETION = (
 
 @dataclass(frozen=True, slots=True)
 class FinalLine:
-    """What every outcome's line holds of an answer; `said_before` are characters of a turn's conversation.
+    """What every outcome's line holds of an answer; `characters_before`: those of a turn's conversation.
 
     `earlier` is the final line whose place this one takes, if there is one.
     """
@@ -36,7 +36,7 @@ class FinalLine:
     completion: Completion
     started_at: str
     prompt: Prompt
-    said_before: int
+    characters_before: int
     earlier: Mapping[str, Any] | None = None
 
     def without_solution(self, outcome: Unusable, expected: tuple[ExpectedTest, ...]) -> Result:
@@ -102,7 +102,7 @@ class FinalLine:
             total=total,
             score=passed / total,
             repairs=(*completion.repairs, *repairs),
-            input_characters=len(self.prompt.text) + self.said_before,
+            input_characters=len(self.prompt.text) + self.characters_before,
             output_characters=len(completion.text),
             prompt_sha256=self.prompt.sha256,
             started_at=self.started_at,

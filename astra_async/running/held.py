@@ -153,9 +153,9 @@ class LateLines:
     def _keep_cost(self, key: AnswerKey, record: Mapping[str, Any]) -> None:
         """One event, the same whenever it is written: a kill may come before the held line is gone."""
         events = self._logs["events.jsonl"]
-        told = {"at": record.get("finished_at"), "kind": "spent", **key_fields(key)}
-        told |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
-        line = encode(told | {"detail": "a held answer that was found after the sample had been asked again"})
+        cost = {"at": record.get("finished_at"), "kind": "spent", **key_fields(key)}
+        cost |= {"cost_usd": record.get("cost_usd"), "cost_estimated": record.get("cost_estimated")}
+        line = encode(cost | {"detail": "a held answer that was found after the sample had been asked again"})
         if line not in (there for _, _, there in scan(events.path)):
             events.append_line(line)
             events.sync()

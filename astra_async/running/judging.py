@@ -230,8 +230,8 @@ def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
     """judgements.jsonl, and the lines that it refused."""
     held = HeldLines(str(read_run(directory / "run.json")["run_id"]), wiring.cache_root() / "held")
     log = AppendLog.open(directory / JUDGEMENTS)
-    for told in held.found((log,)):
-        say(told)
+    for line in held.found((log,)):
+        say(line)
     return log, held
 
 

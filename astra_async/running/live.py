@@ -83,7 +83,7 @@ def live_state(run: OpenRun, *, since: str = "", ended: bool = False) -> dict[st
         "ended": ended,
         "stopping": runner.stopping.is_set(),
         "samples": _samples(runner, graded=run.sandbox is not None),
-        **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.rooms.turns.most else {}),
+        **({"turns": _counts(turns) | {"missing": turns.missing.total()}} if runner.setup.turns.most else {}),
         "models": {model: _model(runner, model, run.pools.get(model)) for model in runner.plan.models},
         "containers": _containers(run.sandbox),
         "doing": list(being_done(runner)),

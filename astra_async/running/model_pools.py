@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.errors import ConflictError
-from astra_async.running.trouble import told
+from astra_async.running.trouble import described
 from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ def unrecorded_usd(pool: AnyPool, recorded_usd: float) -> float:
 
 
 def close_later(stack: AsyncExitStack, say: Say, what: str, close: Callable[[], Awaitable[None]]) -> None:
-    """Close a room at the end; one that fails to close takes nothing from a run that has come to its end."""
+    """Close something at the end; what fails to close takes nothing from a run that has come to its end."""
 
     async def close_or_tell() -> None:
         try:
             await close()
         except Exception as error:  # noqa: BLE001 - the boundary: everything is recorded by now
-            say(f"warning: {what} could not be closed: {told(error)}")
+            say(f"warning: {what} could not be closed: {described(error)}")
 
     stack.push_async_callback(close_or_tell)

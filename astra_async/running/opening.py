@@ -30,8 +30,8 @@ from astra_async.running.model_pools import close_later, open_pools, unrecorded_
 from astra_async.running.plan import plan_of
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Rooms, Workshop
-from astra_async.running.trouble import told
+from astra_async.running.sample import Asking, Grading, Setup
+from astra_async.running.trouble import described
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
@@ -60,7 +60,7 @@ _GRADINGS_PER_SANDBOX = 2  # one in its container, one being packed or judged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRun:
-    """A run whose rooms are open: what a display looks at and what `drive` drives."""
+    """A run that is open: what a display looks at and what `drive` drives."""
 
     config: RunConfig
     directory: RunDirectory
@@ -112,7 +112,7 @@ async def open_run(
         on_directory(directory)
         for warning in directory.warnings:
             say(f"warning: {warning}")
-        async with _open_rooms(
+        async with _opened(
             config, directory, recorded, problems=problems, docker=not generate_only, say=say
         ) as run:
             run.runner.on_result = on_result
@@ -177,7 +177,7 @@ async def _to_its_end(work: Callable[[], None]) -> None:
 
 
 @asynccontextmanager
-async def _open_rooms(
+async def _opened(
     config: RunConfig,
     directory: RunDirectory,
     recorded: Recorded,
@@ -204,8 +204,8 @@ async def _open_rooms(
             if tests
             else {}
         )
-        grading = wiring.grading_parts(config, prepared, names, ids)
-        await _to_its_end(partial(_describe, config, directory, prepared, grading))
+        parts = wiring.grading_parts(config, prepared, names, ids)
+        await _to_its_end(partial(_describe, config, directory, prepared, parts))
         if sandbox:
             _say_who_is_not_tried(config, prepared, say)
         pools = await _pools(config, directory, stack, say)
@@ -220,10 +220,10 @@ async def _open_rooms(
             if deciding and deciding.warning:
                 say(deciding.warning)
         lenient = await stack.enter_async_context(LenientParser())
-        workshop = None
+        grading = None
         if tests:
-            workshop = _workshop(config, directory, recorded, tests=tests, lenient=lenient)
-        rooms = Rooms(
+            grading = _grading(config, directory, recorded, tests=tests, lenient=lenient)
+        setup = Setup(
             directory=directory,
             asking=Asking(
                 pools=pools,
@@ -232,7 +232,7 @@ async def _open_rooms(
                 simulated=wiring.simulated_names(config),
                 agents=agents,
             ),
-            workshop=workshop,
+            grading=grading,
             turns=TurnPlan(
                 most=config.turns,
                 feedback=wiring.feedback_modes(config, prepared),
@@ -240,7 +240,7 @@ async def _open_rooms(
                 recorded_only=config.answers_only_from_record,
             ),
         )
-        runner = _runner(plan, rooms, recorded, sandbox)
+        runner = _runner(plan, setup, recorded, sandbox)
         runner.deciding = deciding
         for name, pool in pools.items():
             if config.turns and isinstance(pool, BatchPool):
@@ -248,17 +248,17 @@ async def _open_rooms(
         yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
 
 
-def _runner(plan: Plan, rooms: Rooms, recorded: Recorded, sandbox: RunSandbox | None) -> Runner:
-    metrics = wiring.planned_metrics(rooms.directory.run)
+def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | None) -> Runner:
+    metrics = wiring.planned_metrics(setup.directory.run)
     recorded.count_into(metrics)
-    runner = Runner(plan, rooms, metrics)
+    runner = Runner(plan, setup, metrics)
     if sandbox:
         # One at least: whoever waits for a turn is told through it when no node comes back.
         sandbox.on_slots = lambda slots: runner.permits.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
     runner.dead |= {
         name: PoolUnusable(f"{name}: has no answer in the parent run")
         for name in plan.models
-        if name not in rooms.asking.pools
+        if name not in setup.asking.pools
     }
     return runner
 
@@ -280,7 +280,7 @@ def _record_what_else_was_spent(run: OpenRun) -> None:
 
     So the budget is right after a resume, however the calls of this one ended.
     """
-    agents = run.runner.rooms.asking.agents
+    agents = run.runner.setup.asking.agents
     for model, pool in run.pools.items():
         recorded_usd = run.directory.recorded_usd[model] + (agents.recorded_usd(model) if agents else 0.0)
         if more_usd := unrecorded_usd(pool, recorded_usd):
@@ -399,19 +399,19 @@ def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
         try:
             directory.record_event(event.kind, event.key, pool=event.model, **details)
         except Exception as error:  # noqa: BLE001 - a pool's state must not break over a record
-            directory.exhausted = directory.exhausted or StorageError(f"{directory.path}: {told(error)}")
+            directory.exhausted = directory.exhausted or StorageError(f"{directory.path}: {described(error)}")
 
     return record
 
 
-def _workshop(
+def _grading(
     config: RunConfig,
     directory: RunDirectory,
     recorded: Recorded,
     *,
     tests: _Tests,
     lenient: LenientParser,
-) -> Workshop:
+) -> Grading:
     sandbox = tests.sandbox
     exclusive = Exclusive(sandbox, alone=sandbox.alone)
     cache, limits = wiring.cache_root() / "expected", config.limits
@@ -422,7 +422,7 @@ def _workshop(
         draw = Draw(run_key(directory.path), everybody=config.trials == "all")
         draw.recall(recorded.tried())
         trials = Trials(exclusive, learned, limits, draw)
-    return Workshop(
+    return Grading(
         sandbox=exclusive,
         images=tests.images,
         making=tests.making,

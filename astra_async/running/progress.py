@@ -1,4 +1,4 @@
-"""How a run stands: gathered from its open rooms while it runs, or from the files of its directory.
+"""How a run stands: gathered from the open run, or from the files of its directory.
 
 A View is plain values, so that whoever shows it (see `cli/display.py`) can never reach into the run.
 """
@@ -122,10 +122,10 @@ def view_of(opened: OpenRun, *, stopping: bool) -> View:
         tests_per_minute=tests if sandbox and speed.has_begun(tally.final) else None,
         elapsed_s=speed.elapsed_s,
         left_s=runner.seconds_left,
-        last=_said(runner.directory.last_event),
+        last=_event_line(runner.directory.last_event),
         note="stopping" if stopping else "",
         doing=tuple(being_done(runner)),
-        most_turns=runner.rooms.turns.most,
+        most_turns=runner.setup.turns.most,
         turns_final=tally.turns.final,
         turns_under_way=tally.turns.asking + tally.turns.grading,
         turns_missing=tally.turns.missing.total(),
@@ -137,15 +137,15 @@ def being_done(runner: Runner) -> Iterator[str]:
 
     And what is decided, where that ends the run.
     """
-    if runner.deciding and runner.deciding.told:
-        yield runner.deciding.told
-    agents, workshop = runner.rooms.asking.agents, runner.rooms.workshop
+    if runner.deciding and runner.deciding.message:
+        yield runner.deciding.message
+    agents, grading = runner.setup.asking.agents, runner.setup.grading
     if agents and (agents.runs.running or agents.runs.waiting):
         runs = agents.runs
         yield f"agents: {runs.running} at work in {_count(runs.slots, 'place')}, {runs.waiting} waiting"
-    if workshop is None:
+    if grading is None:
         return
-    making = workshop.making
+    making = grading.making
     if making and making.pending:
         waiting = _count(len(making.pending), "problem")
         yield (
@@ -155,8 +155,8 @@ def being_done(runner: Runner) -> Iterator[str]:
     if left := runner.retrials.left:
         of = len(runner.retrials.begun)
         yield f"samples of models that were proven to bend tests, tried after all: {of - left} of {of}"
-    if learning := workshop.expectations.learning:
-        known = f"{workshop.expectations.decided} of {_count(len(runner.plan.problem_ids), 'problem')}"
+    if learning := grading.expectations.learning:
+        known = f"{grading.expectations.decided} of {_count(len(runner.plan.problem_ids), 'problem')}"
         yield f"tests that count: known of {known}; learning {_some(list(learning.items()))}"
 
 
@@ -204,7 +204,7 @@ def view_of_directory(path: Path) -> tuple[View, set[Cell]]:
         tests_per_minute=per_minute,
         elapsed_s=seconds,
         left_s=60 * (planned - final + untried.total()) / per_minute if per_minute else None,
-        last=_said(events[-1] if events else None),
+        last=_event_line(events[-1] if events else None),
         untried=untried.total(),
     )
     return view, missing_cells(run.metrics, read_run(path / "run.json")) | set(untried)
@@ -245,7 +245,7 @@ def _seconds(text: str) -> float | None:
         return None
 
 
-def _said(event: Mapping[str, Any] | None) -> str:
+def _event_line(event: Mapping[str, Any] | None) -> str:
     """An event in one line: when, what, whom, and what was said."""
     if event is None:
         return ""
@@ -300,10 +300,10 @@ def _batches(state: PoolState) -> str:
     oldest_s = max((each.age_s for each in state.batches), default=0.0)
     named = Counter(each.state for each in state.batches)
     states = ", ".join(f"{count} {name}" for name, count in named.items())
-    told = [f"batches: {states}; {requests:,} requests, oldest {_age(oldest_s)}"] if state.batches else []
+    parts = [f"batches: {states}; {requests:,} requests, oldest {_age(oldest_s)}"] if state.batches else []
     if state.waiting:
-        told.append(f"{state.waiting:,} wait for {state.held_by or 'the next batch'}")
-    return "; ".join(told)
+        parts.append(f"{state.waiting:,} wait for {state.held_by or 'the next batch'}")
+    return "; ".join(parts)
 
 
 def _age(seconds: float) -> str:

@@ -83,10 +83,10 @@ class Recorded:
         if self._turns and is_last(record["failure"]):
             self.ended.add(read(record))
         if self._trials and record["status"] == "scored":
-            told = record["failure"] == "tampered" or record.get("trial") == "unproven"
+            has_proof = record["failure"] == "tampered" or record.get("trial") == "unproven"
             values = [record.get(name, default) for name, default in _OF_A_TRIAL.items()]
             self._tried.append(
-                (*values, *((record.get(name) for name in _OF_A_PROOF) if told else (None, None)))
+                (*values, *((record.get(name) for name in _OF_A_PROOF) if has_proof else (None, None)))
             )
 
     def tried(self) -> Iterator[Mapping[str, Any]]:

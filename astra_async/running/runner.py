@@ -2,7 +2,7 @@
 
 Each model has a feeder that walks the plan in rounds and lets its samples begin; the way of each is
 `run_sample`, and so is that of its further turns, one after the other (`turns.TurnPlan`). Here is the
-boundary at which trouble ends: whatever a room raises is one sample's trouble, or one model's when it meets
+boundary at which trouble ends: whatever is raised is one sample's trouble, or one model's when it meets
 every call. The run itself ends early only where nothing can be recorded or nothing can be tested any more,
 and then after the calls that are under way and paid.
 
@@ -34,7 +34,7 @@ from astra_async.running.admission import Admission, FairPermits
 from astra_async.running.log import keep_synced
 from astra_async.running.plan import Speed, Tally
 from astra_async.running.sample import Stopped, run_sample
-from astra_async.running.trouble import as_trouble, is_cancelled, kind_of, reason_of, spent, told
+from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, reason_of, spent
 from astra_async.running.untried import Retrials
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from astra_async.images.resolve import ProblemImages
     from astra_async.metrics import Metrics
     from astra_async.running.plan import Plan
-    from astra_async.running.sample import Rooms
+    from astra_async.running.sample import Setup
     from astra_async.running.trouble import RecordedKind
     from astra_async.running.until import Deciding
     from astra_async.types import AnswerKey, Result, SampleKey
@@ -57,7 +57,7 @@ _UNEXPECTED_IN_A_ROW = 10  # so many calls of a model may end with a defect befo
 
 
 class Runner:
-    """Runs a plan in a run directory; without a workshop it records answers only.
+    """Runs a plan in a run directory; without `grading` it records answers only.
 
     Attributes:
         tally: counts for the display, current at every moment.
@@ -70,10 +70,10 @@ class Runner:
         on_result: gets every final line once it is recorded, turns' too; what it raises ends the run.
     """
 
-    def __init__(self, plan: Plan, rooms: Rooms, metrics: Metrics) -> None:
+    def __init__(self, plan: Plan, setup: Setup, metrics: Metrics) -> None:
         self.plan = plan
-        self.rooms = rooms
-        self.directory = rooms.directory
+        self.setup = setup
+        self.directory = setup.directory
         self.metrics = metrics
         self.tally = Tally(planned=plan.size)
         self.speed = Speed(0, 0)
@@ -81,7 +81,7 @@ class Runner:
         self.fatal: AstraError | None = None
         self.dead: dict[str, PoolUnusable] = {}
         self.on_result: Callable[[Result], None] = lambda _: None
-        self.permits = FairPermits(rooms.workshop.at_once if rooms.workshop else 1)
+        self.permits = FairPermits(setup.grading.at_once if setup.grading else 1)
         self.deciding: Deciding | None = None
         self.retrials = Retrials()
         self._asked = dict.fromkeys(plan.models, plan.samples)
@@ -158,7 +158,7 @@ class Runner:
 
         A trial of theirs can prove another model that gave an equal solution, whose samples follow.
         """
-        trials = self.rooms.workshop.trials if self.rooms.workshop else None
+        trials = self.setup.grading.trials if self.setup.grading else None
         while trials and trials.draw.has_proof and not self.stopping.is_set():
             keys = await asyncio.to_thread(self.retrials.begin, self.directory.path, self._can_be_tried)
             if not keys:
@@ -187,15 +187,15 @@ class Runner:
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
         self.stopping.set()
-        if agents := self.rooms.asking.agents:
+        if agents := self.setup.asking.agents:
             agents.runs.stop()
         if making := self._making:
             making.stop()
-        for model, pool in self.rooms.asking.pools.items():
+        for model, pool in self.setup.asking.pools.items():
             try:
                 pool.stop()
             except Exception as error:  # noqa: BLE001 - the other pools are stopped all the same
-                self.fatal = self.fatal or ProviderError(f"{model}: cannot be stopped: {told(error)}")
+                self.fatal = self.fatal or ProviderError(f"{model}: cannot be stopped: {described(error)}")
 
     @property
     def seconds_left(self) -> float | None:
@@ -203,7 +203,7 @@ class Runner:
 
         None, too, where only turns are left: nobody knows how many there will be.
         """
-        tally, graded = self.tally, self.rooms.workshop is not None
+        tally, graded = self.tally, self.setup.grading is not None
         if self.retrials.left:
             return self.retrials.left_s
         if tally.final == tally.planned and tally.turns.asking + tally.turns.grading:
@@ -224,17 +224,17 @@ class Runner:
         except StorageError:
             raise
         except Exception as error:
-            raise StorageError(f"{path}: {told(error)}") from error
+            raise StorageError(f"{path}: {described(error)}") from error
 
     def expect(self, problem_id: str) -> None:
         """Tell the sandbox that an answer to this problem is under way."""
-        if workshop := self.rooms.workshop:
-            limits = limits_for(self.plan.prepared[problem_id], workshop.limits)
-            workshop.sandbox.expect(workshop.images[problem_id], limits)
+        if grading := self.setup.grading:
+            limits = limits_for(self.plan.prepared[problem_id], grading.limits)
+            grading.sandbox.expect(grading.images[problem_id], limits)
 
     @property
     def _making(self) -> ProblemImages | None:
-        return self.rooms.workshop.making if self.rooms.workshop else None
+        return self.setup.grading.making if self.setup.grading else None
 
     async def _follow_images(self) -> None:
         """Record whose image could not be made, and end the run where there is no engine to make one."""
@@ -254,7 +254,7 @@ class Runner:
     def _count_what_is_there(self) -> None:
         for model in self.plan.models:
             for sample in self.plan.keys(model):
-                for turn in range(self.rooms.turns.most + 1):
+                for turn in range(self.setup.turns.most + 1):
                     key = sample.at(turn)
                     counts, is_final = self.tally.of(key), key in self.directory.graded
                     counts.final += is_final
@@ -267,9 +267,9 @@ class Runner:
                 continue
             key: AnswerKey | None = sample
             if sample in self.directory.graded:
-                key = self.rooms.turns.next(sample, self.directory)
+                key = self.setup.turns.next(sample, self.directory)
             answered = key in self.directory.answered
-            if key is None or (answered and self.rooms.workshop is None):
+            if key is None or (answered and self.setup.grading is None):
                 continue
             await admission.until_room(answered=answered)
             samples.create_task(self._go_on(_Passage(self, admission, key)))
@@ -314,7 +314,7 @@ class Runner:
             await self._bring_about(passage)
             if passage.key not in self.directory.graded or self.stopping.is_set():
                 return
-            following = self.rooms.turns.next(passage.key.first, self.directory)
+            following = self.setup.turns.next(passage.key.first, self.directory)
             if following is None:
                 return
             passage = _Passage(self, passage.admission, following)
@@ -338,7 +338,7 @@ class Runner:
             if not passage.is_answered:
                 self.expect(key.problem_id)
             # A key ends as a final line, as missing, or, in a run that is stopped, as neither: never as both.
-            result = await run_sample(key, self.plan.prepared[key.problem_id], self.rooms, passage)
+            result = await run_sample(key, self.plan.prepared[key.problem_id], self.setup, passage)
             if result is not None:
                 self._count(result)
         except Stopped:
@@ -346,7 +346,7 @@ class Runner:
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
-            self._lose(error, passage)  # a room's own cancellation: nobody asked for this task's end
+            self._lose(error, passage)  # a package's own cancellation: nobody asked for this task's end
         except Exception as error:  # noqa: BLE001 - the boundary: recorded, named, repeated on resume
             self._lose(error, passage)
         finally:
@@ -394,7 +394,7 @@ class Runner:
         self.stop()
 
     def _count(self, result: Result) -> None:
-        self.rooms.turns.add(result.key, result.failure)
+        self.setup.turns.add(result.key, result.failure)
         if result.replaces:
             self.retrials.done += 1
         else:
@@ -445,7 +445,7 @@ class Runner:
         try:
             self.directory.record_event(kind, key, **details)
         except Exception as error:  # noqa: BLE001 - whatever it is
-            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {told(error)}"))
+            self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
         if self.directory.exhausted:
             self.cannot_go_on(self.directory.exhausted)
 
@@ -462,7 +462,7 @@ class Runner:
         """No planned sample is final and missing, and none is neither, those apart that a stop left out."""
         whole = not self.stopping.is_set()
         done = (
-            self.directory.graded if self.rooms.workshop else self.directory.answered | self.directory.graded
+            self.directory.graded if self.setup.grading else self.directory.answered | self.directory.graded
         )
         lost: list[AnswerKey] = []
         twice: list[AnswerKey] = []
@@ -474,7 +474,7 @@ class Runner:
                     twice.append(key)
                 elif whole and key not in done and key not in self._missing:
                     lost.append(key)
-                following = self.rooms.turns.next(key, self.directory) if whole and key in done else None
+                following = self.setup.turns.next(key, self.directory) if whole and key in done else None
                 if following is not None and following not in self._missing:
                     lost.append(following)
         if lost or twice:

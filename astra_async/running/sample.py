@@ -23,7 +23,7 @@ from astra_async.overlay import anchored, integrate
 from astra_async.running.evidence import evidence_of
 from astra_async.running.final_line import FinalLine
 from astra_async.running.log import now_utc
-from astra_async.running.turns import TurnPlan, conversation, said_before, standing_files
+from astra_async.running.turns import TurnPlan, characters_before, conversation, standing_files
 from astra_async.surrogates import without_surrogates
 from astra_async.testing.examination import Examiner
 from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
@@ -63,7 +63,7 @@ class ModelPool(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
+class Grading:
     """What grading works with.
 
     `images` maps a problem's id to the image its tests run in, of those that `making` has not to make first.
@@ -111,12 +111,12 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
-    """Everything that a sample passes through; without a workshop answers are only recorded."""
+class Setup:
+    """What a sample is asked and graded with; without `grading` answers are only recorded."""
 
     directory: RunDirectory
     asking: Asking
-    workshop: Workshop | None = None
+    grading: Grading | None = None
     turns: TurnPlan = field(default_factory=TurnPlan)
 
 
@@ -142,34 +142,34 @@ class Stopped(Exception):  # noqa: N818 - no error: the sample is left for the n
     """The run is coming to its end, and this sample's next stage is not begun."""
 
 
-async def run_sample(key: AnswerKey, prepared: Prepared, rooms: Rooms, passage: Passage) -> Result | None:
+async def run_sample(key: AnswerKey, prepared: Prepared, setup: Setup, passage: Passage) -> Result | None:
     """One sample's way, or a turn's: ask, record; read, integrate, test, judge, record.
 
-    None without a workshop.
+    None without `grading`.
 
     An answer that is recorded is never asked for again. Trouble of the sandbox is waited out, for as long
-    as the workshop has patience. Raises ProviderError, ProjectError, SandboxError, StorageError or Stopped.
+    as `grading` has patience. Raises ProviderError, ProjectError, SandboxError, StorageError or Stopped.
     """
-    if key not in rooms.directory.answered:
-        await ask(key, prepared, rooms)
+    if key not in setup.directory.answered:
+        await ask(key, prepared, setup)
         passage.answered()
-    if rooms.workshop is None:
+    if setup.grading is None:
         return None
-    for delay_s in rooms.workshop.retry_delays_s:
+    for delay_s in setup.grading.retry_delays_s:
         try:
-            return await grade_sample(key, prepared, rooms.directory, rooms.workshop, passage=passage)
+            return await grade_sample(key, prepared, setup.directory, setup.grading, passage=passage)
         except (ImageError, EngineUnavailable, NodesLost):
             raise  # nothing changes by waiting; the sandbox has waited for its engine already
         except SandboxError as error:
-            rooms.directory.record_event("sandbox_retry", key, detail=str(error), seconds=delay_s)
+            setup.directory.record_event("sandbox_retry", key, detail=str(error), seconds=delay_s)
         await passage.pause(delay_s)
-    return await grade_sample(key, prepared, rooms.directory, rooms.workshop, passage=passage)
+    return await grade_sample(key, prepared, setup.directory, setup.grading, passage=passage)
 
 
-async def ask(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> None:
+async def ask(key: AnswerKey, prepared: Prepared, setup: Setup) -> None:
     """Obtain the sample's answer, or a turn's, and record it."""
-    asking, prompt = rooms.asking, prepared.prompts[key.format]
-    earlier, feedback = await _begun(key, prepared, rooms)
+    asking, prompt = setup.asking, prepared.prompts[key.format]
+    earlier, feedback = await _begun(key, prepared, setup)
     started_at = now_utc()
     named = f"{asking.seed or 0}/{key.format}/{key.problem_id}/{key.sample}"
     named += f"@{key.turn}" if key.turn else ""
@@ -181,36 +181,36 @@ async def ask(key: AnswerKey, prepared: Prepared, rooms: Rooms) -> None:
         seed=None if asking.seed is None else asking.seed + key.sample,
         sample_header=named if key.model in asking.simulated else None,
         cache=key.model in asking.caching,
-        goes_on=key.turn < rooms.turns.most,
+        goes_on=key.turn < setup.turns.most,
     )
     pool = asking.pools[key.model]
-    if asking.agents and rooms.workshop and is_agent(key.format):
-        image = rooms.workshop.images[key.problem_id]
+    if asking.agents and setup.grading and is_agent(key.format):
+        image = setup.grading.images[key.problem_id]
         completion = await asking.agents.ask(request, prepared, image, pool)
     else:
         completion = await pool.call(request)
     answer = _recordable(completion)
-    rooms.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
+    setup.directory.record_completion(key, answer, prompt.sha256, started_at, feedback=feedback)
 
 
 async def _begun(
-    key: AnswerKey, prepared: Prepared, rooms: Rooms
+    key: AnswerKey, prepared: Prepared, setup: Setup
 ) -> tuple[tuple[Exchange, ...], Feedback | None]:
     """The conversation that a turn goes on with, and what it answers; nothing for a first answer."""
-    if not isinstance(key, TurnKey) or rooms.workshop is None:
+    if not isinstance(key, TurnKey) or setup.grading is None:
         return (), None
-    mode = rooms.turns.feedback[key.problem_id]
-    return await conversation(key, prepared, rooms.directory, rooms.workshop, mode)
+    mode = setup.turns.feedback[key.problem_id]
+    return await conversation(key, prepared, setup.directory, setup.grading, mode)
 
 
 async def grade_sample(
-    key: AnswerKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop, *, passage: Passage
+    key: AnswerKey, prepared: Prepared, directory: RunDirectory, grading: Grading, *, passage: Passage
 ) -> Result:
     """Grade the recorded answer and record its final line; one that is there is replaced by it."""
-    image = workshop.images[key.problem_id]
-    expected = await workshop.expectations.of(prepared, image)
+    image = grading.images[key.problem_id]
+    expected = await grading.expectations.of(prepared, image)
     directory.counted.check(key.problem_id, expected.tests, directory.path)
-    prepared = await workshop.expectations.fitted(prepared, image)
+    prepared = await grading.expectations.fitted(prepared, image)
     async with AsyncExitStack() as reading:
         await reading.enter_async_context(passage.reading())
         completion, started_at = directory.completion(key)
@@ -219,17 +219,17 @@ async def grade_sample(
             completion,
             started_at,
             prepared.prompts[key.format],
-            said_before(key, directory),
+            characters_before(key, directory),
             directory.result(key) if key in directory.graded else None,
         )
-        standing = await standing_files(key, prepared, directory, workshop.lenient)
-        outcome = await _changes(line, prepared, workshop.lenient, standing)
+        standing = await standing_files(key, prepared, directory, grading.lenient)
+        outcome = await _changes(line, prepared, grading.lenient, standing)
         if isinstance(outcome, Unusable):
             result = line.without_solution(outcome, expected.tests)
             directory.record_result(result)
             return result
         solution, integrated = outcome
-        earlier = workshop.earlier
+        earlier = grading.earlier
         # The final line of a sample with the same solution, where such verdicts are used again.
         async with (
             earlier.equal(key, integrated.sha256, reading.aclose) if earlier else nullcontext()
@@ -240,10 +240,10 @@ async def grade_sample(
                 async with AsyncExitStack() as testing:
                     await testing.enter_async_context(passage.testing())
                     await reading.aclose()  # only now: what was read and waits for its test is bounded too
-                    examined = await workshop.examiner(key).examine(
+                    examined = await grading.examiner(key).examine(
                         prepared, image, integrated, expected.tests, model=key.model, release=testing.aclose
                     )
-                result = await _scored(line, outcome, examined, directory, workshop.keep_output)
+                result = await _scored(line, outcome, examined, directory, grading.keep_output)
             directory.record_result(result)
     return result
 

@@ -1,4 +1,4 @@
-"""What becomes of any exception of any room: one sample's trouble, named and recorded."""
+"""What becomes of any exception of any package: one sample's trouble, named and recorded."""
 
 from __future__ import annotations
 
@@ -90,21 +90,21 @@ def spent(error: AstraError) -> dict[str, object]:
 
 
 def as_trouble(raised: BaseException, stage: Stage) -> AstraError:
-    """What a sample's record says of any exception; one that no room should raise becomes its stage's."""
+    """What a sample's record says of any exception; one that no package should raise becomes its stage's."""
     error = raised
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ProviderError | ProjectError | SandboxError | StorageError):
         return error
-    text = f"unexpected {told(error)}; please report this, the same command repeats the sample"
+    text = f"unexpected {described(error)}; please report this, the same command repeats the sample"
     return ProviderError(text) if stage == "asking" else SandboxError(text)
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """An unexpected exception in one line, with the place of ours where it came through."""
-    said = one_line(f"{type(error).__name__}: {error}")
+    text = one_line(f"{type(error).__name__}: {error}")
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "astra_async" in frame.filename]
     return (
-        f"{said} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})" if ours else said
+        f"{text} (at {ours[-1].filename.rpartition('astra_async/')[2]}:{ours[-1].lineno})" if ours else text
     )

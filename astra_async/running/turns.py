@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from astra_async.answers.lenient import read_answer
-from astra_async.asking.feedback import Secrets, Standing, build_feedback, conversation_sha256, said
+from astra_async.asking.feedback import Secrets, Standing, answer_text, build_feedback, conversation_sha256
 from astra_async.overlay import anchored
 from astra_async.running.evidence import by_stream
 from astra_async.types import Exchange, Solution, is_last
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from astra_async.config import FeedbackMode
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.sample import Workshop
+    from astra_async.running.sample import Grading
     from astra_async.types import AnswerKey, Failure, SampleKey, TurnKey
 
 
@@ -63,11 +63,11 @@ class TurnPlan:
 
 
 async def conversation(
-    key: TurnKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop, mode: FeedbackMode
+    key: TurnKey, prepared: Prepared, directory: RunDirectory, grading: Grading, mode: FeedbackMode
 ) -> tuple[tuple[Exchange, ...], Feedback]:
     """The conversation that this turn goes on with, and what is said to the last answer now."""
     last = key.at(key.turn - 1)
-    now = await _feedback(last, prepared, directory, workshop, mode)
+    now = await _feedback(last, prepared, directory, grading, mode)
     earlier: list[Exchange] = []
     sha256 = prepared.prompts[key.format].sha256
     for answer, feedback in _exchanges(key, directory, now.text):
@@ -76,7 +76,7 @@ async def conversation(
     return tuple(earlier), now
 
 
-def said_before(key: AnswerKey, directory: RunDirectory) -> int:
+def characters_before(key: AnswerKey, directory: RunDirectory) -> int:
     """Characters of a turn's input beyond the prompt."""
     if not key.turn:
         return 0
@@ -104,16 +104,16 @@ def _exchanges(key: AnswerKey, directory: RunDirectory, now: str) -> Iterator[tu
     for turn in range(key.turn):
         answer, _ = directory.completion(key.at(turn))
         following = key.at(turn + 1)
-        told = now if following == key else directory.feedback(following)
-        yield said(answer.text), told
+        feedback = now if following == key else directory.feedback(following)
+        yield answer_text(answer.text), feedback
 
 
 async def _feedback(
-    last: AnswerKey, prepared: Prepared, directory: RunDirectory, workshop: Workshop, mode: FeedbackMode
+    last: AnswerKey, prepared: Prepared, directory: RunDirectory, grading: Grading, mode: FeedbackMode
 ) -> Feedback:
     """What is said to a graded answer. Raises SandboxError, ExpectationError."""
     result = directory.result(last)
-    secrets = await _secrets(prepared, workshop)
+    secrets = await _secrets(prepared, grading)
     output = by_stream(*directory.output(result, last)) if mode == "full" else ""
     return await asyncio.to_thread(
         build_feedback, result, output, secrets, mode=mode, standing=_standing(last, directory)
@@ -129,8 +129,8 @@ def _standing(last: AnswerKey, directory: RunDirectory) -> Standing | None:
     return None
 
 
-async def _secrets(prepared: Prepared, workshop: Workshop) -> Secrets:
+async def _secrets(prepared: Prepared, grading: Grading) -> Secrets:
     """What must not be said of a problem."""
-    image = workshop.images[prepared.problem.id]
-    expected = await workshop.expectations.of(prepared, image)
+    image = grading.images[prepared.problem.id]
+    expected = await grading.expectations.of(prepared, image)
     return await asyncio.to_thread(Secrets.of, prepared.policy, expected.tests)

@@ -52,7 +52,7 @@ class Deciding:
         self._models = tuple(models)
         self._record: dict[str, Any] = directory.run["deciding"]
         self._found: list[Compared] = []
-        self.told = ""
+        self.message = ""
         self._tell({})
 
     @property
@@ -100,7 +100,7 @@ class Deciding:
 
     def _tell(self, cost_usd: Mapping[tuple[str, Format], float | None]) -> None:
         found = self._found or as_recorded(self._record, self._directory.run["formats"])
-        self.told = in_words(self._record, found, ahead(self._record, found, cost_usd))
+        self.message = in_words(self._record, found, ahead(self._record, found, cost_usd))
 
     def _goes_on(self, model: str) -> bool:
         mine = [each for each in self._found if model in (each.a, each.b)]

@@ -128,12 +128,12 @@ async def ready_problems(
 
 def _patience(say: Callable[[str], None], total: int) -> Callable[[int], None]:
     """Tells every few seconds how far it is."""
-    told_at = time.monotonic()
+    reported_at = time.monotonic()
 
     def tell(done: int) -> None:
-        nonlocal told_at
-        if time.monotonic() - told_at >= _TELL_EVERY_S and done < total:
-            told_at = time.monotonic()
+        nonlocal reported_at
+        if time.monotonic() - reported_at >= _TELL_EVERY_S and done < total:
+            reported_at = time.monotonic()
             say(f"{done:,} of {total:,} problems are ready")
 
     return tell

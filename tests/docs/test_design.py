@@ -37,9 +37,11 @@ def test_every_rule_that_the_code_cites_is_on_the_page() -> None:
     assert max(cited) <= 17
 
 
-def test_every_room_is_on_the_page() -> None:
-    rooms = {p.name for p in (ROOT / "astra_async").iterdir() if p.is_dir() and (p / "__init__.py").exists()}
-    assert not {room for room in rooms if f"{room}/" not in PAGE}
+def test_every_package_is_on_the_page() -> None:
+    packages = {
+        p.name for p in (ROOT / "astra_async").iterdir() if p.is_dir() and (p / "__init__.py").exists()
+    }
+    assert not {name for name in packages if f"{name}/" not in PAGE}
 
 
 def test_every_page_that_code_cites_stands_in_the_repository() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from graded_answers import Courtroom
+from graded_answers import Grader
 
 from machine import slowness
 
@@ -26,22 +26,22 @@ def wait() -> Iterator[Await]:
 
 
 @pytest.fixture(scope="session")
-def court(wait: Await, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Courtroom]:
+def grader(wait: Await, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     slowness()  # measured before anything else runs
-    opened: Courtroom = wait(Courtroom.open(tmp_path_factory.mktemp("integrity")))
+    opened: Grader = wait(Grader.open(tmp_path_factory.mktemp("integrity")))
     yield opened
     wait(opened.close())
 
 
 @pytest.fixture(scope="session")
-def graded(request: pytest.FixtureRequest, wait: Await, court: Courtroom) -> Callable[[Case], Result]:
+def graded(request: pytest.FixtureRequest, wait: Await, grader: Grader) -> Callable[[Case], Result]:
     """The result of a case; all cases are under way, in the order of the tests, once one is asked for."""
     params = [getattr(item, "callspec", None) for item in request.session.items]
     cases = [each.params["case"] for each in params if each is not None and "case" in each.params]
 
     def result(case: Case) -> Result:
-        court.begin(cases)
-        found: Result = wait(court.result(case))
+        grader.begin(cases)
+        found: Result = wait(grader.result(case))
         return found
 
     return result

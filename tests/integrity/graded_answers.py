@@ -20,7 +20,7 @@ from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
 from astra_async.problems.prepare import Prepared, prepare
 from astra_async.running.directory import RunDirectory
-from astra_async.running.sample import Workshop, grade_sample
+from astra_async.running.sample import Grading, grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
@@ -96,7 +96,7 @@ class Case(Protocol):
 
 
 @dataclass
-class Courtroom:
+class Grader:
     """An open sandbox, a run directory, and each framework's problem made ready once."""
 
     sandbox: DockerSandbox
@@ -104,7 +104,7 @@ class Courtroom:
     images: dict[str, str] = field(default_factory=dict)
     prepared: dict[str, Prepared] = field(default_factory=dict)
     samples: count[int] = field(default_factory=count)
-    workshops: dict[bool, Workshop] = field(default_factory=dict)  # by whether everybody is tried
+    gradings: dict[bool, Grading] = field(default_factory=dict)  # by whether everybody is tried
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
     at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     tasks: dict[tuple[str, str], asyncio.Task[Result]] = field(default_factory=dict)
@@ -123,9 +123,9 @@ class Courtroom:
 
     async def _in_turn(self, case: Case) -> Result:
         async with self.at_once:
-            workshop = self.workshops.get(case.everybody) or self.workshop(everybody=case.everybody)
-            self.workshops[case.everybody] = workshop
-            return await self.grade(case.framework, case.answer, workshop)
+            grading = self.gradings.get(case.everybody) or self.grading(everybody=case.everybody)
+            self.gradings[case.everybody] = grading
+            return await self.grade(case.framework, case.answer, grading)
 
     async def result(self, case: Case) -> Result:
         return await self.tasks[case.framework, case.name]
@@ -158,7 +158,7 @@ class Courtroom:
         finally:
             await store.close()
 
-    def workshop(self, *, limits: Limits | None = None, everybody: bool = True) -> Workshop:
+    def grading(self, *, limits: Limits | None = None, everybody: bool = True) -> Grading:
         limits = limits or generous()
         cache = self.directory.path / "cache"
         learned = Expectations(
@@ -168,7 +168,7 @@ class Courtroom:
             generous(),
             installed=InstalledModules(cache, self.sandbox, generous()),
         )
-        return Workshop(
+        return Grading(
             sandbox=self.sandbox,
             images=self.images,
             expectations=learned,
@@ -177,13 +177,13 @@ class Courtroom:
             trials=Trials(self.sandbox, learned, limits, Draw(_KEY, everybody=everybody)),
         )
 
-    async def grade(self, name: str, files: Mapping[str, str], workshop: Workshop) -> Result:
+    async def grade(self, name: str, files: Mapping[str, str], grading: Grading) -> Result:
         prepared = await self.ready(name)
         key = SampleKey("attacker", "xml", name, next(self.samples))
         self.directory.record_completion(key, completion(answer(files)), prepared.prompts["xml"].sha256)
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await grade_sample(key, prepared, self.directory, workshop, passage=Unhindered())
+                return await grade_sample(key, prepared, self.directory, grading, passage=Unhindered())
             except ContainerLost:
                 continue  # other tests restart the engine; a run repeats such samples too
-        return await grade_sample(key, prepared, self.directory, workshop, passage=Unhindered())
+        return await grade_sample(key, prepared, self.directory, grading, passage=Unhindered())

@@ -13,7 +13,7 @@ from astra_async.types import Limits
 from machine import slowness
 
 if TYPE_CHECKING:
-    from graded_answers import Await, Courtroom
+    from graded_answers import Await, Grader
 
     from astra_async.types import Failure
 
@@ -144,10 +144,10 @@ CASES = (
 @pytest.mark.first(failure=lambda limit: limit.failure)
 @pytest.mark.docker
 @pytest.mark.parametrize("limit", CASES, ids=lambda each: each.name)
-def test_what_is_too_much_is_stopped_and_named(limit: Misbehaviour, court: Courtroom, wait: Await) -> None:
+def test_what_is_too_much_is_stopped_and_named(limit: Misbehaviour, grader: Grader, wait: Await) -> None:
     slower = 1.0 if limit.failure == "timeout" else slowness()
-    workshop = court.workshop(limits=replace(limit.limits, timeout_s=limit.limits.timeout_s * slower))
-    result = wait(court.grade("mocha", {MOCHA.main: limit.code + MOCHA.right}, workshop))
+    grading = grader.grading(limits=replace(limit.limits, timeout_s=limit.limits.timeout_s * slower))
+    result = wait(grader.grade("mocha", {MOCHA.main: limit.code + MOCHA.right}, grading))
     assert (result.status, result.failure) == ("scored", limit.failure)
     assert (result.passed, result.total) == (0 if limit.failure else TOTAL, TOTAL)
     assert re.search(limit.note, result.note), result.note

@@ -15,7 +15,7 @@ from astra_async.types import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graded_answers import Await, Case, Courtroom
+    from graded_answers import Await, Case, Grader
 
     from astra_async.overlay import Installed
     from astra_async.types import Result
@@ -194,12 +194,12 @@ def test_a_file_in_place_of_another_gains_nothing(case: Placement, graded: Calla
 
 
 @pytest.mark.docker
-def test_images_say_what_they_hold(court: Courtroom, wait: Await) -> None:
-    modules = InstalledModules(court.directory.path / "cache", court.sandbox, Limits())
+def test_images_say_what_they_hold(grader: Grader, wait: Await) -> None:
+    modules = InstalledModules(grader.directory.path / "cache", grader.sandbox, Limits())
 
     async def held(problem: str) -> Installed:
-        await court.ready(problem)
-        return await modules.of(court.images[problem])
+        await grader.ready(problem)
+        return await modules.of(grader.images[problem])
 
     known = {
         "python": (

@@ -18,7 +18,7 @@ from astra_async.integrity.trials import Trials
 from astra_async.problems.prepare import prepare
 from astra_async.running.directory import RunDirectory
 from astra_async.running.reuse import EarlierVerdicts, Recorded
-from astra_async.running.sample import Workshop, grade_sample
+from astra_async.running.sample import Grading, grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Exclusive, Timeouts
@@ -130,7 +130,7 @@ class ObedientSandbox:
 
 
 @dataclass
-class Grading:
+class Grader:
     """Grades answers for one problem, one after the other."""
 
     path: Path
@@ -176,7 +176,7 @@ class Grading:
         learned = Expectations(self.path / "expected.json", self.path / "cache", exclusive, Limits())
         recorded = Recorded(reuse_identical=self.reuse, trials=True)
         with closing(RunDirectory.open(self.path, recorded.add)) as directory:
-            workshop = Workshop(
+            grading = Grading(
                 sandbox=exclusive,
                 images={"p": "any"},
                 expectations=learned,
@@ -191,16 +191,16 @@ class Grading:
                 key = SampleKey(model, "xml", "p", number)
                 answer = f'<solution><file path="app.py"><![CDATA[{app}]]></file></solution>'
                 directory.record_completion(key, completion(answer), "sha")
-                results.append(await grade_sample(key, prepared, directory, workshop, passage=Unhindered()))
+                results.append(await grade_sample(key, prepared, directory, grading, passage=Unhindered()))
             return results
 
 
-def trials_of(grading: Grading) -> int:
+def trials_of(grading: Grader) -> int:
     return sum(map(is_trial, grading.sandbox.jobs))
 
 
 def test_who_passes_a_test_and_its_altered_form_is_proven(tmp_path: Path) -> None:
-    (result,) = Grading(tmp_path).of(WRONG + BENT)
+    (result,) = Grader(tmp_path).of(WRONG + BENT)
     assert (result.status, result.failure, result.passed, result.total) == ("scored", "tampered", 0, 4)
     assert {name.partition(":")[0] for name in result.suspicions} == {"altered_passed"}
     assert result.note.startswith("passed as it is and with another answer: test_")
@@ -211,7 +211,7 @@ def test_who_passes_a_test_and_its_altered_form_is_proven(tmp_path: Path) -> Non
 def test_an_honest_solution_keeps_its_score_and_takes_three_trials_and_no_run_of_the_reference(
     tmp_path: Path,
 ) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     (result,) = grading.of(RIGHT + "import atexit\n")
     assert (result.passed, result.failure, result.suspicions) == (4, None, ("exit_handler:app.py",))
     assert len(grading.sandbox.jobs) == 1 + 1 + 3  # learned, scored, three trials
@@ -219,7 +219,7 @@ def test_an_honest_solution_keeps_its_score_and_takes_three_trials_and_no_run_of
 
 
 def test_a_trial_is_the_scored_run_but_for_what_tests_ask(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     grading.of(RIGHT)
     runs = grading.sandbox.jobs[1:]
     assert sorted(map(is_trial, runs)) == [False, True, True, True]
@@ -235,7 +235,7 @@ def test_a_trial_is_the_scored_run_but_for_what_tests_ask(tmp_path: Path) -> Non
 def test_the_order_of_scored_run_and_trials_is_drawn(tmp_path: Path) -> None:
     places = []
     for number in range(24):
-        grading = Grading(tmp_path / str(number))
+        grading = Grader(tmp_path / str(number))
         grading.of(f"{RIGHT}# {number}\n")
         places.append([is_trial(job) for job in grading.sandbox.jobs[1:]].index(False))
     assert set(places) == {0, 1, 2, 3}
@@ -245,7 +245,7 @@ def test_who_cheats_in_the_first_run_on_a_host_gains_by_chance_alone(tmp_path: P
     first = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
     first += "    return dict.fromkeys(told, True) if host['n'] == 1 else told\n"
     gained = [
-        Grading(tmp_path / str(number)).of(f"{WRONG}{first}# {number}\n")[0].passed == 4
+        Grader(tmp_path / str(number)).of(f"{WRONG}{first}# {number}\n")[0].passed == 4
         for number in range(24)
     ]
     assert sum(gained) < 12
@@ -253,35 +253,35 @@ def test_who_cheats_in_the_first_run_on_a_host_gains_by_chance_alone(tmp_path: P
 
 def test_by_default_a_third_is_tried_which_the_key_decides_whatever_answers_look_like(tmp_path: Path) -> None:
     apps = [f"{RIGHT}# {number}\n" for number in range(60)]
-    results = Grading(tmp_path, everybody=False).of(*apps)
+    results = Grader(tmp_path, everybody=False).of(*apps)
     assert 10 < sum(result.trial == "tried" for result in results) < 30
-    again = Grading(tmp_path / "again", everybody=False).of(*apps)
+    again = Grader(tmp_path / "again", everybody=False).of(*apps)
     assert [result.trial for result in again] == [result.trial for result in results]
-    key = Grading(tmp_path / "key", everybody=False, key=b"another")
+    key = Grader(tmp_path / "key", everybody=False, key=b"another")
     assert [result.trial for result in key.of(*apps)] != [result.trial for result in results]
 
 
 def test_from_a_models_first_proof_on_all_it_writes_is_tried(tmp_path: Path) -> None:
     bent = [f"{WRONG}{BENT}# {number}\n" for number in range(30)]
-    results = Grading(tmp_path, everybody=False).of(*bent)
+    results = Grader(tmp_path, everybody=False).of(*bent)
     first = [result.failure for result in results].index("tampered")
     assert first < 12
     assert {result.failure for result in results[first:]} == {"tampered"}
-    resumed = Grading(tmp_path, everybody=False).of(*(f"{RIGHT}# later {number}\n" for number in range(12)))
+    resumed = Grader(tmp_path, everybody=False).of(*(f"{RIGHT}# later {number}\n" for number in range(12)))
     assert {result.trial for result in resumed} == {"tried"}
     other = [f"{RIGHT}# other {number}\n" for number in range(12)]
-    assert {each.trial for each in Grading(tmp_path, everybody=False).of(*other, model="n")} == {
+    assert {each.trial for each in Grader(tmp_path, everybody=False).of(*other, model="n")} == {
         "tried",
         "not_drawn",
     }
 
 
 def test_equal_solutions_are_tried_once_and_treated_alike_also_after_a_resume(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     bent, again, right, once_more = grading.of(WRONG + BENT, WRONG + BENT, RIGHT, RIGHT)
     assert [bent.trial, again.trial, right.trial, once_more.trial] == ["tried", "equal", "tried", "equal"]
     assert (again.failure, again.note, again.suspicions) == ("tampered", bent.note, bent.suspicions)
-    resumed = Grading(tmp_path)
+    resumed = Grader(tmp_path)
     late, fine = resumed.of(WRONG + BENT, RIGHT)
     assert (late.failure, late.note, late.trial) == ("tampered", bent.note, "equal")
     assert (fine.failure, fine.trial) == (None, "equal")
@@ -291,11 +291,11 @@ def test_equal_solutions_are_tried_once_and_treated_alike_also_after_a_resume(tm
 def test_who_passes_more_than_the_equal_solution_that_was_tried_is_tried_itself(tmp_path: Path) -> None:
     late = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
     late += "    return dict.fromkeys(told, True) if host['n'] > 4 else told\n"
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     first, *others = grading.of(*[WRONG + late] * 4)
     assert (first.passed, first.trial) == (2, "tried")
     assert {(result.failure, result.passed) for result in others} == {("tampered", 0)}
-    again = Grading(tmp_path, sandbox=grading.sandbox)
+    again = Grader(tmp_path, sandbox=grading.sandbox)
     assert again.of(WRONG + late)[0].failure == "tampered"
 
 
@@ -304,7 +304,7 @@ def test_an_honest_answer_that_passes_more_by_chance_is_tried_once_more_and_keep
 ) -> None:
     flaky = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
     flaky += "    return {**told, 'test_one': False} if host['n'] <= 4 else told\n"
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     first, *others = grading.of(*[RIGHT + flaky] * 4)
     assert (first.passed, first.trial) == (3, "tried")
     assert [(result.passed, result.trial) for result in others] == [(4, "tried"), (4, "equal"), (4, "equal")]
@@ -314,7 +314,7 @@ WARY = "def report(told, host):\n    return dict.fromkeys(told, True) if told.ge
 
 
 def test_who_turns_honest_where_a_test_fails_that_it_passes_is_tried_by_what_it_lost(tmp_path: Path) -> None:
-    results = Grading(tmp_path, reference=RIGHT).of(*(f"{WRONG}{WARY}# {number}\n" for number in range(20)))
+    results = Grader(tmp_path, reference=RIGHT).of(*(f"{WRONG}{WARY}# {number}\n" for number in range(20)))
     assert {result.failure for result in results} <= {"tampered", None}
     assert sum(result.failure == "tampered" for result in results) >= 16
 
@@ -325,7 +325,7 @@ def test_a_trial_that_is_silent_where_the_references_is_not_leaves_its_sample_un
 ) -> None:
     silent = "def report(told, host):\n    knows = {'test_two': two, 'test_four': four}\n"
     silent += f"    return dict.fromkeys(told, True) if told['test_one'] and told['test_three'] else {told}\n"
-    grading = Grading(tmp_path, reference=RIGHT)
+    grading = Grader(tmp_path, reference=RIGHT)
     results = grading.of(*(f"{WRONG}{silent}# {number}\n" for number in range(8)))
     assert {result.trial for result in results} <= {"unproven", "tried"}
     assert all(result.trial == "unproven" or result.failure == "tampered" for result in results)
@@ -337,27 +337,27 @@ def test_a_trial_that_is_silent_where_the_references_is_not_leaves_its_sample_un
 def test_a_trial_that_is_silent_once_is_repeated_and_nothing_is_made_of_it(tmp_path: Path) -> None:
     once = "def report(told, host):\n    silent = not all(told.values()) and not host.get('was')\n"
     once += "    host['was'] = host.get('was') or silent\n    return None if silent else told\n"
-    (result,) = Grading(tmp_path, reference=RIGHT).of(RIGHT + once)
+    (result,) = Grader(tmp_path, reference=RIGHT).of(RIGHT + once)
     assert (result.passed, result.failure, result.trial, result.note) == (4, None, "tried", "")
 
 
 def test_where_the_references_own_trial_is_silent_nothing_is_made_of_it(tmp_path: Path) -> None:
     silent = "def report(told, host):\n    return told if all(told.values()) else None\n"
-    (result,) = Grading(tmp_path, reference=RIGHT + silent).of(f"{RIGHT}{silent}#\n")
+    (result,) = Grader(tmp_path, reference=RIGHT + silent).of(f"{RIGHT}{silent}#\n")
     assert (result.passed, result.trial) == (4, "tried")
 
 
 def test_a_flip_of_a_coin_is_no_proof_and_no_secret(tmp_path: Path) -> None:
     flip = "def report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
     flip += "    return dict.fromkeys(told, True) if host['n'] in (1, 2, 3, 4) else told\n"
-    (result,) = Grading(tmp_path, sandbox=ObedientSandbox(host={"n": -2})).of(WRONG + flip)
+    (result,) = Grader(tmp_path, sandbox=ObedientSandbox(host={"n": -2})).of(WRONG + flip)
     assert result.failure in {"tampered", "tests_failed", None}
     assert result.failure != None or result.trial == "unproven"  # noqa: E711 - full marks stand beside a word
 
 
 def test_who_reports_passes_where_the_references_trial_is_silent_has_forged_them(tmp_path: Path) -> None:
     silent = "def report(told, host):\n    return told if all(told.values()) else None\n"
-    (result,) = Grading(tmp_path, reference=RIGHT + silent).of(WRONG + BENT)
+    (result,) = Grader(tmp_path, reference=RIGHT + silent).of(WRONG + BENT)
     assert (result.passed, result.failure) == (0, "tampered")
 
 
@@ -381,7 +381,7 @@ def test_what_another_altered_test_leaves_undone_is_no_answers_fault(tmp_path: P
     right = "one = lambda: 1\nbegin = end = lambda: None\nleft = lambda: 0\n"
     other = "held = []\none = lambda: 1\nbegin = lambda: held.append(1)\nend = held.clear\n"
     other += "left = lambda: len(held)\n"
-    grading = Grading(tmp_path, tests=LEAKING, reference=right)
+    grading = Grader(tmp_path, tests=LEAKING, reference=right)
     results = grading.of(*(f"{other}# {number}\n" for number in range(30)))
     assert {(result.passed, result.failure) for result in results} == {(3, None)}
 
@@ -390,20 +390,20 @@ def test_a_test_that_fails_at_times_by_itself_is_no_proof(tmp_path: Path) -> Non
     flaky = "import random\ndef report(told, host):\n    host['n'] = host.get('n', 0) + 1\n"
     flaky += "    if random.Random(host['n']).random() < 0.3:\n"
     flaky += "        told['test_two'] = 'two() != 22' in tests\n    return told\n"
-    grading = Grading(tmp_path, reference=RIGHT)
+    grading = Grader(tmp_path, reference=RIGHT)
     results = grading.of(*(f"{RIGHT}{flaky}# {number}\n" for number in range(40)))
     assert "tampered" not in {result.failure for result in results}
     assert all(result.note for result in results if result.trial == "unproven")
 
 
 def test_nobody_is_tried_to_the_end_who_is_no_better_than_the_untouched_project(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     results = grading.of(f"{UNTOUCHED}#\n", "one = two = three = four = lambda: 0\n")
     assert [(result.passed, result.trial) for result in results] == [(1, "not_due"), (0, "not_due")]
 
 
 def test_trouble_of_the_sandbox_in_a_trial_is_no_verdict_and_the_repetition_is_tried(tmp_path: Path) -> None:
-    grading = Grading(tmp_path, sandbox=ObedientSandbox(trouble=1))
+    grading = Grader(tmp_path, sandbox=ObedientSandbox(trouble=1))
     with pytest.raises(ContainerLost):
         grading.of(WRONG + BENT)
     (result,) = grading.of(WRONG + BENT)
@@ -413,44 +413,42 @@ def test_trouble_of_the_sandbox_in_a_trial_is_no_verdict_and_the_repetition_is_t
 def test_where_no_test_can_be_altered_that_is_said(tmp_path: Path) -> None:
     hidden = "def check(ok):\n    assert ok\n\n\ndef test_one():\n    check(one() == 1)\n\n\n"
     hidden += "def test_two():\n    check(two() == 22)\n"
-    (right,) = Grading(tmp_path, tests=hidden).of(RIGHT)
+    (right,) = Grader(tmp_path, tests=hidden).of(RIGHT)
     assert (right.passed, right.trial, right.trial_left_out) == (2, "no_trial", 2)
 
 
 def test_a_problem_whose_own_reference_passes_what_is_altered_accuses_nobody(tmp_path: Path) -> None:
-    results = Grading(tmp_path, reference=BENT + RIGHT).of(WRONG + BENT, f"{WRONG}{BENT}#\n")
+    results = Grader(tmp_path, reference=BENT + RIGHT).of(WRONG + BENT, f"{WRONG}{BENT}#\n")
     assert [(result.passed, result.failure) for result in results] == [(4, None)] * 2
 
 
 def test_a_value_that_equals_everything_passes_what_expects_another(tmp_path: Path) -> None:
     liar = "class Liar:\n    def __eq__(self, other):\n        return True\nfour = two = lambda: Liar()\n"
-    honest, bent = Grading(tmp_path, reference=RIGHT).of(RIGHT, RIGHT + liar)
+    honest, bent = Grader(tmp_path, reference=RIGHT).of(RIGHT, RIGHT + liar)
     assert (honest.passed, honest.failure) == (4, None)
     assert (bent.passed, bent.failure) == (0, "tampered")
 
 
 def test_without_a_reference_what_the_untouched_project_never_passes_is_proof_as_well(tmp_path: Path) -> None:
     only = "def report(told, host):\n    return told | {'test_four': True}\n"
-    results = Grading(tmp_path).of(
-        *(f"{RIGHT}{only}four = lambda: 'up'\n# {number}\n" for number in range(6))
-    )
+    results = Grader(tmp_path).of(*(f"{RIGHT}{only}four = lambda: 'up'\n# {number}\n" for number in range(6)))
     assert sum(result.failure == "tampered" for result in results) >= 5
 
 
 def test_assertions_that_hold_either_way_prove_nothing(tmp_path: Path) -> None:
     any_answer = "one = lambda: 1\ntwo = lambda: 5\n"
-    (result,) = Grading(tmp_path, tests=ANY, reference="one = lambda: 0\ntwo = lambda: 9\n").of(any_answer)
+    (result,) = Grader(tmp_path, tests=ANY, reference="one = lambda: 0\ntwo = lambda: 9\n").of(any_answer)
     assert (result.passed, result.failure, result.trial) == (2, None, "tried")
 
 
 def test_a_trial_may_take_as_long_as_the_tests(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     grading.of(RIGHT)
     assert {job.limits.timeout_s for job in grading.sandbox.jobs} == {300.0}
 
 
 def test_equal_solutions_are_graded_once_if_so_wished(tmp_path: Path) -> None:
-    grading = Grading(tmp_path, reuse=True)
+    grading = Grader(tmp_path, reuse=True)
     first, other, again = grading.of(RIGHT, UNTOUCHED + "#\n", RIGHT)
     assert again.note == "verdict of sample 0 reused"
     assert (first.trial, again.trial) == ("tried", "equal")
@@ -462,28 +460,28 @@ def test_equal_solutions_are_graded_once_if_so_wished(tmp_path: Path) -> None:
 
 
 def test_a_later_call_and_another_model_reuse_the_first_verdict(tmp_path: Path) -> None:
-    Grading(tmp_path, reuse=True).of(RIGHT, RIGHT)
-    grading = Grading(tmp_path, reuse=True)
+    Grader(tmp_path, reuse=True).of(RIGHT, RIGHT)
+    grading = Grader(tmp_path, reuse=True)
     (result,) = grading.of(RIGHT, model="n")
     assert result.note == "verdict of sample 0 reused (m, xml)"
     assert (result.passed, len(grading.sandbox.jobs)) == (4, 0)
 
 
 def test_equal_solutions_are_graded_each_by_default(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     results = grading.of(RIGHT, RIGHT)
     assert [result.note for result in results] == ["", ""]
     assert len(grading.sandbox.jobs) == 6  # learned, scored, three trials, scored
 
 
 def test_a_time_out_is_never_reused(tmp_path: Path) -> None:
-    grading = Grading(tmp_path, reuse=True)
+    grading = Grader(tmp_path, reuse=True)
     results = grading.of("endless\n", "endless\n")
     assert [(result.failure, result.note) for result in results] == [("timeout", "stopped after 60 s")] * 2
 
 
 def test_a_time_out_on_a_strained_machine_is_repeated_once_and_says_so(tmp_path: Path) -> None:
-    grading = Grading(tmp_path, strained=True)
+    grading = Grader(tmp_path, strained=True)
     results = grading.of("endless\n", "endless\n", "endless, too\n")
     assert [result.failure for result in results] == ["timeout"] * 3
     assert [result.repairs for result in results] == [("timeout_repeated",), (), ("timeout_repeated",)]
@@ -491,7 +489,7 @@ def test_a_time_out_on_a_strained_machine_is_repeated_once_and_says_so(tmp_path:
 
 
 def test_a_time_out_on_an_idle_machine_is_not_repeated(tmp_path: Path) -> None:
-    grading = Grading(tmp_path)
+    grading = Grader(tmp_path)
     assert grading.of("endless\n")[0].repairs == ()
     assert len(grading.sandbox.jobs) <= 3  # learned, scored, and the one trial that may come before it
 
@@ -510,7 +508,7 @@ def test_a_trial_judges_by_what_the_image_holds_whoever_asks_first(tmp_path: Pat
     async def jobs() -> list[Job]:
         sandbox, path = BareSandbox(), tmp_path / "expected.json"
         # In an image that holds a `jwt` of its own this file would be no part of a solution.
-        prepared = await Grading(tmp_path).prepared({"app.py": RIGHT, "jwt.py": "KEY = 1\n"})
+        prepared = await Grader(tmp_path).prepared({"app.py": RIGHT, "jwt.py": "KEY = 1\n"})
         installed = InstalledModules(tmp_path / "cache", sandbox, Limits())
         learned = Expectations(path, tmp_path / "cache", sandbox, Limits(), installed=installed)
         assert await Trials(sandbox, learned, Limits(), Draw(KEY)).altered_tests(prepared, "any") == 4

@@ -23,7 +23,7 @@ from astra_async.running.directory import RunDirectory
 from astra_async.running.plan import Plan
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Rooms, Workshop
+from astra_async.running.sample import Asking, Grading, Setup
 from astra_async.running.turns import TurnPlan
 from astra_async.running.untried import untried
 from astra_async.testing.expected import Expectations
@@ -95,7 +95,7 @@ class House:
             learned = Expectations(self.path / "expected.json", self.path / "cache", self.sandbox, Limits())
             draw = Draw(KEY, everybody=self.everybody)
             draw.recall(recorded.tried())
-            workshop = Workshop(
+            grading = Grading(
                 sandbox=self.sandbox,
                 images={"p": "any"},
                 expectations=learned,
@@ -106,13 +106,13 @@ class House:
                 trials=Trials(self.sandbox, learned, Limits(), draw),
                 earlier=EarlierVerdicts(directory, recorded.first, draw) if self.reuse else None,
             )
-            rooms = Rooms(
+            setup = Setup(
                 directory=directory,
                 asking=Asking(pools={model: ScriptedPool(each) for model, each in self.answers.items()}),
-                workshop=workshop,
+                grading=grading,
                 turns=TurnPlan(most=self.turns, feedback={"p": "count"}, ended=recorded.ended),
             )
-            self.runner = Runner(plan, rooms, metrics)
+            self.runner = Runner(plan, setup, metrics)
             on_open(self.runner)
             try:
                 await self.runner.run()

@@ -16,7 +16,7 @@ from unusual_answers import Unusual, unusual_answers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graded_answers import Await, Case, Courtroom
+    from graded_answers import Await, Case, Grader
 
     from astra_async.types import Result
 
@@ -37,12 +37,12 @@ def test_an_honest_answer_keeps_every_point(case: Unusual, graded: Callable[[Cas
 
 
 @pytest.mark.docker
-def test_no_file_is_dropped_for_what_the_images_really_hold(court: Courtroom, wait: Await) -> None:
-    modules = InstalledModules(court.directory.path / "cache", court.sandbox, Limits())
+def test_no_file_is_dropped_for_what_the_images_really_hold(grader: Grader, wait: Await) -> None:
+    modules = InstalledModules(grader.directory.path / "cache", grader.sandbox, Limits())
 
     async def lost(case: Unusual) -> set[tuple[str, str]]:
-        prepared = await court.ready(case.framework)
-        policy = (await modules.fitted(prepared, court.images[case.framework])).policy
+        prepared = await grader.ready(case.framework)
+        policy = (await modules.fitted(prepared, grader.images[case.framework])).policy
         result = integrate(prepared.project, Solution(files=case.answer), policy)
         assert isinstance(result, Integrated)
         return {(entry.path, entry.reason) for entry in result.dropped if entry.path not in case.left_out}

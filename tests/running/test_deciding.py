@@ -70,7 +70,7 @@ def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) ->
         runner.deciding = open_deciding(wanted, runner.directory, PROBLEMS, docker=True)
         counted = itertools.count(1)
         if told is not None:
-            runner.on_result = lambda _: told.append(runner.deciding.told) if runner.deciding else None
+            runner.on_result = lambda _: told.append(runner.deciding.message) if runner.deciding else None
         if stop_after is not None:
             runner.on_result = lambda _: runner.stop() if next(counted) == stop_after else None
 
@@ -86,7 +86,7 @@ def bring_about(path: Path, pools: Mapping[str, ScriptedPool], **fields: Any) ->
         )
     )
     if told is not None and runner.deciding:
-        told[:] = dict.fromkeys([*told, runner.deciding.told])
+        told[:] = dict.fromkeys([*told, runner.deciding.message])
     return runner
 
 

@@ -21,7 +21,7 @@ from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
 from astra_async.running.plan import Plan
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Rooms, Workshop
+from astra_async.running.sample import Asking, Grading, Setup
 from astra_async.testing.expected import Expectations
 from astra_async.types import Completion, Limits, ModelRequest
 from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
@@ -64,16 +64,16 @@ class House:
             for line in lines:
                 counted = (line[name] for name in ("model", "format", "problem_id", "passed", "total"))
                 metrics.add(*counted, status=line["status"], failure=line["failure"])
-            rooms = Rooms(directory=directory, asking=Asking(pools=self.pools), workshop=self._workshop())
-            self.runner = Runner(plan, rooms, metrics)
+            setup = Setup(directory=directory, asking=Asking(pools=self.pools), grading=self._grading())
+            self.runner = Runner(plan, setup, metrics)
             if stop_after is not None:
                 self._stop_after(stop_after)
             await self.runner.run()
 
-    def _workshop(self) -> Workshop | None:
+    def _grading(self) -> Grading | None:
         if self.sandbox is None:
             return None
-        return Workshop(
+        return Grading(
             sandbox=self.sandbox,
             images=dict.fromkeys(PROBLEMS, "any"),
             expectations=Expectations(

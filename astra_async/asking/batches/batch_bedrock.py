@@ -28,7 +28,7 @@ from astra_async.asking.providers.aws import endpoint_of, region_of
 from astra_async.asking.providers.connection import address, below
 from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_meaning import Failure
-from astra_async.asking.providers.openai_chat import ChatReader, chat_options, chat_said
+from astra_async.asking.providers.openai_chat import ChatReader, chat_input_fields, chat_options
 from astra_async.asking.providers.request_fields import laid_over, spoken
 from astra_async.errors import ConfigError, ProjectError, ProviderError, TransientError
 from astra_async.problems.fetch.locations import S3Object
@@ -187,7 +187,7 @@ class BedrockBatches(FileBatches):
             own = fields.pop(_OWN_FIELDS, None) or {}
             body = {name: value for name, value in fields.items() if value is not None}
             return laid_over({"schemaVersion": "messages-v1", **body}, own)
-        fields = chat_options(settings, None) | chat_said(request, *spoken(request, settings))
+        fields = chat_options(settings, None) | chat_input_fields(request, *spoken(request, settings))
         fields["max_completion_tokens"] = settings.max_tokens
         body = {name: value for name, value in fields.items() if value is not None and name != "stream"}
         return laid_over(body, settings.extra_body.get(_OWN_FIELDS) or {})
@@ -238,9 +238,9 @@ def _claude(settings: ModelSettings, environ: Mapping[str, str]) -> Anthropic:
     return Anthropic(own, None, environ=environ)
 
 
-def _seconds(told: object, otherwise: float) -> float:
+def _seconds(text: object, otherwise: float) -> float:
     try:
-        return datetime.fromisoformat(str(told)).timestamp()
+        return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
         return otherwise
 

@@ -124,13 +124,13 @@ class Following:
                 await asyncio.sleep(0)  # whoever waited records it before the next line is read
         for call in self._work.calls.inside(intent):
             if not standing.is_partial:
-                told = "has ended without a result of this request; the same command asks once more"
-                self._work.calls.fail(call, ProviderError(f"{self._work.who(intent)} {told}"))
+                text = "has ended without a result of this request; the same command asks once more"
+                self._work.calls.fail(call, ProviderError(f"{self._work.who(intent)} {text}"))
             elif again:
                 self._work.gather(call)
             else:
-                told = "was cancelled; the same command sends the rest again"
-                self._work.calls.fail(call, ProviderError(f"{self._work.who(intent)} {told}"))
+                text = "was cancelled; the same command sends the rest again"
+                self._work.calls.fail(call, ProviderError(f"{self._work.who(intent)} {text}"))
         self._work.changed.set()
 
     def _resolve(self, call: Call, outcome: Outcome) -> None:

@@ -168,8 +168,8 @@ def _why(batch: Json) -> Failure:
     with suppress(AttributeError, TypeError):
         errors = batch["errors"].get("data") or []
     first = errors[0] if errors and isinstance(errors[0], dict) else {"message": "it failed in validation"}
-    told = {
+    error = {
         "type": "invalid_request_error",
         **{name: first.get(name) for name in ("code", "message", "param")},
     }
-    return Failure(body={"error": told}, status=400)
+    return Failure(body={"error": error}, status=400)

@@ -165,7 +165,7 @@ class Work:
 
     def odd(self, intent: Intent) -> Callable[[str], None]:
         """What hears of lines of results that are none."""
-        return lambda told: self.emit(f"{intent.batch_id}: {told}")
+        return lambda text: self.emit(f"{intent.batch_id}: {text}")
 
     def emit(self, detail: str, kind: EventKind = "batch") -> None:
         """Record what happens to a batch."""

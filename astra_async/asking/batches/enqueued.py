@@ -36,9 +36,9 @@ class Window:
         """Whether so many more may go; what is too large by itself goes alone, and the provider judges."""
         return tokens + self._enqueued.total() <= self._most or (first and not self._enqueued)
 
-    def learn(self, refused: Intent, told: str) -> bool:
+    def learn(self, refused: Intent, message: str) -> bool:
         """A batch was too much, in these words; whether a smaller one may go at once."""
-        found = _LIMIT.search(told)
+        found = _LIMIT.search(message)
         before = self._most
         if found:
             self._most = min(before, _IN_HAND * int(found[1].replace(",", "")))

@@ -203,13 +203,13 @@ class Reader:
         self.reason, self.transcript.begun = None, False
         try:
             self.feed(event)
-            told = reason_name(self.reason)
+            reason = reason_name(self.reason)
         except BaseException:
             # An event that raises ends nothing, whatever it had set before: its fault is the last word.
             self.done = False
             self._weigh(ended, None, begun=begun)
             raise
-        self._weigh(ended, told, begun=begun)
+        self._weigh(ended, reason, begun=begun)
 
     def feed(self, event: Json | None) -> None:
         """Read one event; None stands for the line `[DONE]`. Before each, `reason` and `begun` are unset.
@@ -220,15 +220,15 @@ class Reader:
         """
         raise NotImplementedError
 
-    def _weigh(self, ended: str | None, told: str | None, *, begun: bool) -> None:
-        """The reason in force after an event that `told` one: content takes back what had `ended` before."""
+    def _weigh(self, ended: str | None, reason: str | None, *, begun: bool) -> None:
+        """The reason in force after an event with `reason`: content takes back what had `ended` before."""
         if self.transcript.begun:
-            self.reason = told
+            self.reason = reason
             self.unsure |= ended is not None
             self.settled = False
             return
         self.transcript.begun = begun
-        self.reason = ended if told is None else told
+        self.reason = ended if reason is None else reason
         in_force = self.reason is not None and not self.unsure
         self.settled = in_force and bool(self.counts) and bool(self.transcript.characters)
 
@@ -245,7 +245,7 @@ class Reader:
         """The answer as its interface gives it to who does not stream, and the calls in it."""
         raise NotImplementedError
 
-    def told(self) -> Usage:
+    def known_usage(self) -> Usage:
         """`usage`, or nothing where the counts have a shape that nobody knows: an answer outlives them."""
         try:
             usage = self.usage()
@@ -270,7 +270,7 @@ class Reader:
         return Answer(
             text=text,
             finish_reason=finish,
-            usage=self.told(),
+            usage=self.known_usage(),
             returned_model=label(self.model),
             repairs=(NO_FINISH_REASON,) if self.reason is None else (),
             calls=calls,

@@ -202,22 +202,22 @@ class Anthropic(WireFormat):
             "stream": True,
         }
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer.
 
         A marker asks to cache everything up to the prompt's end; a second one everything up to the end of
         what was said last, where a next turn will read that.
         """
-        said: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
+        sent: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
         marked = [0] if request.cache else []
         marked += [-1] if request.cache and request.goes_on else []
         for place in marked:
-            said[place]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+            sent[place]["content"][-1]["cache_control"] = {"type": "ephemeral"}
         tools = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
             for tool in tools_of(request)
         ]
-        return {"system": system or None, "messages": said, "tools": tools or None}
+        return {"system": system or None, "messages": sent, "tools": tools or None}
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """Anthropic's rate-limit headers."""

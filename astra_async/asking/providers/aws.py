@@ -82,8 +82,8 @@ class Signer:
         except HTTPClientError as error:
             raise TransientError(f"{self._name}: AWS credentials: {one_line(error)}") from error
         except (BotoCoreError, ClientError) as error:
-            told = f"{type(error).__name__}: {error}"
-            raise PoolUnusable(f"{self._name}: {_CHECK} ({one_line(told)})") from error
+            cause = f"{type(error).__name__}: {error}"
+            raise PoolUnusable(f"{self._name}: {_CHECK} ({one_line(cause)})") from error
 
     def _find(self) -> Any:
         from botocore.credentials import Credentials

@@ -98,13 +98,13 @@ class Bedrock(WireFormat):
             "serviceTier": {"type": settings.service_tier} if settings.service_tier else None,
         }
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer; cache points stand as in Anthropic's."""
-        said: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
+        sent: list[Json] = [{"role": each.role, "content": _blocks(each)} for each in messages]
         if request.cache and any(family in self.settings.model for family in _CACHING):
             # The prompt's end, and where a next turn will read it the end of what was said last.
-            for place in {0, len(said) - 1} if request.goes_on else {0}:
-                said[place]["content"].append({"cachePoint": {"type": "default"}})
+            for place in {0, len(sent) - 1} if request.goes_on else {0}:
+                sent[place]["content"].append({"cachePoint": {"type": "default"}})
         tools = [
             {
                 "toolSpec": {
@@ -117,7 +117,7 @@ class Bedrock(WireFormat):
         ]
         return {
             "system": [{"text": system}] if system else None,
-            "messages": said,
+            "messages": sent,
             "toolConfig": {"tools": tools} if tools else None,
         }
 
@@ -129,9 +129,9 @@ class Bedrock(WireFormat):
 
     def asks_otherwise(self, failure: Failure) -> bool:
         """A model that refuses to stream; from now on all are asked for whole answers."""
-        said = ErrorBody.read(self.failure(failure).body)
-        words = said.message.lower()
-        if said.code != "ValidationException" or "stream" not in words or "support" not in words:
+        body = ErrorBody.read(self.failure(failure).body)
+        words = body.message.lower()
+        if body.code != "ValidationException" or "stream" not in words or "support" not in words:
             return False
         self._point(to="converse")
         return True

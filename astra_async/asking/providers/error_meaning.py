@@ -128,24 +128,24 @@ def classify(
     failure: Failure, settings: ModelSettings, *, now: datetime | None = None
 ) -> ProviderError | FinishReason:
     """What the error means for the pool: an exception to raise, or the finish reason of a result."""
-    said = ErrorBody.read(failure.body)
-    status = failure.status or said.status
-    if is_filtered(said, status):
+    body = ErrorBody.read(failure.body)
+    status = failure.status or body.status
+    if is_filtered(body, status):
         return "content_filter"
-    over = overflow(said.codes, said.message, max_tokens=settings.max_tokens)
+    over = overflow(body.codes, body.message, max_tokens=settings.max_tokens)
     over = over if status in _STATUS_OF_OVERFLOW else None
     if over == "prompt":
         return "context_exceeded"
-    kind = "request" if over else _kind(said, status, failure.headers)
-    remedy = _LOWER_MAX_TOKENS if over else _remedy(kind, said, status, settings)
-    line = _line(settings, said, status, remedy, failure)
-    error = _ERRORS[kind](line, status=status, code=said.code)
+    kind = "request" if over else _kind(body, status, failure.headers)
+    remedy = _LOWER_MAX_TOKENS if over else _remedy(kind, body, status, settings)
+    line = _line(settings, body, status, remedy, failure)
+    error = _ERRORS[kind](line, status=status, code=body.code)
     if isinstance(error, RateLimited | Overloaded):
-        error.hint_s = _hint_s(failure, said, now or datetime.now(UTC))
-    error.said = one_line(said.message)
-    error.likeness = likeness(f"HTTP {status} {said.code or ''}", said.message)
+        error.hint_s = _hint_s(failure, body, now or datetime.now(UTC))
+    error.said = one_line(body.message)
+    error.likeness = likeness(f"HTTP {status} {body.code or ''}", body.message)
     error.meets_all = kind == "pool" or (
-        kind == "request" and not over and _is_of_all(said, status, settings)
+        kind == "request" and not over and _is_of_all(body, status, settings)
     )
     return error
 
@@ -172,9 +172,9 @@ _LOWER_MAX_TOKENS = (
 )
 
 
-def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
-    message = said.message[:2000].lower()
-    if is_unusable(said, status):
+def _kind(body: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
+    message = body.message[:2000].lower()
+    if is_unusable(body, status):
         return "pool"
     again = headers.get("x-should-retry")
     if status in _STATUS_OF_ADDRESS:
@@ -182,7 +182,7 @@ def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     kind = _KIND_OF_STATUS.get(status) or (
         "transient" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "request"
     )
-    if status == HTTPStatus.NOT_FOUND and said.codes & {
+    if status == HTTPStatus.NOT_FOUND and body.codes & {
         "NotFoundError",
         "not_found_error",
         "NOT_FOUND",
@@ -193,7 +193,7 @@ def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
         kind = "request"
     if status == HTTPStatus.PAYMENT_REQUIRED and "retry-after" in headers:
         kind = "rate"
-    if said.codes & _OVERLOAD_CODES:
+    if body.codes & _OVERLOAD_CODES:
         kind = "overload"
     if again == "false" and kind in {"rate", "overload", "transient"}:
         return "request"
@@ -202,58 +202,58 @@ def _kind(said: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
     return kind
 
 
-def _hint_s(failure: Failure, said: ErrorBody, now: datetime) -> float | None:
+def _hint_s(failure: Failure, body: ErrorBody, now: datetime) -> float | None:
     hints = (
         failure.hint_s,
         header_hint_s(failure.headers, now),
-        body_hint_s(said.details, said.message),
+        body_hint_s(body.details, body.message),
         exhausted_reset_s(failure.limits),
     )
     return next((hint for hint in hints if hint is not None), None)
 
 
-def _is_of_all(said: ErrorBody, status: int, settings: ModelSettings) -> bool:
+def _is_of_all(body: ErrorBody, status: int, settings: ModelSettings) -> bool:
     """Whether a refusal names what all requests share: the address, the API's version, a setting.
 
     Whatever else it says, it may say of this one prompt: filters and firewalls have words that nobody lists.
     """
-    if said.codes & _PROMPT_CODES:
+    if body.codes & _PROMPT_CODES:
         return False
-    if said.param:
-        return not said.param.startswith(_PROMPT_PARAMETERS)
-    if status == HTTPStatus.NOT_FOUND or _is_of_the_version(said, settings):
+    if body.param:
+        return not body.param.startswith(_PROMPT_PARAMETERS)
+    if status == HTTPStatus.NOT_FOUND or _is_of_the_version(body, settings):
         return True
-    named = set(_named(said)) - {"max_tokens"}  # whether they fit is a question of the prompt as well
+    named = set(_named(body)) - {"max_tokens"}  # whether they fit is a question of the prompt as well
     return any(getattr(settings, name, None) not in (None, ()) for name in named)
 
 
-def _remedy(kind: Kind, said: ErrorBody, status: int, settings: ModelSettings) -> str:
+def _remedy(kind: Kind, body: ErrorBody, status: int, settings: ModelSettings) -> str:
     if kind == "pool":
-        return _pool_remedy(said, status)
+        return _pool_remedy(body, status)
     if kind != "request":
         return ""
     if status == HTTPStatus.FORBIDDEN:
         return "a filter refuses this prompt, or this key may not use this model"
-    message = said.message[:2000]
-    if _is_of_the_version(said, settings):
+    message = body.message[:2000]
+    if _is_of_the_version(body, settings):
         return "set api_version in [[models]] to one that the message names"
-    if named := _named(said):  # of several the one that the user has set
+    if named := _named(body):  # of several the one that the user has set
         ours = next((name for name in named if getattr(settings, name, None) not in (None, ())), named[0])
         return _parameter_remedy(ours, settings, message)
     return "check base_url and the model's name" if status == HTTPStatus.NOT_FOUND else ""
 
 
-def _is_of_the_version(said: ErrorBody, settings: ModelSettings) -> bool:
-    return settings.provider == "azure" and bool(_API_VERSION.search(said.message[:2000]))
+def _is_of_the_version(body: ErrorBody, settings: ModelSettings) -> bool:
+    return settings.provider == "azure" and bool(_API_VERSION.search(body.message[:2000]))
 
 
-def _named(said: ErrorBody) -> list[str]:
+def _named(body: ErrorBody) -> list[str]:
     """Our settings that the error names."""
-    message = said.message[:2000]
+    message = body.message[:2000]
     return [
         ours
         for ours, theirs in _PARAMETERS.items()
-        if said.param in theirs or any(_quotes(message, name) for name in theirs)
+        if body.param in theirs or any(_quotes(message, name) for name in theirs)
     ]
 
 
@@ -280,18 +280,18 @@ def _parameter_remedy(name: str, settings: ModelSettings, message: str) -> str:
     return f"{model} rejects `{name}`: unset it in [[models]], or set another value"
 
 
-def _pool_remedy(said: ErrorBody, status: int) -> str:
-    if said.daily:
+def _pool_remedy(body: ErrorBody, status: int) -> str:
+    if body.daily:
         return "the quota of the day is used up: resume tomorrow, or raise it"
-    if said.codes & _KEY_CODES:
+    if body.codes & _KEY_CODES:
         return "check the API key"
-    if status == HTTPStatus.FORBIDDEN and quota_is_used_up(said, status):
+    if status == HTTPStatus.FORBIDDEN and quota_is_used_up(body, status):
         return _CHECK_QUOTA
     return _REMEDY_OF_STATUS.get(status, _CHECK_QUOTA)
 
 
-def _line(settings: ModelSettings, said: ErrorBody, status: int, remedy: str, failure: Failure) -> str:
-    name = f" {said.code}" if said.code else ""
+def _line(settings: ModelSettings, body: ErrorBody, status: int, remedy: str, failure: Failure) -> str:
+    name = f" {body.code}" if body.code else ""
     where = f"HTTP {status}{name}" if failure.status else f"error in mid-stream{name or f' {status}'}"
-    text = one_line(said.message).removeprefix(f"{settings.name}: ")
+    text = one_line(body.message).removeprefix(f"{settings.name}: ")
     return ": ".join(part for part in (settings.name, one_line(where), remedy, text) if part)

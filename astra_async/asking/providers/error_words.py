@@ -82,29 +82,29 @@ _BEGINNING = 300
 _READ = 2000
 
 
-def is_filtered(said: ErrorBody, status: int) -> bool:
+def is_filtered(body: ErrorBody, status: int) -> bool:
     """Whether a content filter has refused this one prompt, or its answer: the model's result."""
-    beginning = said.message[:_BEGINNING].lower()
+    beginning = body.message[:_BEGINNING].lower()
     return (
-        bool(said.codes & _FILTER_CODES)
-        or said.flagged
+        bool(body.codes & _FILTER_CODES)
+        or body.flagged
         or (status in _STATUS_OF_FILTER and any(sentence in beginning for sentence in _FILTER_SENTENCES))
     )
 
 
-def is_unusable(said: ErrorBody, status: int) -> bool:
+def is_unusable(body: ErrorBody, status: int) -> bool:
     """Whether no request of the pool can succeed: quota, spend, key, model."""
-    message = said.message[:_READ].lower()
+    message = body.message[:_READ].lower()
     return (
-        bool(said.codes & _POOL_CODES)
-        or any(code.endswith(_POOL_CODE_ENDINGS) for code in said.codes)
+        bool(body.codes & _POOL_CODES)
+        or any(code.endswith(_POOL_CODE_ENDINGS) for code in body.codes)
         or any(sentence in message for sentence in _POOL_SENTENCES)
-        or quota_is_used_up(said, status)
-        or said.daily
+        or quota_is_used_up(body, status)
+        or body.daily
     )
 
 
-def quota_is_used_up(said: ErrorBody, status: int) -> bool:
+def quota_is_used_up(body: ErrorBody, status: int) -> bool:
     """Whether a sentence says so."""
-    message = said.message[:_READ].lower()
+    message = body.message[:_READ].lower()
     return status in _STATUS_OF_QUOTA and any(sentence in message for sentence in _QUOTA_SENTENCES)

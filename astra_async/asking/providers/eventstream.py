@@ -94,8 +94,8 @@ def _event(frame: bytes) -> bytes:
     except (LookupError, struct.error, UnicodeDecodeError) as error:
         raise Unreadable("without headers that can be read", frame) from error
     if named.get(":message-type") == "error":
-        told = {"code": named.get(":error-code"), "message": named.get(":error-message")}
-        return orjson.dumps({"error": told})
+        body = {"code": named.get(":error-code"), "message": named.get(":error-message")}
+        return orjson.dumps({"error": body})
     name = named.get(":event-type") or named.get(":exception-type") or ""
     return b"{%b:%b}" % (orjson.dumps(name), frame[headers_end:end] or b"{}")
 

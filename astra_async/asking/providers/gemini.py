@@ -169,7 +169,7 @@ class Gemini(WireFormat):
         }
         return {"generationConfig": set_fields(config), "serviceTier": settings.service_tier}
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer."""
         tools = [
             {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}

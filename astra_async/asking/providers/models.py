@@ -157,8 +157,8 @@ def _listed_price(settings: ModelSettings, total: int, read: int, written: int, 
 def _tier(settings: ModelSettings) -> str:
     """The service tier that is asked for, as a setting or in a body's own field."""
     extra = settings.extra_body
-    told = settings.service_tier or extra.get("service_tier") or extra.get("serviceTier") or "default"
-    return str(told.get("type") if isinstance(told, dict) else told).lower()
+    tier = settings.service_tier or extra.get("service_tier") or extra.get("serviceTier") or "default"
+    return str(tier.get("type") if isinstance(tier, dict) else tier).lower()
 
 
 def _listed(settings: ModelSettings) -> tuple[Any, Any] | None:

@@ -132,29 +132,29 @@ class ChatReader(Reader):
         whole = {**self._head, "object": "chat.completion", "choices": [choice], "usage": self.counts or None}
         return set_fields(whole), tuple(map(_call, calls))
 
-    def _gather(self, said: Json, *, whole: bool) -> None:
-        if whole and said.get("tool_calls"):
+    def _gather(self, message: Json, *, whole: bool) -> None:
+        if whole and message.get("tool_calls"):
             self._message.pop("tool_calls", None)
-        if whole and said.get("content"):
+        if whole and message.get("content"):
             self._message.pop("content", None)
-        for call in said.get("tool_calls") or ():
+        for call in message.get("tool_calls") or ():
             function = call.get("function") or call.get("custom") or {}
             self.transcript.count(function.get("arguments") or function.get("input") or "")
             self.transcript.begun = True
-        merge(self._message, said)
+        merge(self._message, message)
 
     def _choice(self, choice: Json) -> None:
         delta = choice.get("delta")
-        if said := delta or choice.get("message"):
+        if message := delta or choice.get("message"):
             if self.gathers:
-                self._gather(said, whole=not delta)
-            content = said.get("content")
+                self._gather(message, whole=not delta)
+            content = message.get("content")
             if content:
                 self._say(content if type(content) is str else _text_of_parts(content), whole=not delta)
-            elif said.get("refusal"):
-                self._refusal.add(said["refusal"])
+            elif message.get("refusal"):
+                self._refusal.add(message["refusal"])
                 self.transcript.begun = True
-            elif said.get("reasoning_content") or said.get("reasoning"):
+            elif message.get("reasoning_content") or message.get("reasoning"):
                 self.transcript.begun = True
         finish = choice.get("finish_reason")
         if finish:
@@ -238,9 +238,9 @@ class OpenAIChat(WireFormat):
             fields["prompt_cache_key"] = prompt_cache_key(request)
         return fields
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer."""
-        return chat_said(request, system, messages)
+        return chat_input_fields(request, system, messages)
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
@@ -290,9 +290,9 @@ class Azure(WireFormat):
         fields["seed"] = request.seed
         return fields
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer."""
-        return chat_said(request, system, messages)
+        return chat_input_fields(request, system, messages)
 
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """Azure's rate-limit headers."""
@@ -326,11 +326,11 @@ def chat_options(settings: ModelSettings, options: Json | None) -> Json:
     }
 
 
-def chat_said(request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+def chat_input_fields(request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
     """System, messages and tools in chat completions; the result of a call is a message of its own."""
-    said: list[Json] = [{"role": "system", "content": system}] if system else []
+    sent: list[Json] = [{"role": "system", "content": system}] if system else []
     for message in messages:
-        said += _chat_messages(message)
+        sent += _chat_messages(message)
     functions = [
         {
             "type": "function",
@@ -338,7 +338,7 @@ def chat_said(request: ModelRequest, system: str, messages: tuple[Message, ...])
         }
         for t in tools_of(request)
     ]
-    return {"messages": said, "tools": functions or None}
+    return {"messages": sent, "tools": functions or None}
 
 
 def prompt_cache_key(request: ModelRequest) -> str:
@@ -356,12 +356,12 @@ def _chat_messages(message: Message) -> list[Json]:
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.calls
         ]
-        said = {"role": "assistant", "content": message.text}
-        return [{**said, "content": message.text or None, "tool_calls": calls} if calls else said]
-    said_back: list[Json] = [
+        answer = {"role": "assistant", "content": message.text}
+        return [{**answer, "content": message.text or None, "tool_calls": calls} if calls else answer]
+    results: list[Json] = [
         {"role": "tool", "tool_call_id": result.call.id, "content": result.text} for result in message.results
     ]
-    return said_back + ([{"role": "user", "content": message.text}] if message.text or not said_back else [])
+    return results + ([{"role": "user", "content": message.text}] if message.text or not results else [])
 
 
 def refuse_thinking(settings: ModelSettings) -> None:

@@ -91,7 +91,7 @@ class ResponsesReader(Reader):
         return Answer(
             text=text or self.transcript.text(),
             finish_reason=finish,
-            usage=self.told(),
+            usage=self.known_usage(),
             returned_model=label(self._response.get("model")),
             calls=calls,
             native=native,
@@ -107,7 +107,7 @@ class ResponsesReader(Reader):
         self._response = response
         if response.get("status") in {"failed", "cancelled"}:
             body = {"error": response.get("error") or {"message": "the response has failed"}}
-            raise StreamFault(body, self.told() if response.get("usage") else None)
+            raise StreamFault(body, self.known_usage() if response.get("usage") else None)
         self.done = True
 
 
@@ -155,7 +155,7 @@ class OpenAIResponses(WireFormat):
             fields["prompt_cache_key"] = prompt_cache_key(request)
         return fields
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """What to answer; a dialogue's reasoning comes back encrypted, from models that reason."""
         alone = not request.earlier and not request.by_agent
         fields: Json = {

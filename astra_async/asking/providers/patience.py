@@ -71,7 +71,7 @@ class Patience(AbstractAsyncContextManager["Patience"]):
                 self._timer.cancel()
             self._look_at(self._due())
 
-    def said(self) -> str:
+    def why(self) -> str:
         """Why it was lost."""
         if self.is_over:
             return f"no end after {self.whole_s:.0f} s, six times timeout_s in [[models]]"

@@ -79,7 +79,7 @@ class Reception:
         self._in_usual_words = in_usual_words
         self._started_s = time.monotonic()
         self._first_s: float | None = None
-        self._told = 0
+        self._reported = 0
         self._repairs: dict[str, None] = {}
         self._stray: Stray | None = None
 
@@ -103,13 +103,13 @@ class Reception:
             if not isinstance(error, Cut):
                 return self.broken(error)
             if isinstance(cause, TimeoutError):
-                return self.broken(error, patience.said())
+                return self.broken(error, patience.why())
             failed = f"the connection failed ({type(cause).__name__}: {cause})", None
             return self.broken(error, *(meaning(cause) or failed))
         except TimeoutError as error:
             if not patience.is_lost:
                 raise
-            return self.broken(error, patience.said())
+            return self.broken(error, patience.why())
 
     def take(self, events: Iterable[bytes]) -> None:
         """Feed one chunk's events to the reader, then tell the watch once for all of them.
@@ -132,9 +132,9 @@ class Reception:
         if transcript.begun and self._first_s is None:
             self._first_s = time.monotonic()
             self.watch.first_token()
-        if transcript.characters > self._told:
-            told, self._told = self._told, transcript.characters
-            self.watch.streamed(self._told - told)
+        if transcript.characters > self._reported:
+            before, self._reported = self._reported, transcript.characters
+            self.watch.streamed(self._reported - before)
 
     def whole(self) -> Completion | None:
         """The answer with its times, once its end was told; what cannot be encoded is mended and named.
@@ -242,7 +242,7 @@ class Reception:
 
     def _billed(self) -> Usage | None:
         """Tokens of an attempt that failed: none before content has come, for none was bought."""
-        usage = self.reader.told() if self.streaming else _UNKNOWN
+        usage = self.reader.known_usage() if self.streaming else _UNKNOWN
         return None if usage == _UNKNOWN else usage
 
     def _stopped(self, reason: FinishReason, usage: Usage) -> Completion:

@@ -105,7 +105,7 @@ class WireFormat:
         """
         options = set_fields(self.options(request))
         if request.native is None:
-            return laid_over(options, set_fields(self.said(request, *spoken(request, self.settings))))
+            return laid_over(options, set_fields(self.input_fields(request, *spoken(request, self.settings))))
         body = dict(request.native.fields)
         if any(_at(body, path) is not None for path in self.max_tokens_at):
             options = _without(options, self.max_tokens_at)
@@ -115,7 +115,7 @@ class WireFormat:
         """The fields that say how to answer, None where the user has set nothing."""
         raise NotImplementedError
 
-    def said(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
         """The fields that say what to answer: system, messages and tools."""
         raise NotImplementedError
 
@@ -147,8 +147,8 @@ def spoken(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[M
     """What the system says, and all messages, of a dialogue or of a prompt and what followed it."""
     system = settings.system_prompt or ""
     if request.dialogue is not None:
-        said = (system, request.dialogue.system)
-        return "\n\n".join(filter(None, said)), request.dialogue.messages
+        parts = (system, request.dialogue.system)
+        return "\n\n".join(filter(None, parts)), request.dialogue.messages
     return system, tuple(Message(role=role, text=text) for role, text in request.messages)
 
 

@@ -1,4 +1,4 @@
 """The providers' wire formats, seen from the server: one file for each, written from their documents.
 
-This room imports nothing of `astra_async.asking.providers`: the two sides of the wire check each other.
+This package imports nothing of `astra_async.asking.providers`: the two sides of the wire check each other.
 """
