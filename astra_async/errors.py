@@ -135,7 +135,7 @@ class ProviderError(AstraError):
         self.hint_s = hint_s
         self.usage = usage
         self.meets_all = False
-        self.said = ""
+        self.reply = ""
         self.likeness = ""
         self.cost_usd: float | None = None
         self.cost_estimated = False

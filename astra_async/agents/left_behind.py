@@ -129,7 +129,7 @@ class LeftBehind:
         found = {"files": files, "binary": binary, "executable": executable, "deleted": deleted}
         found["before"] = before
         text = json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return Answer(text=text, notes=tuple(self._told()))
+        return Answer(text=text, notes=tuple(self._note_lines()))
 
     def _reason(self, path: str) -> str:
         """Why a path is no part of an answer, whatever lies there."""
@@ -170,7 +170,7 @@ class LeftBehind:
         if path not in self._kept or path in self._given:
             self._notes.setdefault(why, []).append(path)
 
-    def _told(self) -> list[str]:
+    def _note_lines(self) -> list[str]:
         lines = []
         for why, paths in list(self._notes.items())[:_NAMED_PLACES]:
             more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""

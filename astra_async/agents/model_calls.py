@@ -249,22 +249,22 @@ class Calls:
         except RequestRejected as error:
             if not self.steps or error.meets_all or error.status not in _STATUS_OF_A_BODY:
                 raise
-            self._refused[request.exact] = error.said
-            line = {"failed": str(error), "sha256": request.sha256, "refused": error.said}
+            self._refused[request.exact] = error.reply
+            line = {"failed": str(error), "sha256": request.sha256, "refused": error.reply}
             await self._log.append(self.key, line | ({"cost_usd": error.cost_usd} if error.cost_usd else {}))
             self._spent += [error.cost_usd] if error.cost_usd else []
-            raise BodyRefused(error.said) from error
+            raise BodyRefused(error.reply) from error
 
     def _refuse_again(self, request: Asked) -> None:
         """Give a recorded refusal; of an earlier attempt each once, like its answers."""
-        said = self._refused.get(request.exact)
+        reply = self._refused.get(request.exact)
         for before in self._refused_before:
-            if said is None and before[0] == request.sha256:
+            if reply is None and before[0] == request.sha256:
                 self._refused_before.remove(before)
-                said = self._refused[request.exact] = before[1]
+                reply = self._refused[request.exact] = before[1]
                 break
-        if said is not None:
-            raise BodyRefused(said)
+        if reply is not None:
+            raise BodyRefused(reply)
 
     def _made_of(self, request: Asked) -> tuple[int | None, Json]:
         """The shortest difference to an earlier request of this process, and of which step that was."""

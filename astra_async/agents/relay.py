@@ -37,7 +37,7 @@ _WINDOW_BYTES = 128 * 1024
 _PIECE_BYTES = 64 * 1024
 _MOST_CONNECTIONS = 64
 _LISTENS_WITHIN_S = 60.0
-_SAID_BYTES = 4096
+_ERROR_BYTES = 4096
 _HEADER = struct.Struct(">cII")
 _COUNT = struct.Struct(">I")
 _LIMITS = Limits(memory_bytes=128 * 1024**2, processes=16)
@@ -81,7 +81,7 @@ class Relay:
         self._listens = asyncio.Event()
         self._writing = asyncio.Lock()
         self._open: dict[int, _Connection] = {}
-        self._said = bytearray()  # on its standard error
+        self._errors = bytearray()  # on its standard error
         self._reading = asyncio.create_task(self._read())
 
     async def listens(self) -> None:
@@ -91,7 +91,7 @@ class Relay:
         for each in waits:
             each.cancel()
         if not self._listens.is_set():
-            why = both_ends(self._said.decode(errors="replace")) or "the engine did not start it in time"
+            why = both_ends(self._errors.decode(errors="replace")) or "the engine did not start it in time"
             raise SandboxError(f"The way from an agent's container to its model could not be opened: {why}")
 
     async def close(self) -> None:
@@ -118,7 +118,7 @@ class Relay:
             async with engine_call("read from the relay", timeout_s=None, running=True):
                 while (message := await self._stream.read_out()) is not None:
                     if message.stream != _STDOUT:
-                        self._said += message.data[: _SAID_BYTES - len(self._said)]
+                        self._errors += message.data[: _ERROR_BYTES - len(self._errors)]
                         continue
                     held += message.data
                     self._take(held)

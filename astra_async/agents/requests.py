@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from astra_async.types.agents import Dialogue
 
 Json = dict[str, Any]
-# The field of each interface that holds what was said: chat and Messages, Responses, Gemini.
-_SAID = ("messages", "input", "contents")
+# The field of each interface that holds the messages: chat and Messages, Responses, Gemini.
+_MESSAGES_AT = ("messages", "input", "contents")
 _OF_A_SESSION = frozenset(
     {
         *("metadata", "client_metadata", "prompt_cache_key", "safety_identifier", "user", "session_id"),
@@ -54,12 +54,12 @@ class Asked:
     def of(cls, asked: Dialogue | NativeBody) -> Asked:
         """The request that a dialogue or a body is."""
         body = dict(asked.fields) if isinstance(asked, NativeBody) else _fields(asked)
-        name = next((name for name in _SAID if isinstance(body.get(name), list)), "")
-        said = body.get(name) or []
-        written = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
-        rest = {name: value for name, value in body.items() if name != "" and value is not said}
+        name = next((name for name in _MESSAGES_AT if isinstance(body.get(name), list)), "")
+        messages = body.get(name) or []
+        written = orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)
+        rest = {name: value for name, value in body.items() if name != "" and value is not messages}
         about = {name: value for name, value in rest.items() if name not in _OF_A_SESSION}
-        plain = [_without_outputs(item) for item in said]
+        plain = [_without_outputs(item) for item in messages]
         same = sha256(_undated([about, *plain[:_DATED_MESSAGES]]))
         same.update(orjson.dumps(plain[_DATED_MESSAGES:], option=orjson.OPT_SORT_KEYS))
         size = len(written) + len(orjson.dumps(rest))
@@ -108,9 +108,9 @@ def _fields(value: Any) -> Any:
     return [_fields(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _undated(said: list[Any]) -> bytes:
+def _undated(items: list[Any]) -> bytes:
     """Without dates, its lines in order: one agent lists its skills in an order of the moment."""
-    text = _without_dates(orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode())
+    text = _without_dates(orjson.dumps(items, option=orjson.OPT_SORT_KEYS).decode())
     return "\n".join(sorted(text.split("\\n"))).encode()
 
 

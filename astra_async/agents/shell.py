@@ -83,26 +83,26 @@ async def work(
         AstraError: trouble of the provider, of our disk, or of the container.
     """
     opening = _TASK.format(task=task.rstrip(), seconds=command_timeout_s)
-    said: list[Message] = [Message(role="user", text=opening)]
+    talk: list[Message] = [Message(role="user", text=opening)]
     wordless = 0
     try:
         while True:
             answer = await calls.answer(
-                Dialogue(system=SYSTEM, tools=(_SHELL, _SUBMIT), messages=tuple(said))
+                Dialogue(system=SYSTEM, tools=(_SHELL, _SUBMIT), messages=tuple(talk))
             )
-            said.append(_spoken(answer))
+            talk.append(_spoken(answer))
             if not answer.calls:
                 wordless += 1
                 if wordless == _MOST_WORDLESS:
                     return "done"
-                said.append(Message(role="user", text=_CUT if answer.finish_reason == "length" else _NO_CALL))
+                talk.append(Message(role="user", text=_CUT if answer.finish_reason == "length" else _NO_CALL))
                 continue
             wordless = 0
             orders = [call for call in answer.calls if call.name != _SUBMIT.name]
             results = tuple([await _result(call, run, answer) for call in orders])
             if len(orders) < len(answer.calls):
                 return "done"
-            said.append(Message(role="user", results=results))
+            talk.append(Message(role="user", results=results))
     except SampleEnds as end:
         return end.end
 

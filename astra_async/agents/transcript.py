@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptStep:
-    """One model call: `said` is what its request added, `goes_on` whether it went on from the step before.
+    """One model call: `added` is what its request added, `goes_on` whether it went on from the step before.
 
     `seconds` is how long the call was under way, waiting included; `at` its end (UTC, ISO 8601).
     """
@@ -36,7 +36,7 @@ class TranscriptStep:
     goes_on: bool
     system: str
     tools: tuple[Tool, ...]
-    said: tuple[Message, ...]
+    added: tuple[Message, ...]
     answer: Completion
 
 
@@ -57,9 +57,9 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
             continue
         messages = list(map(_bare, dialogue.messages))
         goes_on = bool(before) and messages[: len(before)] == before
-        said = dialogue.messages[len(before) :] if goes_on else dialogue.messages
-        if goes_on and said and said[0].role == "assistant":
-            said = said[1:]  # the answer of the step before
+        added = dialogue.messages[len(before) :] if goes_on else dialogue.messages
+        if goes_on and added and added[0].role == "assistant":
+            added = added[1:]  # the answer of the step before
         before = messages
         yield TranscriptStep(
             number=call.step,
@@ -68,7 +68,7 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
             goes_on=goes_on,
             system="" if goes_on else dialogue.system,
             tools=() if goes_on else dialogue.tools,
-            said=tuple(said),
+            added=tuple(added),
             answer=call.completion,
         )
 
@@ -92,7 +92,7 @@ def step_as_json(step: TranscriptStep) -> dict[str, Any]:
         "goes_on": step.goes_on,
         "system": step.system,
         "tools": [tool.name for tool in step.tools],
-        "said": [_message(each) for each in step.said],
+        "said": [_message(each) for each in step.added],
         "text": answer.text,
         "calls": [{"name": call.name, "arguments": call.arguments} for call in answer.calls],
         "finish_reason": answer.finish_reason,
@@ -108,7 +108,7 @@ def step_as_text(step: TranscriptStep) -> str:
     usage, cost = step.answer.usage, step.answer.cost_usd
     tokens = f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,} tokens"
     lines = [f"step {step.number}: {step.seconds:.1f} s, {tokens}" + (f", ${cost:.4f}" if cost else "")]
-    for message in step.said:
+    for message in step.added:
         if message.text:
             lines += [f"[{message.role}]", message.text]
         lines += [f"[{result.call.name or 'tool'} gave]\n{result.text}" for result in message.results]

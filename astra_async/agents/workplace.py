@@ -204,12 +204,12 @@ class Workplace:
     async def _finish(self, command: list[str]) -> None:
         engine = self._containers.engine
         process = await engine.prepare(self.container, command, user=self._fitness.user, environment={})
-        said = b""
+        output = b""
         async with engine.started(process) as stream, asyncio.timeout(_WRITING_S):
             while (message := await stream.read_out()) is not None:
-                said += message.data
+                output += message.data
         if await engine.exit_code(process):
-            raise SandboxError(f"The agent's container cannot be made ready: {both_ends(said)}")
+            raise SandboxError(f"The agent's container cannot be made ready: {both_ends(output)}")
 
     async def run(self, command: str, variables: Mapping[str, str]) -> Ended:
         """Run the agent itself to its end, with whatever it started; time is the caller's to keep."""

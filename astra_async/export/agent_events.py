@@ -40,7 +40,7 @@ def agents_part(steps: Iterable[TranscriptStep], record: Record, never: str) -> 
     events = []
     for step in steps:
         new = [{"role": "system", "content": step.system}] if step.system else []
-        new += [each for message in step.said for each in _messages(message)]
+        new += [each for message in step.added for each in _messages(message)]
         answer = _answer(step, record["model"])
         messages += [*new, answer]
         events.append(_event(step, new, answer, record["model"], never))

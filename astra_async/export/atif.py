@@ -97,7 +97,7 @@ def _steps(steps: Iterable[TranscriptStep], model: str) -> Iterator[dict[str, An
     for step in steps:
         if step.system:
             pending.append({"source": "system", "message": step.system})
-        for message in step.said:
+        for message in step.added:
             for result in message.results:
                 caller = callers.get(result.call.id)
                 if caller is not None:

@@ -177,7 +177,7 @@ def test_trouble_ends_the_sample_and_what_it_cost_is_recorded(tmp_path: Path) ->
 
 def refusal(said: str = "messages.2: a tool_use has no id") -> RequestRejected:
     error = RequestRejected(f"m: HTTP 400: {said}", status=400)
-    error.said = said
+    error.reply = said
     return error
 
 

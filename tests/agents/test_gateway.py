@@ -164,7 +164,7 @@ def test_what_the_provider_refuses_of_its_own_body_an_agent_hears_and_goes_on(
     def answer(number: int, _: ModelRequest) -> Completion:
         if number:
             error = RequestRejected("m: HTTP 400: set it in [[models]]: messages.3 has no id", status=400)
-            error.said = "messages.3 has no id"
+            error.reply = "messages.3 has no id"
             raise error
         return two_calls()
 

@@ -11,7 +11,7 @@ def test_a_pause_lasts_the_hint_and_a_small_jitter() -> None:
     pause = Pause(random.Random(1))
     assert pause.extend(pause.length_s(10.0), "429", 100.0)
     assert 110.0 <= pause.until <= 110.2
-    assert pause.told_until == 110.0
+    assert pause.announced_until == 110.0
 
 
 def test_a_later_signal_extends_a_pause_and_a_shorter_one_does_not_end_it() -> None:

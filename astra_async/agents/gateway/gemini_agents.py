@@ -28,7 +28,7 @@ class Gemini(Interface):
     headers_after_s = 0.05
     ping_after_s = 5.0
     ping = b'data: {"candidates":[]}\r\n\r\n'
-    said = "contents"
+    messages_at = "contents"
     dropped_fields = ("cachedContent",)
 
     def read(self, body: Json) -> Dialogue:

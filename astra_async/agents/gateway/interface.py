@@ -32,7 +32,7 @@ class Interface:
             error has its status.
         ping_after_s: the longest silence then.
         ping: what breaks it, in a stream.
-        said: the field of a body that holds what was said.
+        messages_at: the field of a body that holds the messages.
         passed_on: headers of the agent's that the provider is to see.
     """
 
@@ -40,14 +40,14 @@ class Interface:
     headers_after_s: ClassVar[float] = 2.0
     ping_after_s: ClassVar[float] = 10.0
     ping: ClassVar[bytes] = b": ping\n\n"
-    said: ClassVar[str] = "messages"
+    messages_at: ClassVar[str] = "messages"
     passed_on: ClassVar[tuple[str, ...]] = ()
 
     def tidied(self, body: Json) -> list[str]:
         """Take out of a body what would leave the container by the model's provider; returns its names."""
         removed = self._without_tools(body)
         removed += self._without_fields(body)
-        items = body.get(self.said)
+        items = body.get(self.messages_at)
         for item in items if isinstance(items, list) else ():
             removed += self._without_remote(item)
         return list(dict.fromkeys(removed))

@@ -32,7 +32,7 @@ class Responses(Interface):
     """POST /v1/responses; what the provider would remember of a conversation is taken out."""
 
     speaks = "responses"
-    said = "input"
+    messages_at = "input"
     kept_tools = frozenset(
         {
             "function",
@@ -50,8 +50,8 @@ class Responses(Interface):
     def read(self, body: Json) -> Dialogue:
         """Items in order; reasoning is its provider's and stays away."""
         talk, system = Talk(), [text_of(body.get("instructions") or "")]
-        said = body.get("input") or ()
-        for item in [{"role": "user", "content": said}] if isinstance(said, str) else said:
+        items = body.get("input") or ()
+        for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
             kind = item.get("type")
             if kind in _CALLS:
                 talk.says("assistant", "", [_read_call(item)])

@@ -142,7 +142,7 @@ def classify(
     error = _ERRORS[kind](line, status=status, code=body.code)
     if isinstance(error, RateLimited | Overloaded):
         error.hint_s = _hint_s(failure, body, now or datetime.now(UTC))
-    error.said = one_line(body.message)
+    error.reply = one_line(body.message)
     error.likeness = likeness(f"HTTP {status} {body.code or ''}", body.message)
     error.meets_all = kind == "pool" or (
         kind == "request" and not over and _is_of_all(body, status, settings)

@@ -95,7 +95,7 @@ class Gate:
         self._paused_by: Cause | None = None
         self._outage = Outage()
         self.rejections = Rejections()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     # --- admission ----------------------------------------------------------------------------------
 
@@ -160,10 +160,10 @@ class Gate:
         self._emit("resumed", None, self.pause.reason)
         if cause == "ceiling":
             # Nothing is cut and no pace learned: the ceiling has been lowered where the signal came.
-            self.pace.excused(self.pause.told_until)
+            self.pace.excused(self.pause.announced_until)
             return
         if cause == "rate":
-            lesson = self.pace.reopened(self.pause.told_until, announced=bool(self.buckets))
+            lesson = self.pace.reopened(self.pause.announced_until, announced=bool(self.buckets))
             if lesson == "noise":
                 return
             if lesson == "pace":
@@ -343,8 +343,8 @@ class Gate:
         bucket.announce(window, attempt.sent_at, hold, now)
 
     def _tell_once(self, kind: EventKind, detail: str) -> None:
-        if detail not in self._told:
-            self._told.add(detail)
+        if detail not in self._reported:
+            self._reported.add(detail)
             self._emit(kind, None, detail)
 
     def _report_cut(self) -> None:

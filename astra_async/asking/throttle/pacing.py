@@ -33,11 +33,11 @@ class Pause:
     Attributes:
         until: when it ends, in the pool's clock.
         reason: what began it, in one line.
-        told_until: the same without our jitter: when the provider expects us.
+        announced_until: the same without our jitter: when the provider expects us.
     """
 
     def __init__(self, rng: random.Random) -> None:
-        self.until = self.told_until = -math.inf
+        self.until = self.announced_until = -math.inf
         self.reason = ""
         self._rng = rng
         self._episodes = 0
@@ -71,7 +71,7 @@ class Pause:
         until = now + seconds + self._rng.uniform(0.0, min(_MOST_JITTER_S, _JITTER * seconds))
         if until > self.until:
             self.until, self.reason = until, reason
-            self.told_until = now + seconds
+            self.announced_until = now + seconds
         return begins
 
 

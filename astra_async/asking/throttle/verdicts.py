@@ -81,12 +81,12 @@ class Judge:
         if wait_s > GIVE_UP_S:
             # The call waits with the others, and is told with them that the pool is dead.
             hours, why = wait_s / 3600, self._gate.pause.reason
-            told = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
-            return Consequence(retry=Retry(), dead=PoolUnusable(f"{self._name}: {told}"))
+            text = f"the provider asks to wait {hours:.1f} hours ({why}); run the same command again then"
+            return Consequence(retry=Retry(), dead=PoolUnusable(f"{self._name}: {text}"))
         if self._gate.lets_nobody_in(now):
-            told = f"nobody was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
+            text = f"nobody was let in for {GIVE_UP_S / 60:.0f} minutes, the latest rejection: {error}"
             remedy = "check quota and balance, or run the same command again later"
-            return self._give_up(attempt, error, self._dead(f"{told}; {remedy}", error))
+            return self._give_up(attempt, error, self._dead(f"{text}; {remedy}", error))
         retry = effort.rejected(error, now, billed=_billed(attempt, error), rng=self._rng)
         prompt, rejections = attempt.request.prompt_sha256, self._gate.rejections
         if retry is None or rejections.of_prompt(prompt, now):
@@ -131,8 +131,8 @@ class Judge:
         self._emit("gave_up", attempt, str(error))
         return Consequence(dead=dead)
 
-    def _dead(self, told: str, error: ProviderError) -> PoolUnusable:
-        return PoolUnusable(f"{self._name}: {told}", status=error.status, code=error.code)
+    def _dead(self, text: str, error: ProviderError) -> PoolUnusable:
+        return PoolUnusable(f"{self._name}: {text}", status=error.status, code=error.code)
 
 
 @dataclass(slots=True, kw_only=True)
