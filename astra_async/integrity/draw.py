@@ -164,11 +164,11 @@ class Draw:
             known = self._known.get(solved)
             if state not in _REMEMBERED or (known and known.state != "not_drawn" and not is_tampered):
                 continue
-            said = is_tampered or state == "unproven"
+            has_note = is_tampered or state == "unproven"
             self._known[solved] = Decision(
                 state=state,
                 evidence=tuple(filter(is_proof, line["suspicions"])) if is_tampered else (),
-                note=line["note"] if said else "",
+                note=line["note"] if has_note else "",
                 left_out=line.get("trial_left_out", 0),
                 passed=line.get("passed", 0),
                 forms=0 if state == "not_drawn" else line.get("trial_forms", ALL_FORMS),

@@ -196,10 +196,10 @@ class Trials:
             if form is None:
                 scored = await run_scored()
             elif scored is None or await self._is_due(entry, scored):
-                said, took_s = await self._run(case, form.project, entry.integrated.files)
-                trials.append((form, said))
+                outcomes, took_s = await self._run(case, form.project, entry.integrated.files)
+                trials.append((form, outcomes))
                 seconds += took_s
-                if not any(each - {"missing"} for each in said.values()):
+                if not any(each - {"missing"} for each in outcomes.values()):
                     order.sort(
                         key=lambda each: each is not None
                     )  # it may just hang: is there a score at all?
@@ -237,8 +237,8 @@ class Trials:
         passed = _passed(by_name(verdict.tests))
         rng = self._draw.rng(entry.solved, "again")
         seconds, doubt = 0.0, ""
-        for form, said in trials:
-            seen = await self._seen(case, form, passed, said)
+        for form, outcomes in trials:
+            seen = await self._seen(case, form, passed, outcomes)
             if seen == _Seen():
                 continue
             bent, why, took_s = await self._again(case, entry.integrated.files, form, seen, rng)
@@ -266,9 +266,9 @@ class Trials:
             elif not bent:
                 # What went missing is altered next: who is honest where it sees a trial fails that honestly.
                 form = case.forms.altering(seen.silent, rng) or form
-            passed, said, took_s = await self._pair(case, files, form, rng)
+            passed, outcomes, took_s = await self._pair(case, files, form, rng)
             seconds += took_s
-            last, seen = seen, await self._seen(case, form, passed, said)
+            last, seen = seen, await self._seen(case, form, passed, outcomes)
             if seen.silent and not bent | seen.bent:
                 why = f"unproven: trials are silent where the reference's are not: {_listed(seen.silent)}"
                 return frozenset(), why, seconds
@@ -289,13 +289,13 @@ class Trials:
         runs = {number: await self._run(case, projects[number], files) for number in order}
         return _passed(runs[0][0]), runs[1][0], runs[0][1] + runs[1][1]
 
-    async def _seen(self, case: _Case, form: Form, passed: frozenset[str], said: _Outcomes) -> _Seen:
+    async def _seen(self, case: _Case, form: Form, passed: frozenset[str], outcomes: _Outcomes) -> _Seen:
         """What the outcomes of an altered form mean for a solution that passes these tests as they are."""
         altered = form.names | (case.forms.unknown if form.unnamed else frozenset())
-        bent = frozenset(name for name in altered & passed if "passed" in said[name])
+        bent = frozenset(name for name in altered & passed if "passed" in outcomes[name])
         silent = (
             frozenset(
-                name for name in passed if not said[name] & (_FAILED if name in altered else {"passed"})
+                name for name in passed if not outcomes[name] & (_FAILED if name in altered else {"passed"})
             )
             - bent
         )
@@ -306,8 +306,8 @@ class Trials:
         if not any(each - {"missing"} for each in base.values()):
             # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
             return _Seen(bent & form.names & _passed(await self._base(case, case.prepared.project)))
-        told = frozenset(name for name in silent - altered if base[name] == {"passed"})
-        return _Seen(bent & evidence, (silent & evidence) | told)
+        others = frozenset(name for name in silent - altered if base[name] == {"passed"})
+        return _Seen(bent & evidence, (silent & evidence) | others)
 
     async def _evidence(self, case: _Case, form: Form) -> frozenset[str]:
         """Altered tests that the base passes as they are, and fails as they are in this form.
@@ -327,8 +327,8 @@ class Trials:
         """What the reference, else the untouched project, gets in this project's tests; run once for each."""
         async with case.lock:
             if id(project) not in case.base:
-                said, _ = await self._run(case, project, case.base_files)
-                case.base[id(project)] = project, said
+                outcomes, _ = await self._run(case, project, case.base_files)
+                case.base[id(project)] = project, outcomes
             return case.base[id(project)][1]
 
     async def _case(self, prepared: Prepared, image: str) -> _Case:
@@ -359,8 +359,8 @@ def _base_files(prepared: Prepared) -> Changed:
     return {} if isinstance(integrated, Unusable) else integrated.files
 
 
-def _passed(said: _Outcomes) -> frozenset[str]:
-    return frozenset(name for name, each in said.items() if each == {"passed"})
+def _passed(outcomes: _Outcomes) -> frozenset[str]:
+    return frozenset(name for name, each in outcomes.items() if each == {"passed"})
 
 
 def _holds(known: Decision, scored: Scored | None) -> bool:
