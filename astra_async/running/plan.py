@@ -49,7 +49,7 @@ class Plan:
     caching: frozenset[str] = frozenset()
 
     def keys(self, model: str) -> Iterator[SampleKey]:
-        """The model's samples in the order they are asked (docs/design.md: rounds of blocks)."""
+        """The model's samples in the order they are asked (docs/decisions.md: rounds of blocks)."""
         for problem_id, sample in rounds(self.problem_ids, self.samples, self.blocks.get(model, 1)):
             for fmt in self.formats:
                 yield SampleKey(model, fmt, problem_id, sample)
@@ -149,7 +149,7 @@ def plan_of(
 
 
 def _block(model: ModelSettings, config: RunConfig, problems: int) -> int:
-    """How many consecutive samples of a problem are asked together (docs/design.md, rounds of blocks).
+    """How many consecutive samples of a problem are asked together (docs/decisions.md, rounds of blocks).
 
     One where there is no prompt cache; else as many as let a pass over all problems fit into the cache's
     lifetime at the rate we may expect, two at least: a write without a read costs more than none.

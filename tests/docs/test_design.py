@@ -1,4 +1,4 @@
-"""docs/design.md names files that exist and every rule of the throttle; what code cites can be read here."""
+"""The pages on the design name files that exist and every rule of the throttle that code cites."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "design.md").read_text()
+PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("design", "decisions", "throttle"))
 BUNDLED = ROOT / "astra_async" / "bundled" / "problems"
 SOURCES = [
     path

@@ -1,4 +1,4 @@
-"""docs/models.md: its example is read, checked and asked, and its table of refusals is the code's."""
+"""docs/models.md and docs/servers.md: the example is read and asked, the table of refusals is the code's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from astra_async.errors import ConfigError
 from astra_async.redaction import public_settings
 from astra_async.types import ModelSettings, declared
 
-PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("models.md", "servers.md"))
 EXAMPLE = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 KEYS = {
     "OPENAI_API_KEY": "sk-0123456789abcdef",

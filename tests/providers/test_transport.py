@@ -1,4 +1,4 @@
-"""One transport for all wire formats: proxies, certificates, redirects, encodings, as docs/models.md says."""
+"""One transport for all wire formats (docs/servers.md): proxies, certificates, redirects, encodings."""
 
 from __future__ import annotations
 
