@@ -14,7 +14,7 @@ ASYNC = {"asyncio", "aiohttp", "aiodocker", "aioboto3", "uvloop"}
 
 # From the bottom up: a module may import its own layer and those below. The longest prefix decides.
 LAYERS = {
-    "values": {"types", "errors", "files", "redaction", "surrogates"},
+    "values": {"types", "errors", "files", "redaction", "surrogates", "transport"},
     "pure": {
         *("config", "metrics", "stats", "report", "languages", "overlay", "answers", "problems"),
         *("asking.prompt", "asking.judge_prompt", "asking.feedback", "asking.stable"),

@@ -697,7 +697,7 @@ def test_an_unreachable_endpoint_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     async def test() -> None:
         credentials(monkeypatch)
         async with storing(tmp_path, s3=S3Settings(endpoint_url="http://127.0.0.1:1")) as store:
-            with pytest.raises(SourceError, match="cannot be reached"):
+            with pytest.raises(SourceError, match="cannot connect"):
                 await store.load("s3://bucket/p.zip")
         monkeypatch.setenv("AWS_PROFILE", "nobody")
         async with storing(tmp_path, s3=S3Settings(endpoint_url="http://127.0.0.1:1")) as store:
@@ -707,6 +707,41 @@ def test_an_unreachable_endpoint_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         async with storing(tmp_path, s3=S3Settings(endpoint_url="not a url")) as store:
             with pytest.raises(SourceError, match="endpoint_url = 'not a url'"):
                 await store.load("s3://bucket/p.zip")
+
+    run(test())
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_s3_is_not_followed_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    async def test() -> None:
+        credentials(monkeypatch)
+        async with serving(file(ONE)) as elsewhere:
+            moved = file(b"", status=status, headers={"Location": f"{elsewhere.url}/p.zip?signed=secret"})
+            async with (
+                serving(moved) as server,
+                storing(tmp_path, s3=S3Settings(endpoint_url=server.url)) as store,
+            ):
+                with pytest.raises(SourceError, match=f"answers {status}, a redirect") as caught:
+                    await store.load("s3://bucket/p.zip")
+            assert "secret" not in str(caught.value)
+            assert not elsewhere.requests
+
+    run(test())
+
+
+def test_s3_and_https_have_the_proxy_rule_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ALL_PROXY counts, a proxy without a scheme is one, and NO_PROXY takes networks."""
+
+    async def test() -> None:
+        credentials(monkeypatch)
+        async with serving(file(ONE)) as proxy:
+            monkeypatch.setenv("ALL_PROXY", proxy.url.removeprefix("http://"))
+            monkeypatch.setenv("NO_PROXY", "127.0.0.0/8")
+            async with storing(tmp_path, s3=S3Settings(endpoint_url="http://s3.test")) as store:
+                assert content(await store.load("s3://bucket/p.zip")) == "1"
+                assert content(await store.load("http://files.test/p.zip")) == "1"
+            hosts = [request.headers["Host"] for request in proxy.requests]
+            assert hosts == ["s3.test", "files.test"]
 
     run(test())
 

@@ -11,8 +11,8 @@ from yarl import URL
 
 from astra_async.asking.providers import open_provider
 from astra_async.asking.providers.connection import address, open_session
-from astra_async.asking.providers.proxies import proxy_for
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
+from astra_async.transport import proxy_for
 
 if TYPE_CHECKING:
     from pathlib import Path

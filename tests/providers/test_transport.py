@@ -16,10 +16,10 @@ from wire_server import Asked, Reply, pieces, serving
 from yarl import URL
 
 from astra_async.asking.providers import check_settings
-from astra_async.asking.providers.proxies import proxy_for
 from astra_async.errors import AstraError, ConfigError, Overloaded, PoolUnusable, TransientError
 from astra_async.problems.fetch.locations import S3Object
 from astra_async.problems.fetch.objects import ObjectStore
+from astra_async.transport import proxy_for
 from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def test_a_damaged_compression_is_one_attempts_trouble(recorded: Recorded) -> No
 def test_s3_checks_certificates_through_a_proxy_as_well(
     monkeypatch: pytest.MonkeyPatch, authority: Authority, tmp_path: Path, *, signs_itself: bool
 ) -> None:
-    """Its library, left to itself, believes every certificate behind a proxy."""
+    """Its library, left to itself, believes every certificate behind a proxy: the connection is ours."""
 
     async def run() -> bytes:
         tls = authority.server(HOST, signs_itself=signs_itself)
@@ -266,7 +266,7 @@ def test_s3_checks_certificates_through_a_proxy_as_well(
                 await store.close()
         return (tmp_path / "kept").read_bytes()
 
-    for name, value in (("AWS_CA_BUNDLE", str(authority.bundle)), *KEYS.items()):
+    for name, value in (("SSL_CERT_FILE", str(authority.bundle)), *KEYS.items()):
         monkeypatch.setenv(name, value)
     if signs_itself:
         with pytest.raises(AstraError, match=r"(?i)ssl|certificate"):

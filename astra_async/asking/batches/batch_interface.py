@@ -19,11 +19,11 @@ from multidict import CIMultiDict
 from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
 from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
-from astra_async.asking.providers.proxies import proxy_for
 from astra_async.asking.providers.request_fields import laid_over
 from astra_async.errors import ProviderError, RequestRejected, TransientError
 from astra_async.files import file_mode
 from astra_async.redaction import one_line
+from astra_async.transport import proxy_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -168,7 +168,7 @@ def check_settings(settings: ModelSettings, environ: Mapping[str, str] = os.envi
         ConfigError: names the model, the setting and the remedy.
     """
     from astra_async.asking.providers.models import resolve
-    from astra_async.asking.providers.proxies import proxy_for
+    from astra_async.transport import proxy_for
 
     proxy_for(_made(resolve(settings), environ).url, environ)
 

@@ -10,9 +10,9 @@ import asyncio
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from astra_async.asking.providers.proxies import is_local
 from astra_async.errors import ConfigError, PoolUnusable, TransientError
 from astra_async.redaction import keep_secrets_of, keep_sent, one_line
+from astra_async.transport import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

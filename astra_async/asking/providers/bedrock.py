@@ -18,7 +18,6 @@ from astra_async.asking.providers.connection import address, below
 from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.eventstream import EventStreamSplitter
-from astra_async.asking.providers.proxies import is_local
 from astra_async.asking.providers.request_fields import (
     WireFormat,
     arguments_of,
@@ -26,6 +25,7 @@ from astra_async.asking.providers.request_fields import (
     set_fields,
     tools_of,
 )
+from astra_async.transport import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

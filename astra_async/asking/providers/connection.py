@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ssl
-from functools import cache
 from typing import TYPE_CHECKING
 
 from yarl import URL
 
 from astra_async.errors import ConfigError
 from astra_async.redaction import public_text
+from astra_async.transport import trusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import aiohttp
 
-_BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE")
 # Beyond a few connections the limit is the pool's, never the connector's; DNS answers are kept a while
 # because hundreds of new connections would otherwise ask again each.
 _DNS_CACHE_S = 300
@@ -70,9 +68,8 @@ def without_version(base: URL) -> URL:
 def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """A session without limits, time-outs and cookies of its own; call it inside a running loop.
 
-    Certificates: `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` or `AWS_CA_BUNDLE`, else the
-    system's. Proxies are chosen once for each provider (`proxy_for`) and not by the session: it would look
-    through the environment on every call and let an entry of ~/.netrc replace the API key.
+    Proxies are chosen once for each provider (`proxy_for`) and not by the session: it would look through the
+    environment on every call and let an entry of ~/.netrc replace the API key.
 
     Raises:
         ConfigError: the named bundle cannot be read.
@@ -81,7 +78,7 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
 
     connector = aiohttp.TCPConnector(
         limit=0,
-        ssl=_tls(_certificate_bundle(environ)),
+        ssl=trusted(environ),
         ttl_dns_cache=_DNS_CACHE_S,
         keepalive_timeout=_KEEPALIVE_S,
     )
@@ -97,16 +94,3 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
         max_field_size=_LONGEST_HEADER_BYTES,
         max_headers=_MOST_HEADERS,
     )
-
-
-def _certificate_bundle(environ: Mapping[str, str]) -> str | None:
-    return next((environ[name] for name in _BUNDLE_VARIABLES if environ.get(name)), None)
-
-
-@cache
-def _tls(bundle: str | None) -> ssl.SSLContext:
-    """One for all sessions: reading the certificates of a system takes 25 ms."""
-    try:
-        return ssl.create_default_context(cafile=bundle)
-    except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(f"the certificates in {bundle} cannot be read: {error}") from error

@@ -19,11 +19,11 @@ from astra_async.asking.providers.answer import WRONG_SHAPE, Unreadable
 from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
 from astra_async.asking.providers.error_meaning import PROXY_WANTS_CREDENTIALS, Failure, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
-from astra_async.asking.providers.proxies import proxy_for
 from astra_async.asking.providers.reception import Cut, Reception
 from astra_async.asking.providers.request_fields import encode, laid_over
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 from astra_async.redaction import public_url
+from astra_async.transport import proxy_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.providers import PROVIDERS
 from astra_async.asking.providers.connection import address
-from astra_async.asking.providers.proxies import is_local
 from astra_async.errors import ConfigError
 from astra_async.redaction import keep_sent
+from astra_async.transport import is_local
 from astra_async.types import DEFAULT_MAX_TOKENS
 
 if TYPE_CHECKING:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import aiohttp
+from yarl import URL
 
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
 from astra_async.problems.fetch.hub import refusal
 from astra_async.problems.fetch.locations import shown
 from astra_async.problems.fetch.retrying import Passing
+from astra_async.transport import proxy_for
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from astra_async.problems.fetch.cache import Cache
 
 _TIMEOUT = aiohttp.ClientTimeout(total=1_800, sock_connect=30, sock_read=60)
 _NOT_MODIFIED = 304
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
-
-
+REDIRECTS = {301, 302, 303, 307, 308}
+_MOST_REDIRECTS = 10
 # Errors of the client that no repetition mends.
-_FINAL = (
-    aiohttp.InvalidURL,
-    aiohttp.NonHttpUrlClientError,
-    aiohttp.TooManyRedirects,
-    aiohttp.ClientConnectorCertificateError,
-)
+_FINAL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, aiohttp.ClientConnectorCertificateError)
 
 
 class AccessRefused(SourceError):  # noqa: N818 - names what was seen
@@ -43,7 +44,7 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
         ArchiveError: too large.
     """
     try:
-        async with session.get(url, headers=_headers(known), timeout=_TIMEOUT, max_redirects=10) as response:
+        async with _followed(session, url, _headers(known)) as response:
             if response.status == _NOT_MODIFIED and known is not None:
                 return known
             _check(response, url)
@@ -53,11 +54,48 @@ async def download(session: aiohttp.ClientSession, url: str, cache: Cache, known
                 etag=response.headers.get("ETag", ""),
                 last_modified=response.headers.get("Last-Modified", ""),
             )
-    except _FINAL as error:
-        # Without the cause: its text holds the whole address, and that may hold a signature.
-        raise SourceError(f"{_plain(error)}; check the address", where=shown(url)) from None
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise Passing(_plain(error), where=shown(url)) from None
+        # Without the cause: its text holds the whole address, and that may hold a signature.
+        raise from_client(error, shown(url)) from None
+
+
+def from_client(error: Exception, where: str) -> SourceError:
+    """What the HTTP client or the connection raised, in our words: Passing unless no repetition mends it."""
+    if isinstance(error, _FINAL):
+        return SourceError(f"{_plain(error)}; check the address", where=where)
+    return Passing(_plain(error), where=where)
+
+
+@asynccontextmanager
+async def _followed(
+    session: aiohttp.ClientSession, url: str, headers: dict[str, str]
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """The answer at the end of all redirects. Each address on the path has its own proxy, or none."""
+    at = URL(url)
+    for _ in range(_MOST_REDIRECTS + 1):
+        async with session.get(
+            at,
+            headers=headers,
+            timeout=_TIMEOUT,
+            proxy=proxy_for(at, os.environ),
+            allow_redirects=False,
+        ) as response:
+            to = response.headers.get("Location") if response.status in REDIRECTS else None
+            if to is None:
+                yield response
+                return
+        at = _next(at, to, shown(url))
+    raise SourceError("too many redirects; check the address", where=shown(url))
+
+
+def _next(at: URL, to: str, where: str) -> URL:
+    try:
+        address = at.join(URL(to))
+    except ValueError:
+        address = URL()
+    if address.scheme not in ("http", "https") or not address.host:
+        raise SourceError("it leads to an address that is not http; check the address", where=where)
+    return address
 
 
 def _headers(known: Known | None) -> dict[str, str]:
@@ -105,8 +143,6 @@ def _plain(error: Exception) -> str:
     words = {
         "ClientPayloadError": "the connection ended in the middle of the file",
         "ServerDisconnectedError": "the server closed the connection",
-        "TooManyRedirects": "too many redirects",
         "InvalidURL": "not an address",
-        "NonHttpUrlRedirectClientError": "it leads to an address that is not http",
     }
     return words.get(type(error).__name__, type(error).__name__)

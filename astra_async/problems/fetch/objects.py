@@ -1,18 +1,30 @@
-"""One GET of an object from S3 or a server that speaks its protocol, streamed to the cache."""
+"""One GET of an object from S3 or a server that speaks its protocol, streamed to the cache.
+
+The library finds credentials and endpoints, signs, and reads answers; the connection itself is ours, with the
+proxies and certificates of every other. A redirect is not followed: it would carry credentials elsewhere; but
+where a header names the bucket's region, the library signs anew for that region.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from yarl import URL
+
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
+from astra_async.problems.fetch.download import REDIRECTS, from_client
 from astra_async.problems.fetch.retrying import Passing
+from astra_async.transport import proxy_for, trusted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    import aiohttp
 
     from astra_async.problems.fetch.cache import Cache
     from astra_async.problems.fetch.locations import S3Object
@@ -42,6 +54,7 @@ class ObjectStore:
     def __init__(self, settings: S3Settings) -> None:
         self._settings = settings
         self._clients: dict[str | None, Any] = {}
+        self._session: aiohttp.ClientSession | None = None
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
 
@@ -53,21 +66,17 @@ class ObjectStore:
             SourceError: missing, refused, or without usable credentials.
             ArchiveError: too large.
         """
-        from aiohttp import ClientError as HttpError
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import ClientError
 
-        try:
+        with _translated(where, anonymous=self._settings.anonymous):
             client = await self._client(where.region)
-            answer = await client.get_object(**_request(where, known))
+            try:
+                answer = await client.get_object(**_request(where, known))
+            except ClientError as error:
+                if known is not None and _status(error) == 304:  # noqa: PLR2004 - not modified
+                    return known
+                raise
             return await _kept(answer, cache, str(where))
-        except ClientError as error:
-            if known is not None and _status(error) == 304:  # noqa: PLR2004 - not modified
-                return known
-            raise _from_answer(where, error, anonymous=self._settings.anonymous) from error
-        except BotoCoreError as error:
-            raise _from_library(where, error) from error
-        except (HttpError, TimeoutError, ConnectionError) as error:
-            raise Passing("the connection ended in the middle of the file", where=str(where)) from error
 
     async def send(self, where: S3Object, path: Path) -> None:
         """Puts a file there. Raises as `fetch`."""
@@ -90,6 +99,7 @@ class ObjectStore:
         """Closes all clients."""
         await self._stack.aclose()
         self._clients.clear()
+        self._session = None
 
     async def _client(self, region: str | None) -> Any:
         region = region or self._settings.region
@@ -101,30 +111,67 @@ class ObjectStore:
     async def _open(self, region: str | None) -> Any:
         # The library and its service model take half a second to load: not on the event loop.
         aioboto3, config = await asyncio.to_thread(_library, self._settings)
-        client = aioboto3.Session().client(
+        opening = aioboto3.Session().client(
             "s3", endpoint_url=self._settings.endpoint_url, region_name=region, config=config
         )
         try:
-            return await self._stack.enter_async_context(client)
+            client = await self._stack.enter_async_context(opening)
         except ValueError as error:
             endpoint = self._settings.endpoint_url
             raise SourceError(f"[s3] endpoint_url = {endpoint!r}, region = {region!r}: {error}") from error
+        client.meta.events.register("before-send.s3", self._send)
+        return client
+
+    async def _send(self, request: Any, **_: Any) -> Any:
+        """Sends in the library's place what it has signed; what this returns is what it reads."""
+        from aiobotocore.awsrequest import AioAWSResponse
+
+        url = URL(request.url, encoded=True)
+        response = await (await self._connections()).request(
+            request.method,
+            url,
+            headers=_texts(request.headers),
+            data=request.body,
+            proxy=proxy_for(url, os.environ),
+            allow_redirects=False,
+        )
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        if response.status in REDIRECTS and "x-amz-bucket-region" not in headers:
+            response.close()
+            raise SourceError(
+                f"the service answers {response.status}, a redirect, and none is followed with credentials;"
+                " check endpoint_url and region under [s3]",
+                where=str(url.with_query(None)),
+            )
+        answer = AioAWSResponse(str(url), response.status, headers, response)
+        if not request.stream_output:
+            await answer.content
+        return answer
+
+    async def _connections(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            import aiohttp
+
+            session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=trusted(os.environ)),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=60),
+                auto_decompress=False,
+                skip_auto_headers=("Content-Type",),
+            )
+            self._session = await self._stack.enter_async_context(session)
+        return self._session
 
 
 def _library(settings: S3Settings) -> tuple[Any, Any]:
     import aioboto3
     from aiobotocore.config import AioConfig
     from botocore import UNSIGNED
-    from botocore.httpsession import get_cert_path
 
     config = AioConfig(
         signature_version=UNSIGNED if settings.anonymous else None,
-        connect_timeout=30,
-        read_timeout=60,
         retries={"total_max_attempts": 1},  # attempts are counted in one place, for every source alike
         s3={"addressing_style": "path" if settings.endpoint_url else "auto"},
-        # Without a bundle for the proxy the library checks no certificate behind one, not even the server's.
-        proxies_config={"proxy_ca_bundle": get_cert_path(verify=True)},
+        request_checksum_calculation="when_required",  # else a file is sent in pieces of their own form
     )
     return aioboto3, config
 
@@ -132,7 +179,7 @@ def _library(settings: S3Settings) -> tuple[Any, Any]:
 @contextmanager
 def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
     """What the library and the connection raise, in our words."""
-    from aiohttp import ClientError as HttpError
+    import aiohttp
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -141,8 +188,12 @@ def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
         raise _from_answer(where, error, anonymous=anonymous) from error
     except BotoCoreError as error:
         raise _from_library(where, error) from error
-    except (HttpError, TimeoutError, ConnectionError) as error:
-        raise Passing("the connection ended in the middle of the file", where=str(where)) from error
+    except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+        raise from_client(error, str(where)) from error
+
+
+def _texts(headers: Mapping[str, str | bytes]) -> dict[str, str]:
+    return {name: each if isinstance(each, str) else each.decode() for name, each in headers.items()}
 
 
 def _request(where: S3Object, known: Known | None) -> dict[str, str]:

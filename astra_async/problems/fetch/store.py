@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +25,7 @@ from astra_async.problems.fetch.objects import ObjectStore
 from astra_async.problems.fetch.reference import solution_in_json, solution_of
 from astra_async.problems.fetch.retrying import Passing, retried
 from astra_async.problems.fetch.tree import build_project
+from astra_async.transport import trusted
 from astra_async.types import S3Settings
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Store:
         session: aiohttp.ClientSession | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`session` stays the caller's; without it one is made that honours HTTPS_PROXY and its like."""
+        """`session` stays the caller's; without it one is made that trusts as `transport.trusted` says."""
         self._cache = Cache(cache)
         self._settings = s3 or S3Settings()
         self.hub = hub or Hub()
@@ -205,7 +207,9 @@ class Store:
         if self._own_session is None:
             import aiohttp
 
-            self._own_session = aiohttp.ClientSession(trust_env=True, middlewares=(self.hub.middleware(),))
+            self._own_session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=trusted(os.environ)), middlewares=(self.hub.middleware(),)
+            )
         return self._own_session
 
 

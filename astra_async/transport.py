@@ -1,14 +1,19 @@
-"""Which proxy stands before an address: one rule for every wire format, from the environment.
+"""How servers are reached, models' and files': which proxy stands before one, and how it proves who it is.
 
-`HTTPS_PROXY` or `HTTP_PROXY` by the address's scheme, else `ALL_PROXY`; lower-case names outrank upper-case
-ones, and a proxy without a scheme is an HTTP proxy, as in curl. `NO_PROXY` lists what is asked directly, with
-commas or blanks between: `*`; a name, with or without `.` or `*.` before it, for itself and whatever
-ends with it; an IP address or a network (`10.0.0.0/8`); each with a port or without. This machine itself is
-never asked through a proxy.
+Proxies: `HTTPS_PROXY` or `HTTP_PROXY` by the address's scheme, else `ALL_PROXY`; lower-case names outrank
+upper-case ones, and a proxy without a scheme is an HTTP proxy, as in curl. `NO_PROXY` lists what is asked
+directly, with commas or blanks between: `*`; a name, with or without `.` or `*.` before it, for itself and
+whatever ends with it; an IP address or a network (`10.0.0.0/8`); each with a port or without. This machine
+itself is never asked through a proxy.
+
+Certificates: those in the bundle that `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` or
+`AWS_CA_BUNDLE` names, else the system's.
 """
 
 from __future__ import annotations
 
+import ssl
+from functools import cache
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
@@ -19,6 +24,8 @@ from astra_async.redaction import public_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_BUNDLE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE")
 
 
 def proxy_for(url: URL, environ: Mapping[str, str]) -> URL | None:
@@ -51,6 +58,24 @@ def is_local(url: URL) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
+    """What servers and proxies have to prove themselves by.
+
+    Raises:
+        ConfigError: the named bundle cannot be read.
+    """
+    return _context(next((environ[name] for name in _BUNDLE_VARIABLES if environ.get(name)), None))
+
+
+@cache
+def _context(bundle: str | None) -> ssl.SSLContext:
+    """One for all sessions: reading the certificates of a system takes 25 ms."""
+    try:
+        return ssl.create_default_context(cafile=bundle)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(f"the certificates in {bundle} cannot be read: {error}") from error
 
 
 def _proxy(variable: str, text: str) -> URL:
