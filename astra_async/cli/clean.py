@@ -13,7 +13,7 @@ import click
 from astra_async.cli.console import open_console, say, tell
 from astra_async.errors import EngineUnavailable, UsageError
 from astra_async.running.kept import KINDS, Kept, cached, in_engine, nobody_else, remove
-from astra_async.running.wiring import cache_root
+from astra_async.running.problem_set import cache_root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

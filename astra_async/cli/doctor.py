@@ -16,7 +16,7 @@ from astra_async.cli.console import say
 from astra_async.cluster import check_installed
 from astra_async.errors import SandboxError
 from astra_async.redaction import public_text
-from astra_async.running.wiring import cache_root
+from astra_async.running.problem_set import cache_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,17 +12,11 @@ from astra_async.asking.providers.models import batch_share, bytes_per_token
 from astra_async.cli.console import open_console, say, tell
 from astra_async.cli.display import duration
 from astra_async.errors import ConfigError, EngineUnavailable
+from astra_async.running.chosen_models import check_agents, check_models, resolved_models
 from astra_async.running.forecast import ANSWER_CHARACTERS, Forecast, estimate, estimate_turns, prompt_tokens
 from astra_async.running.plan import TYPICAL_LATENCY_S
+from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
 from astra_async.running.progress import answered_keys
-from astra_async.running.wiring import (
-    cache_root,
-    check_agents,
-    check_models,
-    chosen_problems,
-    ready_problems,
-    resolved_models,
-)
 from astra_async.types import is_agent
 
 # SDs of two models' differences between problems, and of one model within a problem.

@@ -10,7 +10,7 @@ import click
 from astra_async.cli.console import say, tell
 from astra_async.cli.options import config_options
 from astra_async.images.resolve import resolve_images
-from astra_async.running.wiring import cache_root, chosen_problems, data_config, ready_problems
+from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from astra_async.problems.fetch.locations import shown, split_pin
 from astra_async.problems.fetched_folder import LOCK_NAME
 from astra_async.problems.prepare import problem_description
 from astra_async.problems.sources import Source, parse_source, short_name
-from astra_async.running.wiring import data_config, load_problem_set, open_store, ready_problems, wanted
+from astra_async.running.problem_set import data_config, load_problem_set, open_store, ready_problems, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,6 +19,7 @@ from astra_async.cli.run import start
 from astra_async.errors import StorageError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.redaction import MASK
+from astra_async.running.description import recorded_call
 from astra_async.running.directory import PARENT_FILES, opened_run
 from astra_async.running.log import AppendLog, now_utc
 from astra_async.running.ownership import (
@@ -27,9 +28,9 @@ from astra_async.running.ownership import (
     owner_of,
     refuse_foreign_problems,
 )
+from astra_async.running.problem_set import data_config
 from astra_async.running.recorded import ANSWER_LOGS, CALLS_NAME, answered, believed
 from astra_async.running.untried import untried
-from astra_async.running.wiring import data_config, recorded_call
 from astra_async.types import AgentLimits, AgentSettings, AnswerKey, ModelSettings, is_agent
 from astra_async.types.records import check_result
 

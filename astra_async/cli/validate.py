@@ -18,12 +18,7 @@ from astra_async.cli.options import config_options
 from astra_async.config import BUNDLED
 from astra_async.errors import ImageError
 from astra_async.images.resolve import ProblemImages
-from astra_async.running.wiring import (
-    cache_root,
-    chosen_problems,
-    data_config,
-    ready_problems,
-)
+from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

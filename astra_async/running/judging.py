@@ -22,10 +22,11 @@ from astra_async.asking.judge_prompt import JUDGE_PROMPT_VERSION, Exhibits, judg
 from astra_async.errors import PoolUnusable, ProviderError, StorageError, UsageError
 from astra_async.files import file_mode, write_atomically
 from astra_async.report.labels import JUDGE, JUDGEMENTS, judgements, read_judged, with_judgements
-from astra_async.running import wiring
+from astra_async.running.chosen_models import check_models, resolved_models, simulated_models, simulated_names
 from astra_async.running.held import HeldLines
 from astra_async.running.log import AppendLog, encode, keep_synced, now_utc
 from astra_async.running.model_pools import open_pools, unrecorded_usd
+from astra_async.running.problem_set import cache_root
 from astra_async.running.recorded import Place, believed, readable, stored_prompt
 from astra_async.types import ModelRequest, SampleKey
 from astra_async.types.records import check_result, is_output_of, read_record, read_run, require_run
@@ -204,16 +205,16 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
 
     Raises UsageError (no run directory, settings, keys, another call at work there) or StorageError.
     """
-    wiring.check_models(config)
+    check_models(config)
     with _owned(config.out):
         log, held = await asyncio.to_thread(_open_log, config.out, say)
         try:
             async with AsyncExitStack() as stack:
-                config = await stack.enter_async_context(wiring.simulated_models(config))
+                config = await stack.enter_async_context(simulated_models(config))
                 models = (replace(each, max_tokens=each.max_tokens or _MAX_TOKENS) for each in config.models)
-                config = wiring.resolved_models(replace(config, models=tuple(models)))
+                config = resolved_models(replace(config, models=tuple(models)))
                 name = config.models[0].name
-                is_simulated = name in wiring.simulated_names(config)
+                is_simulated = name in simulated_names(config)
                 judging = Judging(config.out, config.models[0], log, held, is_simulated=is_simulated)
                 spent_usd = _spent_usd(config.out)
                 pools = await open_pools(config, stack, say, spent_usd=spent_usd, on_event=_teller(say))
@@ -228,7 +229,7 @@ async def open_judging(config: RunConfig, say: Say) -> AsyncIterator[tuple[Judgi
 
 def _open_log(directory: Path, say: Say) -> tuple[AppendLog, HeldLines]:
     """judgements.jsonl, and the lines that it refused."""
-    held = HeldLines(str(read_run(directory / "run.json")["run_id"]), wiring.cache_root() / "held")
+    held = HeldLines(str(read_run(directory / "run.json")["run_id"]), cache_root() / "held")
     log = AppendLog.open(directory / JUDGEMENTS)
     for line in held.found((log,)):
         say(line)

@@ -19,30 +19,44 @@ from astra_async.answers.lenient import LenientParser
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.cluster import check_installed
 from astra_async.errors import AstraError, BudgetExhausted, PoolUnusable, StorageError, UsageError
-from astra_async.images.base_image import ensure_base
-from astra_async.images.resolve import ProblemImages
-from astra_async.integrity.draw import Draw, run_key
-from astra_async.integrity.trials import Trials
-from astra_async.running import wiring
+from astra_async.running.chosen_models import (
+    check_agents,
+    check_models,
+    resolved_models,
+    simulated_models,
+    simulated_names,
+)
+from astra_async.running.description import (
+    feedback_modes,
+    grading_parts,
+    planned_metrics,
+    run_description,
+    run_parts,
+)
 from astra_async.running.directory import RunDirectory
 from astra_async.running.live import kept_live
-from astra_async.running.model_pools import close_later, open_pools, unrecorded_usd
+from astra_async.running.model_pools import open_pools, unrecorded_usd
+from astra_async.running.opened_tests import (
+    GRADINGS_PER_PLACE,
+    Opening,
+    Tests,
+    image_ids,
+    open_grading,
+    open_tests,
+    this_engine,
+)
 from astra_async.running.plan import plan_of
-from astra_async.running.reuse import EarlierVerdicts, Recorded
+from astra_async.running.problem_set import cache_root, chosen_problems, ready_problems
+from astra_async.running.reuse import Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Grading, Setup
+from astra_async.running.sample import Asking, Setup
 from astra_async.running.trouble import described
 from astra_async.running.turns import TurnPlan
-from astra_async.testing.expected import Expectations
-from astra_async.testing.installed_modules import InstalledModules
-from astra_async.testing.sandbox.engine import Engine
-from astra_async.testing.timeouts import Exclusive, Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from astra_async.asking.throttle import PoolEvent
-    from astra_async.cluster.head import ClusterSandbox
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
     from astra_async.running.agent_asking import AgentAsking
@@ -55,7 +69,6 @@ if TYPE_CHECKING:
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
 RunEnd = Literal["complete", "incomplete", "stopped", "no_answers"]
-_GRADINGS_PER_SANDBOX = 2  # one in its container, one being packed or judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +111,12 @@ async def open_run(
             "--turns needs verdicts, which --generate-only does not make: record the answers without --turns,"
             " and give --turns to the call that tests them"
         )
-    wiring.check_agents(config, generate_only=generate_only)
+    check_agents(config, generate_only=generate_only)
     if not config.answers_only_from_record:
-        wiring.check_models(config)
+        check_models(config)
     if config.cluster:
         check_installed()
-    problems = await wiring.chosen_problems(config, say)
+    problems = await chosen_problems(config, say)
     recorded = Recorded(
         reuse_identical=config.reuse_identical, trials=config.trials != "off", turns=config.turns > 0
     )
@@ -148,7 +161,7 @@ async def drive(run: OpenRun) -> RunEnd:
 
 async def _open_directory(config: RunConfig, recorded: Recorded) -> RunDirectory:
     """Open and index in a thread; what was opened for a call that is cancelled is closed again."""
-    spare = wiring.cache_root() / "held"
+    spare = cache_root() / "held"
     open_it = partial(RunDirectory.open, config.out, recorded.add, spare=spare)
     turns = config.turns > 0
     opening = asyncio.create_task(
@@ -187,31 +200,20 @@ async def _opened(
     say: Say,
 ) -> AsyncIterator[OpenRun]:
     async with AsyncExitStack() as stack:
-        prepared, unprepared = await wiring.ready_problems(config, problems, say)
+        opening = Opening(config=config, directory=directory, recorded=recorded, stack=stack, say=say)
+        prepared, unprepared = await ready_problems(config, problems, say)
         for item in prepared.values():
             for warning in item.warnings:
                 say(f"{item.problem.id}: {warning}")
-        tests = (
-            await _open_tests(config, directory.run_id, prepared, stack=stack, say=say) if docker else None
-        )
-        sandbox, names = (tests.sandbox, tests.names) if tests else (None, {})
-        unprepared |= tests.failed if tests else {}
-        if not config.answers_only_from_record:
-            config = await stack.enter_async_context(wiring.simulated_models(config))
-        config = await _with_agents(wiring.resolved_models(config), tests)
-        ids = (
-            {image: await tests.sandbox.image_id(image) for image in set(tests.images.values())}
-            if tests
-            else {}
-        )
-        parts = wiring.grading_parts(config, prepared, names, ids)
-        await _to_its_end(partial(_describe, config, directory, prepared, parts))
-        if sandbox:
-            _say_who_is_not_tried(config, prepared, say)
-        pools = await _pools(config, directory, stack, say)
-        agents = await _agents(config, directory, stack, say, tests=tests)
-        plan = plan_of(config, problems, prepared, unprepared)
-        plan = replace(plan, agents_at_once=2 * agents.runs.slots if agents else 0)
+        tests = await open_tests(opening, prepared) if docker else None
+        opening = await _with_models(opening, tests)
+        config = opening.config
+        await _record_plan(opening, prepared, tests)
+        plan = plan_of(config, problems, prepared, {**unprepared, **(tests.failed if tests else {})})
+        pools = await _pools(opening)
+        setup = await _setup(opening, plan, pools, tests)
+        if agents := setup.asking.agents:
+            plan = replace(plan, agents_at_once=2 * agents.runs.slots)
         deciding = None
         if config.until or directory.run.get("deciding"):
             from astra_async.running.until import open_deciding  # numpy, which no other run needs
@@ -219,27 +221,7 @@ async def _opened(
             deciding = open_deciding(config, directory, plan.problem_ids, docker=docker)
             if deciding and deciding.warning:
                 say(deciding.warning)
-        lenient = await stack.enter_async_context(LenientParser())
-        grading = None
-        if tests:
-            grading = _grading(config, directory, recorded, tests=tests, lenient=lenient)
-        setup = Setup(
-            directory=directory,
-            asking=Asking(
-                pools=pools,
-                seed=config.seed,
-                caching=plan.caching,
-                simulated=wiring.simulated_names(config),
-                agents=agents,
-            ),
-            grading=grading,
-            turns=TurnPlan(
-                most=config.turns,
-                feedback=wiring.feedback_modes(config, prepared),
-                ended=recorded.ended,
-                recorded_only=config.answers_only_from_record,
-            ),
-        )
+        sandbox = tests.sandbox if tests else None
         runner = _runner(plan, setup, recorded, sandbox)
         runner.deciding = deciding
         for name, pool in pools.items():
@@ -248,13 +230,37 @@ async def _opened(
         yield OpenRun(config=config, directory=directory, runner=runner, pools=pools, sandbox=sandbox)
 
 
+async def _setup(opening: Opening, plan: Plan, pools: Mapping[str, AnyPool], tests: Tests | None) -> Setup:
+    """What samples are asked and graded with."""
+    config = opening.config
+    agents = await _agents(opening, tests)
+    lenient = await opening.stack.enter_async_context(LenientParser())
+    return Setup(
+        directory=opening.directory,
+        asking=Asking(
+            pools=pools,
+            seed=config.seed,
+            caching=plan.caching,
+            simulated=simulated_names(config),
+            agents=agents,
+        ),
+        grading=open_grading(opening, tests, lenient) if tests else None,
+        turns=TurnPlan(
+            most=config.turns,
+            feedback=feedback_modes(config, plan.prepared),
+            ended=opening.recorded.ended,
+            recorded_only=config.answers_only_from_record,
+        ),
+    )
+
+
 def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | None) -> Runner:
-    metrics = wiring.planned_metrics(setup.directory.run)
+    metrics = planned_metrics(setup.directory.run)
     recorded.count_into(metrics)
     runner = Runner(plan, setup, metrics)
     if sandbox:
         # One at least: whoever waits for a turn is told through it when no node comes back.
-        sandbox.on_slots = lambda slots: runner.permits.resize(_GRADINGS_PER_SANDBOX * max(1, slots))
+        sandbox.on_slots = lambda slots: runner.permits.resize(GRADINGS_PER_PLACE * max(1, slots))
     runner.dead |= {
         name: PoolUnusable(f"{name}: has no answer in the parent run")
         for name in plan.models
@@ -263,16 +269,19 @@ def _runner(plan: Plan, setup: Setup, recorded: Recorded, sandbox: RunSandbox | 
     return runner
 
 
-def _describe(
-    config: RunConfig,
-    directory: RunDirectory,
-    prepared: Mapping[str, Prepared],
-    grading: Mapping[str, Mapping[str, object]],
-) -> None:
+async def _record_plan(opening: Opening, prepared: Mapping[str, Prepared], tests: Tests | None) -> None:
     """Write run.json and the prompts; raises ConflictError when a part that has results differs."""
-    parts = wiring.run_parts(config, prepared, grading)
-    directory.extend(parts, wiring.run_description(config, prepared), config.samples, turns=config.turns)
-    directory.store_prompts([prompt for item in prepared.values() for prompt in item.prompts.values()])
+    config, directory = opening.config, opening.directory
+    names, ids = (tests.names, await image_ids(tests)) if tests else ({}, {})
+
+    def write() -> None:
+        parts = run_parts(config, prepared, grading_parts(config, prepared, names, ids))
+        directory.extend(parts, run_description(config, prepared), config.samples, turns=config.turns)
+        directory.store_prompts([prompt for item in prepared.values() for prompt in item.prompts.values()])
+
+    await _to_its_end(write)
+    if tests:
+        _say_who_is_not_tried(config, prepared, opening.say)
 
 
 def _record_what_else_was_spent(run: OpenRun) -> None:
@@ -304,93 +313,42 @@ def _say_who_is_not_tried(
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tests:
-    """Where tests run, and in which images.
-
-    `names` are the images of all problems that may have one, `images` those that are there; it grows where
-    some are still being made. `failed` are problems without one, as far as known.
-    """
-
-    sandbox: RunSandbox
-    names: Mapping[str, str]
-    images: Mapping[str, str]
-    failed: Mapping[str, AstraError]
-    making: ProblemImages | None = None
-    engine: Engine | None = None  # None on a cluster
-    cluster: ClusterSandbox | None = None
-
-
-async def _open_tests(
-    config: RunConfig, run_id: str, prepared: Mapping[str, Prepared], *, stack: AsyncExitStack, say: Say
-) -> _Tests:
-    """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
-    cache, retry = wiring.cache_root(), config.retry_images
-    if config.cluster:
-        from astra_async.cluster.head import ClusterSandbox
-
-        cluster = await ClusterSandbox.open(
-            config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
-        )
-        close_later(stack, say, "the cluster", cluster.close)
-        also = await _images_of_agents(config)
-        there, failed = await cluster.provide(prepared, config.image, cache=cache, retry=retry, also=also)
-        return _Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
-    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
-
-    sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
-    close_later(stack, say, "the sandbox", sandbox.close)
-    images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, cache=cache, retry=retry)
-    close_later(stack, say, "the making of images", images.close)
-    return _Tests(
-        sandbox=sandbox,
-        names={name: image for name, image in images.names.items() if name not in images.failed},
-        images=images.ready,
-        failed=dict(images.failed),
-        making=images,
-        engine=sandbox.engine,
-    )
-
-
-async def _pools(
-    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say
-) -> dict[str, AnyPool]:
+async def _with_models(opening: Opening, tests: Tests | None) -> Opening:
+    """The same with all that is known of its models and agents, as this machine has them."""
+    config = opening.config
     if config.answers_only_from_record:
+        return replace(opening, config=resolved_models(config))
+    config = resolved_models(await opening.stack.enter_async_context(simulated_models(config)))
+    if config.agents and tests:
+        from astra_async.running.agent_asking import with_agents
+
+        async with this_engine(tests) as engine:
+            config = await with_agents(config, engine)
+    return replace(opening, config=config)
+
+
+async def _pools(opening: Opening) -> dict[str, AnyPool]:
+    directory = opening.directory
+    if opening.config.answers_only_from_record:
         return {}
-    spent_usd = sum(each.cost_usd for each in directory.earlier.values())
     return await open_pools(
-        config, stack, say, spent_usd=spent_usd, on_event=_event_recorder(directory), directory=directory
+        opening.config,
+        opening.stack,
+        opening.say,
+        spent_usd=sum(each.cost_usd for each in directory.earlier.values()),
+        on_event=_event_recorder(directory),
+        directory=directory,
     )
 
 
-async def _with_agents(config: RunConfig, tests: _Tests | None) -> RunConfig:
-    """The configuration with all that is known of its agents, as this machine's engine has them."""
-    if config.answers_only_from_record or not (config.agents and tests):
-        return config
-    from astra_async.running.agent_asking import with_agents
-
-    if tests.engine:
-        return await with_agents(config, tests.engine)
-    async with await Engine.open() as engine:
-        return await with_agents(config, engine)
-
-
-async def _images_of_agents(config: RunConfig) -> tuple[str, ...]:
-    """What agents need on a node beside the problem's image."""
-    if config.answers_only_from_record or not config.agents:
-        return ()
-    async with await Engine.open() as engine:
-        return (await ensure_base(engine, progress=lambda _: None),)
-
-
-async def _agents(
-    config: RunConfig, directory: RunDirectory, stack: AsyncExitStack, say: Say, *, tests: _Tests | None
-) -> AgentAsking | None:
+async def _agents(opening: Opening, tests: Tests | None) -> AgentAsking | None:
+    config = opening.config
     if not config.agents or config.answers_only_from_record:
         return None
     from astra_async.running.agent_asking import open_agents  # a server, which no other run needs
 
-    return await open_agents(config, directory, stack, say, cluster=tests.cluster if tests else None)
+    cluster = tests.cluster if tests else None
+    return await open_agents(config, opening.directory, opening.stack, opening.say, cluster=cluster)
 
 
 def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
@@ -402,47 +360,3 @@ def _event_recorder(directory: RunDirectory) -> Callable[[PoolEvent], None]:
             directory.exhausted = directory.exhausted or StorageError(f"{directory.path}: {described(error)}")
 
     return record
-
-
-def _grading(
-    config: RunConfig,
-    directory: RunDirectory,
-    recorded: Recorded,
-    *,
-    tests: _Tests,
-    lenient: LenientParser,
-) -> Grading:
-    sandbox = tests.sandbox
-    exclusive = Exclusive(sandbox, alone=sandbox.alone)
-    cache, limits = wiring.cache_root() / "expected", config.limits
-    installed = InstalledModules(cache, exclusive, limits)
-    learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
-    trials = None
-    if config.trials != "off":
-        draw = Draw(run_key(directory.path), everybody=config.trials == "all")
-        draw.recall(recorded.tried())
-        trials = Trials(exclusive, learned, limits, draw)
-    return Grading(
-        sandbox=exclusive,
-        images=tests.images,
-        making=tests.making,
-        expectations=learned,
-        lenient=lenient,
-        limits=limits,
-        at_once=_GRADINGS_PER_SANDBOX * sandbox.slots,
-        keep_output=config.keep_output,
-        trials=trials,
-        timeouts=Timeouts(exclusive, samples=_samples(directory), earlier=recorded.repeated),
-        turn_timeouts=Timeouts(
-            exclusive, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
-        ),
-        earlier=EarlierVerdicts(directory, recorded.first, trials.draw if trials else None)
-        if config.reuse_identical
-        else None,
-    )
-
-
-def _samples(directory: RunDirectory) -> int:
-    """Samples of the whole run, whatever part of it this call is about."""
-    run = directory.run
-    return len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])

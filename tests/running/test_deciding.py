@@ -20,8 +20,8 @@ from astra_async.config import RunConfig
 from astra_async.errors import ConflictError, TransientError, UsageError
 from astra_async.report.load import load_run
 from astra_async.report.tables import build_report
+from astra_async.running.description import planned_metrics
 from astra_async.running.until import open_deciding
-from astra_async.running.wiring import planned_metrics
 from astra_async.stats.sequential import RULE
 from astra_async.types import Completion, ModelRequest, ModelSettings
 from fakes import CountingSandbox, ScriptedPool, completion, xml_answer

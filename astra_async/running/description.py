@@ -1,0 +1,157 @@
+"""What run.json records of a configuration: the parts that change results, and what else readers see."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from astra_async.asking.feedback import feedback_fingerprint, mode_for
+from astra_async.asking.prompt import PROMPT_LEAVES_OUT, prompt_fingerprint
+from astra_async.config import BUNDLED, model_part
+from astra_async.images.resolve import SET_PREFIX
+from astra_async.metrics import Metrics, planned_samples
+from astra_async.problems.prepare import problem_description, problem_part, reference_sha256
+from astra_async.problems.sources import NAMED
+from astra_async.redaction import public_settings, public_url
+from astra_async.running.chosen_models import is_simulated, without_address
+from astra_async.running.fingerprint import Parts
+from astra_async.running.typed_commands import recorded_command
+from astra_async.testing.verdict import limits_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from astra_async.config import FeedbackMode, RunConfig
+    from astra_async.problems.prepare import Prepared
+    from astra_async.types import AgentSettings
+
+_VERSIONS = ("astra_async", "aiohttp", "aiodocker", "lxml", "json-repair")
+
+
+def run_parts(config: RunConfig, prepared: Mapping[str, Prepared], grading: Mapping[str, Any]) -> Parts:
+    """Everything of a run that changes results."""
+    leave_out = PROMPT_LEAVES_OUT if config.leave_out is None else config.leave_out
+    return Parts(
+        models={
+            model.name: model_part(without_address(model, config), config.seed) for model in config.models
+        },
+        formats={fmt: {"prompt": prompt_fingerprint(fmt, leave_out)} for fmt in config.formats}
+        | {agent.name: agent_part(agent, config, leave_out) for agent in config.agents},
+        problems={problem_id: problem_part(item) for problem_id, item in prepared.items()},
+        grading=grading,
+        feedback={
+            problem_id: {"mode": mode, "version": feedback_fingerprint()}
+            for problem_id, mode in feedback_modes(config, prepared).items()
+            if not config.answers_only_from_record
+        },
+    )
+
+
+def run_description(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+    """What run.json tells a reader beside the fingerprints."""
+    modes = feedback_modes(config, prepared)
+    return {
+        "models": [public_settings(asdict(without_address(model, config))) for model in config.models],
+        "problems": {problem_id: problem_description(item) for problem_id, item in prepared.items()},
+        "simulated": any(is_simulated(model, config) for model in config.models),
+        "seed": config.seed,
+        **({"feedback": modes} if modes else {}),
+        "commands": recorded_command(config, list(prepared)),
+        "call": recorded_call(config),
+        "versions": {name: version(name) for name in _VERSIONS} | {"python": platform.python_version()},
+        "machine": {"cores": os.cpu_count(), "system": platform.platform()},
+    }
+
+
+def recorded_call(config: RunConfig) -> dict[str, Any]:
+    """What a regrade takes over, in the shape of a TOML file."""
+    problems, projects = config.problems, config.projects
+    return {
+        "problems": problems if problems == BUNDLED or _is_name(problems) else _recorded_place(problems),
+        "skills": str(Path(config.skills).resolve()) if config.skills else None,
+        "projects": _recorded_place(projects) if projects else projects,
+        "column": [f"{name}={header}" for name, header in config.columns.items()],
+        "image": config.image,
+        "trials": config.trials,
+        "reuse_identical": config.reuse_identical,
+        "keep_output": config.keep_output,
+        "sandbox": asdict(config.limits),
+        "s3": public_settings(config.s3),
+        **({"feedback": config.feedback} if config.feedback else {}),
+        "prompt": {} if config.leave_out is None else {"leave_out": list(config.leave_out)},
+    }
+
+
+def grading_parts(
+    config: RunConfig, prepared: Mapping[str, Prepared], images: Mapping[str, str], ids: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """What of the grading changes verdicts, by problem: limits, the image, the reference, which decides T.
+
+    A named image is pinned by its id; one that was built here by its name, which is a hash of what it was
+    built from: a rebuild of the same inputs is the same image.
+    """
+    return {
+        problem_id: {
+            "limits": asdict(limits_for(prepared[problem_id], config.limits)),
+            "image": image if _built_here(prepared[problem_id], config) else ids[image],
+            "trials": config.trials,
+            "reuse_identical": config.reuse_identical,
+            "reference_sha256": reference_sha256(prepared[problem_id]),
+        }
+        for problem_id, image in images.items()
+    }
+
+
+def agent_part(agent: AgentSettings, config: RunConfig, leave_out: Sequence[str]) -> dict[str, Any]:
+    """What of an agent changes what it leaves: itself, its prompt, its limits."""
+    return {
+        "prompt": prompt_fingerprint(agent.name, leave_out),
+        "agent": asdict(agent),
+        "limits": asdict(config.agent_limits),
+    }
+
+
+def feedback_modes(config: RunConfig, prepared: Mapping[str, Prepared]) -> dict[str, FeedbackMode]:
+    """What further turns are told of the tests, by problem; nothing where there are no turns."""
+    if not config.turns:
+        return {}
+    return {
+        problem_id: mode_for(item.problem.hidden_paths, config.feedback)
+        for problem_id, item in prepared.items()
+    }
+
+
+def planned_metrics(run: Mapping[str, Any]) -> Metrics:
+    """Metrics for everything that run.json plans: all models, formats, problems, the largest K.
+
+    Of a model that `--until` has stopped, or not yet let on, those that it has been asked.
+    """
+    deciding, most = run.get("deciding", {}), run["samples"]
+    return Metrics(
+        {
+            (model["name"], fmt): dict.fromkeys(
+                run["problems"], planned_samples(deciding, model["name"], most)
+            )
+            for model in run["models"]
+            for fmt in run["formats"]
+        }
+    )
+
+
+def _is_name(problems: str) -> bool:
+    """Whether `--problems` names a set on the hub."""
+    return not Path(problems).exists() and (problems in NAMED or problems.startswith("hf:"))
+
+
+def _recorded_place(place: str) -> str:
+    """A path as it is from anywhere; a web address without what may be secret in it."""
+    return public_url(place) if "://" in place else str(Path(place).resolve())
+
+
+def _built_here(prepared: Prepared, config: RunConfig) -> bool:
+    named = prepared.problem.image or config.image
+    return not named or named.startswith(SET_PREFIX)

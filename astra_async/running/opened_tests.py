@@ -1,0 +1,155 @@
+"""Where the tests of a run are run, in which images, and what they are judged with: opened together."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from astra_async.images.base_image import ensure_base
+from astra_async.images.resolve import ProblemImages
+from astra_async.integrity.draw import Draw, run_key
+from astra_async.integrity.trials import Trials
+from astra_async.running.model_pools import close_later
+from astra_async.running.problem_set import cache_root
+from astra_async.running.reuse import EarlierVerdicts, Recorded
+from astra_async.running.sample import Grading
+from astra_async.testing.expected import Expectations
+from astra_async.testing.installed_modules import InstalledModules
+from astra_async.testing.sandbox.engine import Engine
+from astra_async.testing.timeouts import Exclusive, Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from astra_async.answers.lenient import LenientParser
+    from astra_async.cluster.head import ClusterSandbox
+    from astra_async.config import RunConfig
+    from astra_async.errors import AstraError
+    from astra_async.problems.prepare import Prepared
+    from astra_async.running.directory import RunDirectory
+    from astra_async.types import RunSandbox
+
+    Say = Callable[[str], None]
+
+GRADINGS_PER_PLACE = 2  # one in its container, one being packed or judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What everything of a run is opened from; what is opened closes with `stack`, the last first."""
+
+    config: RunConfig
+    directory: RunDirectory
+    recorded: Recorded
+    stack: AsyncExitStack
+    say: Say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tests:
+    """Where tests run, and in which images.
+
+    `names` are the images of all problems that may have one, `images` those that are there; it grows where
+    some are still being made. `failed` are problems without one, as far as known.
+    """
+
+    sandbox: RunSandbox
+    names: Mapping[str, str]
+    images: Mapping[str, str]
+    failed: Mapping[str, AstraError]
+    making: ProblemImages | None = None
+    engine: Engine | None = None  # None on a cluster
+    cluster: ClusterSandbox | None = None
+
+
+async def open_tests(opening: Opening, prepared: Mapping[str, Prepared]) -> Tests:
+    """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
+    config, stack, say, run_id = opening.config, opening.stack, opening.say, opening.directory.run_id
+    cache, retry = cache_root(), config.retry_images
+    if config.cluster:
+        from astra_async.cluster.head import ClusterSandbox
+
+        cluster = await ClusterSandbox.open(
+            config.cluster, run_id=run_id, limits=config.limits, sandboxes=config.sandboxes, say=say
+        )
+        close_later(stack, say, "the cluster", cluster.close)
+        also = await _images_of_agents(config)
+        there, failed = await cluster.provide(prepared, config.image, cache=cache, retry=retry, also=also)
+        return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
+    from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
+
+    sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
+    close_later(stack, say, "the sandbox", sandbox.close)
+    images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, cache=cache, retry=retry)
+    close_later(stack, say, "the making of images", images.close)
+    return Tests(
+        sandbox=sandbox,
+        names={name: image for name, image in images.names.items() if name not in images.failed},
+        images=images.ready,
+        failed=dict(images.failed),
+        making=images,
+        engine=sandbox.engine,
+    )
+
+
+async def image_ids(tests: Tests) -> dict[str, str]:
+    """The content ids of the images that are there, by name."""
+    return {image: await tests.sandbox.image_id(image) for image in set(tests.images.values())}
+
+
+@asynccontextmanager
+async def this_engine(tests: Tests) -> AsyncIterator[Engine]:
+    """This machine's engine, also where tests run on a cluster."""
+    if tests.engine:
+        yield tests.engine
+    else:
+        async with await Engine.open() as engine:
+            yield engine
+
+
+async def _images_of_agents(config: RunConfig) -> tuple[str, ...]:
+    """What agents need on a node beside the problem's image."""
+    if config.answers_only_from_record or not config.agents:
+        return ()
+    async with await Engine.open() as engine:
+        return (await ensure_base(engine, progress=lambda _: None),)
+
+
+def open_grading(opening: Opening, tests: Tests, lenient: LenientParser) -> Grading:
+    """What answers are graded with: the tests known to count, trials, repetitions, earlier verdicts."""
+    config, directory, recorded = opening.config, opening.directory, opening.recorded
+    sandbox = tests.sandbox
+    exclusive = Exclusive(sandbox, alone=sandbox.alone)
+    cache, limits = cache_root() / "expected", config.limits
+    installed = InstalledModules(cache, exclusive, limits)
+    learned = Expectations(directory.path / "expected.json", cache, exclusive, limits, installed=installed)
+    trials = None
+    if config.trials != "off":
+        draw = Draw(run_key(directory.path), everybody=config.trials == "all")
+        draw.recall(recorded.tried())
+        trials = Trials(exclusive, learned, limits, draw)
+    return Grading(
+        sandbox=exclusive,
+        images=tests.images,
+        making=tests.making,
+        expectations=learned,
+        lenient=lenient,
+        limits=limits,
+        at_once=GRADINGS_PER_PLACE * sandbox.slots,
+        keep_output=config.keep_output,
+        trials=trials,
+        timeouts=Timeouts(exclusive, samples=_samples(directory), earlier=recorded.repeated),
+        turn_timeouts=Timeouts(
+            exclusive, samples=config.turns * _samples(directory), earlier=recorded.turns_repeated
+        ),
+        earlier=EarlierVerdicts(directory, recorded.first, trials.draw if trials else None)
+        if config.reuse_identical
+        else None,
+    )
+
+
+def _samples(directory: RunDirectory) -> int:
+    """Samples of the whole run, whatever part of it this call is about."""
+    run = directory.run
+    return len(run["models"]) * len(run["formats"]) * len(run["problems"]) * int(run["samples"])
