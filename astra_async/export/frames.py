@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.load import Run
-    from astra_async.report.table import Table
+    from astra_async.report.table import Kind, Table
     from astra_async.types.records import TestFields
+
+    Columns = dict[str, Any]  # by name; each Coded, Masked, or an array, in which None and NaN are nothing
 
 _COUNTS = (
     *("passed", "total", "attempts", "input_characters", "output_characters", "files_changed"),
@@ -46,57 +48,80 @@ _NAMES: dict[str, tuple[str, Sequence[str | None]]] = {
 }
 
 
+class Coded(NamedTuple):
+    """Texts of a column by their numbers in `texts`; -1 is nothing."""
+
+    codes: NDArray[Any]
+    texts: Sequence[str]
+
+
+class Masked(NamedTuple):
+    """Whole numbers or truths of a column, of which some are nothing."""
+
+    cells: NDArray[Any]
+    absent: NDArray[np.bool_]
+
+
 def frame(table: Table) -> pd.DataFrame:
     """A table with typed columns: text, whole numbers and fractions, empty cells as NA."""
-    pd = pandas()
+    columns = table_columns(table)
+    texts = [name for name, column in columns.items() if not isinstance(column, Masked)]
+    return _frame(columns).astype(dict.fromkeys(texts, "string"))
+
+
+def table_columns(table: Table) -> Columns:
+    """The columns of a table's CSV file by name: texts, or whole numbers, or fractions."""
     rows = [csv_row(row, table.columns) for row in table.rows]
-    whole = pd.DataFrame(rows, columns=csv_header(table.columns), dtype=object)
-    for column in table.columns:
-        for name in csv_header((column,)):
-            whole[name] = whole[name].astype(_kind(column.kind, list(whole[name])))
-    return whole
+    kinds = [column.kind for column in table.columns for _ in csv_header((column,))]
+    names = csv_header(table.columns)
+    return {
+        name: _typed(kind, [row[place] for row in rows])
+        for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    }
 
 
-def _kind(kind: str, values: list[object]) -> str:
-    """A column's type: whole numbers stay whole; words among the numbers ("not labelled") make it text."""
-    if kind == "text" or any(isinstance(value, str) for value in values):
-        return "string"
-    whole = all(value is None or float(value).is_integer() for value in values)  # type: ignore[arg-type]
-    return "Int64" if kind == "count" and whole else "Float64"
+def _typed(kind: Kind, cells: Sequence[str | float | None]) -> Masked | NDArray[np.object_]:
+    """Whole numbers stay whole; words among the numbers ("not labelled") make a column text."""
+    if kind == "text" or any(isinstance(cell, str) for cell in cells):
+        return np.array([None if cell is None else str(cell) for cell in cells], dtype=object)
+    numbers = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    absent = np.array([cell is None for cell in cells], dtype=bool)
+    if kind != "count" or not all(cell is None or float(cell).is_integer() for cell in cells):
+        return Masked(numbers, absent)
+    return Masked(np.array([int(cell or 0) for cell in cells], dtype=np.int64), absent)
 
 
 def samples_of(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64]) -> pd.DataFrame:
     """A row for each of these planned samples of a run; see `Loaded.samples`."""
+    return _frame(sample_columns(run, rows, missing))
+
+
+def sample_columns(run: Run, rows: NDArray[np.void], missing: NDArray[np.int64]) -> Columns:
+    """The columns of these planned samples of a run, by name."""
     keys = {
         name: np.concatenate([rows[name], missing[:, at]])
         for at, name in enumerate(("pair", "problem", "sample"))
     }
     order = np.lexsort((keys["sample"], keys["problem"], keys["pair"]))
-    models, formats = zip(*run.pairs, strict=True)
 
     def placed(values: Any, filler: float) -> Any:
         return np.concatenate([values, np.full(len(missing), filler, dtype=values.dtype)])[order]
 
     absent = placed(np.zeros(len(rows), dtype=bool), True)  # noqa: FBT003 - a value like others
-    columns: dict[str, Any] = {
-        "model": _category(keys["pair"][order], models),
-        "format": _category(keys["pair"][order], formats),
-        "problem_id": _category(keys["problem"][order], run.problems),
-        "sample": keys["sample"][order].astype(np.int64),
-    }
+    columns = _key_columns(run, *(keys[name][order] for name in ("pair", "problem", "sample")))
     for name, (field, values) in _NAMES.items():
-        columns[name] = _category(placed(rows[field].astype(np.int64), -1), values)
+        columns[name] = _coded(placed(rows[field].astype(np.int64), -1), values)
     for name in _COUNTS:
-        columns[name] = _masked(placed(rows[name].astype(np.int64), 0), absent)
+        columns[name] = Masked(placed(rows[name].astype(np.int64), 0), absent)
     columns["score"] = placed(rows["passed"] / rows["total"], np.nan)
-    columns["perfect"] = _masked(placed(rows["passed"] == rows["total"], 0), absent)
+    columns["perfect"] = Masked(placed(rows["passed"] == rows["total"], 0), absent)
     for name in _NUMBERS:
         columns[name] = placed(rows[name].astype(np.float64), np.nan)
     for name in _FLAGS:
-        columns[name] = _masked(placed(rows[name].astype(bool), 0), absent)
+        columns[name] = Masked(placed(rows[name].astype(bool), 0), absent)
     for name, field in {**_TEXTS, "returned_model": "returned_model"}.items():
-        columns[name] = _category(placed(rows[field].astype(np.int64), -1), run.texts)
-    return pandas().DataFrame(columns, copy=False)
+        columns[name] = _coded(placed(rows[field].astype(np.int64), -1), run.texts)
+    return columns
 
 
 def turns_of(run: Run) -> pd.DataFrame:
@@ -124,8 +149,11 @@ def turns_of(run: Run) -> pd.DataFrame:
 
 def tests_of(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[TestFields, ...]]) -> pd.DataFrame:
     """A row for each expected test of the samples of some rows; see `Loaded.tests`."""
-    pd = pandas()
-    models, formats = zip(*run.pairs, strict=True)
+    return _frame(test_columns(run, rows, tests))
+
+
+def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[TestFields, ...]]) -> Columns:
+    """The columns of the expected tests of the samples of some rows, by name."""
     known = sorted({name for _, names in run.outcomes for name in names})
     outcomes: list[str] = list(get_args(Outcome))
     places = {name: at for at, name in enumerate(known)}
@@ -136,33 +164,45 @@ def tests_of(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[TestFields,
         names.extend([places[test.name] for test in each])
         found.extend([numbers.get(test.outcome, -1) for test in each])
         messages += [test.message or None for test in each]
-    pair, problem, sample = (np.repeat(rows[name], sizes) for name in ("pair", "problem", "sample"))
-    return pd.DataFrame(
-        {
-            "model": _category(pair, models),
-            "format": _category(pair, formats),
-            "problem_id": _category(problem, run.problems),
-            "sample": sample.astype(np.int64),
-            "test": pd.Categorical.from_codes(np.array(names), categories=known),
-            "outcome": pd.Categorical.from_codes(np.array(found), categories=outcomes),
-            "message": pd.Series(messages, dtype=object),
-        }
-    )
+    return {
+        **_key_columns(run, *(np.repeat(rows[name], sizes) for name in ("pair", "problem", "sample"))),
+        "test": Coded(np.array(names), known),
+        "outcome": Coded(np.array(found), outcomes),
+        "message": np.array(messages, dtype=object),
+    }
 
 
-def _category(codes: Any, values: Sequence[str | None]) -> pd.Categorical:
-    """Codes as a categorical; the code of None and -1 are NaN, and equal values are one category."""
-    pd = pandas()
+def _key_columns(run: Run, pair: Any, problem: Any, sample: Any) -> Columns:
+    models, formats = zip(*run.pairs, strict=True)
+    return {
+        "model": _coded(pair, models),
+        "format": _coded(pair, formats),
+        "problem_id": _coded(problem, run.problems),
+        "sample": sample.astype(np.int64),
+    }
+
+
+def _coded(codes: Any, values: Sequence[str | None]) -> Coded:
+    """The code of None is that of nothing, and equal values are one."""
     known = list(dict.fromkeys(value for value in values if value is not None))
     places = {value: at for at, value in enumerate(known)}
     lookup = np.array([-1 if value is None else places[value] for value in values] + [-1], dtype=np.int64)
-    return pd.Categorical.from_codes(lookup[codes], categories=known)
+    return Coded(lookup[codes], known)
 
 
-def _masked(values: NDArray[Any], absent: NDArray[np.bool_]) -> Any:
-    arrays = pandas().arrays
-    kind = arrays.BooleanArray if values.dtype == bool else arrays.IntegerArray
-    return kind(values, absent.copy())
+def _frame(columns: Columns) -> pd.DataFrame:
+    return pandas().DataFrame({name: _series(values) for name, values in columns.items()}, copy=False)
+
+
+def _series(column: Any) -> Any:
+    """A column as pandas has it."""
+    pd = pandas()
+    if isinstance(column, Coded):
+        return pd.Categorical.from_codes(column.codes, categories=column.texts)
+    if isinstance(column, Masked):
+        kinds = {"b": pd.arrays.BooleanArray, "i": pd.arrays.IntegerArray, "f": pd.arrays.FloatingArray}
+        return kinds[column.cells.dtype.kind](column.cells, column.absent.copy())
+    return column
 
 
 def pandas() -> Any:

@@ -12,7 +12,7 @@ column `answer`, only if asked for: they could end up in training data.
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -21,29 +21,28 @@ import numpy as np
 import orjson
 
 from astra_async.errors import UsageError
-from astra_async.export.frames import pandas, samples_of, tests_of
+from astra_async.export.frames import Coded, Masked, sample_columns, table_columns, test_columns
 from astra_async.export.lines import places
-from astra_async.export.loaded import Loaded
+from astra_async.report.entries import entries_of
 from astra_async.report.packing import read_at
+from astra_async.report.problem_tables import problems_table
 from astra_async.types import SampleKey
 from astra_async.types.records import TestFields, UsageFields, read_line, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import pandas as pd
     from numpy.typing import NDArray
 
+    from astra_async.export.frames import Columns
     from astra_async.report.load import Run
+    from astra_async.types import AnswerKey
 
-_SAMPLES_AT_ONCE = 5_000
-# Fields of a final line by their type in pandas; `changes` as JSON.
-_FROM_LINES = {
-    **dict.fromkeys(("solution_sha256", "node", "note", "changes", "output_tail"), "object"),
-    **dict.fromkeys(("started_at", "finished_at"), "object"),
-    "cache_write_tokens": "Int64",
-}
+_SAMPLES_AT_ONCE = 2_000
+# Texts of a final line; `changes` as JSON.
+_TEXTS = ("solution_sha256", "node", "note", "changes", "output_tail", "started_at", "finished_at")
+_FROM_LINES = (*_TEXTS, "cache_write_tokens")
 _CARD = """---
 license: other
 pretty_name: {name}
@@ -71,12 +70,19 @@ class _Line(msgspec.Struct, gc=False):
     solution_sha256: str | None = None
     node: str | None = None
     note: str | None = None
-    changes: Any = None
+    changes: msgspec.Raw = msgspec.Raw(b"[]")
     output_tail: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
     usage: UsageFields | None = None
     tests: tuple[TestFields, ...] = ()
+
+    def texts(self) -> tuple[str | None, ...]:
+        """Those of _TEXTS, in their order."""
+        return (
+            *(self.solution_sha256, self.node, self.note, bytes(self.changes).decode()),
+            *(self.output_tail, self.started_at, self.finished_at),
+        )
 
 
 _LINES = msgspec.json.Decoder(_Line)
@@ -85,7 +91,6 @@ _LINES = msgspec.json.Decoder(_Line)
 def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> None:
     """Write the folder whole or not at all. Raises UsageError when pyarrow is missing or `out` is in use."""
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise UsageError("pyarrow is not installed: pip install 'astra_async[export]'") from error
@@ -98,13 +103,13 @@ def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> No
         with ExitStack() as opened:
             files: dict[str, Any] = {}
             for name, part in _parts(runs, with_answers=with_answers):
-                table = _arrow(part)
+                table = _table(part)
                 if name not in files:
                     path = draft / "data" / f"{name}-00000.parquet"
                     files[name] = opened.enter_context(pq.ParquetWriter(path, table.schema))
                 files[name].write_table(table)
-        problems = pa.Table.from_pandas(Loaded(runs).problems, preserve_index=False)
-        pq.write_table(problems, draft / "data" / "problems-00000.parquet")
+        problems = table_columns(problems_table(entries_of(runs)))
+        pq.write_table(_table(problems), draft / "data" / "problems-00000.parquet")
         (draft / "README.md").write_text(_card(runs, out.name, with_answers), encoding="utf-8")
         if out.exists():
             out.rmdir()
@@ -113,26 +118,22 @@ def write_parquet(runs: tuple[Run, ...], out: Path, *, with_answers: bool) -> No
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _parts(runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Pieces of both tables, by name; every line is read once."""
+def _parts(runs: tuple[Run, ...], *, with_answers: bool) -> Iterator[tuple[str, Columns]]:
+    """Pieces of both tables, by name, each with its columns by name; every line is read once."""
     for run in runs:
         log = run.directory / "completions.jsonl"
         answers = places(log) if with_answers else {}
         for rows, missing in _blocks(run):
             lines = [_line(content) for content in run.contents(rows)]
-            samples = samples_of(run, rows, missing)
-            _add_lines(samples, lines)
+            samples = sample_columns(run, rows, missing)
+            samples |= _from_lines(lines, samples["status"].codes >= 0)
             if with_answers:
-                keys = samples[["model", "format", "problem_id", "sample"]].itertuples(index=False)
-                found = [answers.get(SampleKey(*key)) for key in keys]
-                samples["answer"] = [
-                    place and str(read_record(read_at(log, *place))["text"]) for place in found
-                ]
-            tests = tests_of(run, rows, (line.tests for line in lines))
+                samples["answer"] = np.array([*_answers(samples, log, answers)], dtype=object)
+            tests = test_columns(run, rows, (line.tests for line in lines))
             for name, part in (("samples", samples), ("tests", tests)):
-                if len(runs) > 1:
-                    part.insert(0, "directory", str(run.directory))
-                yield name, part
+                count = len(part["sample"])
+                origin = {"directory": np.full(count, str(run.directory), object)} if len(runs) > 1 else {}
+                yield name, origin | part
 
 
 def _blocks(run: Run) -> Iterator[tuple[NDArray[np.void], NDArray[np.int64]]]:
@@ -146,44 +147,85 @@ def _blocks(run: Run) -> Iterator[tuple[NDArray[np.void], NDArray[np.int64]]]:
         yield run.rows[run.bounds[first] : run.bounds[last]], run.missing[lost:until]
 
 
+def _answers(
+    samples: Columns, log: Path, answers: Mapping[AnswerKey, tuple[int, int]]
+) -> Iterator[str | None]:
+    model, fmt, problem = (samples[name] for name in ("model", "format", "problem_id"))
+    for a, b, c, number in zip(
+        model.codes, fmt.codes, problem.codes, samples["sample"].tolist(), strict=True
+    ):
+        place = answers.get(SampleKey(model.texts[a], fmt.texts[b], problem.texts[c], number))
+        yield place and str(read_record(read_at(log, *place))["text"])
+
+
 def _line(content: bytes) -> _Line:
-    try:
-        return _LINES.decode(content)
-    except msgspec.MsgspecError:
-        return msgspec.convert(read_line(content), _Line)
+    """Read at once where it can be; else with texts that UTF-8 can carry."""
+    with suppress(msgspec.MsgspecError):
+        line = _LINES.decode(content)
+        if b"\\u" not in bytes(line.changes):
+            return line
+    return _LINES.decode(orjson.dumps(read_line(content)))
 
 
-def _add_lines(samples: pd.DataFrame, lines: Sequence[_Line]) -> None:
+def _from_lines(lines: Sequence[_Line], there: NDArray[np.bool_]) -> Columns:
     """The columns of _FROM_LINES; nothing for missing samples."""
-    there = np.flatnonzero(samples["status"].notna())
-    found = zip(*map(_besides, lines), strict=True) if lines else [()] * len(_FROM_LINES)
-    for (name, kind), values in zip(_FROM_LINES.items(), found, strict=True):
-        cells = np.full(len(samples), None, dtype=object)
-        cells[there] = values
-        samples[name] = pandas().array(cells, dtype=kind)
+    texts = zip(*(line.texts() for line in lines), strict=True) if lines else [()] * len(_TEXTS)
+    columns = {name: _spread(each, there) for name, each in zip(_TEXTS, texts, strict=True)}
+    tokens = _spread([line.usage.cache_write_tokens if line.usage else None for line in lines], there)
+    absent = tokens == None  # noqa: E711 - of each element
+    return columns | {"cache_write_tokens": Masked(np.where(absent, 0, tokens).astype(np.int64), absent)}
 
 
-def _besides(line: _Line) -> tuple[str | int | None, ...]:
-    return (
-        *(line.solution_sha256, line.node, line.note, orjson.dumps(line.changes or []).decode()),
-        *(line.output_tail, line.started_at, line.finished_at),
-        line.usage.cache_write_tokens if line.usage else None,
-    )
+def _spread(cells: Sequence[object], there: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """The cells at the places that have one, None at the others."""
+    whole = np.full(len(there), None, dtype=object)
+    whole[there] = cells
+    return whole
 
 
-def _arrow(part: pd.DataFrame) -> Any:
-    """As pyarrow has it, with the same types whatever the values of this piece are."""
+def _table(columns: Columns) -> Any:
+    """As pyarrow has it, with the same types whatever the values of this piece are.
+
+    From buffers: `pyarrow.array` of whatever loads all of pandas, if that is installed.
+    """
     import pyarrow as pa
 
-    whole = pa.Table.from_pandas(part, preserve_index=False).replace_schema_metadata(None)
-    is_number = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return pa.Table.from_arrays([*map(_array, columns.values())], names=[*columns])
 
-    def kind(found: Any) -> Any:
-        if pa.types.is_dictionary(found):
-            return pa.dictionary(pa.int32(), pa.string())
-        return found if any(fits(found) for fits in is_number) else pa.string()
 
-    return whole.cast(pa.schema([(field.name, kind(field.type)) for field in whole.schema]))
+def _array(column: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(column, Coded):
+        codes = _numbers(column.codes.astype(np.int32), column.codes < 0)
+        return pa.DictionaryArray.from_arrays(codes, _texts(column.texts))
+    if isinstance(column, Masked):
+        return _numbers(*column)
+    return _texts(column) if column.dtype == object else _numbers(column, np.isnan(column))
+
+
+def _numbers(values: NDArray[Any], absent: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    content = _bits(values) if values.dtype == bool else pa.py_buffer(np.ascontiguousarray(values))
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [_bits(~absent), content])
+
+
+def _texts(cells: Iterable[str | None]) -> Any:
+    import pyarrow as pa
+
+    encoded = [None if cell is None else cell.encode() for cell in cells]
+    ends = np.cumsum([0, *(len(each or b"") for each in encoded)])
+    content = [pa.py_buffer(ends), pa.py_buffer(b"".join(filter(None, encoded)))]
+    known = _bits(np.array([each is not None for each in encoded], dtype=bool))
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), [known, *content]).cast(pa.string())
+
+
+def _bits(values: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
 
 
 def _card(runs: tuple[Run, ...], name: str, with_answers: bool) -> str:  # noqa: FBT001 - one reading
