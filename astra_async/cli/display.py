@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import asdict
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal
 
-from astra_async.cli.console import harmless
+import click
+
+from astra_async.cli.console import harmless, open_console, tell
 from astra_async.running.log import encode
 
 if TYPE_CHECKING:
@@ -39,17 +42,24 @@ _OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost")
 
 
 class Display:
-    """Shows a run to whoever started it, and what is said meanwhile above it."""
+    """Shows a run on standard error to whoever started it, and what is said meanwhile above it."""
 
-    def __init__(self, console: Console, style: Style) -> None:
-        self._console = console
+    def __init__(self, style: Style) -> None:
         self._style = style
         self._messages: deque[str] = deque(maxlen=_KEPT_MESSAGES)
 
+    @cached_property
+    def _console(self) -> Console:
+        """The terminal; where there is none, its library is not loaded."""
+        return open_console(stderr=True)
+
     def say(self, text: str) -> None:
         """One line for the person who waits."""
-        self._messages.append(text)
-        self._console.print(text, soft_wrap=True)
+        if self._style == "live":
+            self._messages.append(text)
+            self._console.print(text, soft_wrap=True)
+        else:
+            tell(text)
 
     async def show(self, view: Callable[[], View]) -> None:
         """Show the view until cancelled, and once more then."""
@@ -82,9 +92,10 @@ class Display:
 
     async def _lines(self, view: Callable[[], View]) -> None:
         def write() -> None:
-            text = encode(asdict(view())).decode() if self._style == "json" else harmless(line(view()))
-            self._console.file.write(text + "\n")
-            self._console.file.flush()
+            if self._style == "json":
+                click.echo(encode(asdict(view())).decode(), err=True)
+            else:
+                tell(line(view()))
 
         try:
             for pause_s in chain(_FIRST_LINES_S, repeat(_LINE_S)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from astra_async.cli import EXIT_CANNOT_GO_ON, EXIT_INCOMPLETE
-from astra_async.cli.console import open_console, tell
+from astra_async.cli.console import tell
 from astra_async.cli.display import Display
 from astra_async.cli.options import config_options
 from astra_async.cli.signals import Stopper
@@ -99,12 +99,11 @@ def start(
     """Run a configuration to its end on a uvloop; returns the exit code."""
     import uvloop
 
-    console = open_console(stderr=True)
     config = replace(config, command=("astra", *sys.argv[1:]))
-    style: Style = "json" if log_json else ("live" if console.is_terminal else "lines")
+    style: Style = "json" if log_json else ("live" if sys.stderr.isatty() else "lines")
     call = Call(
         config=config,
-        display=Display(console, style),
+        display=Display(style),
         generate_only=generate_only,
         before_report=before_report,
         view=view,

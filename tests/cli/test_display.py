@@ -22,7 +22,7 @@ import pyte
 import pytest
 from rich.console import Console
 
-from astra_async.cli.display import Display, Screen, duration, line
+from astra_async.cli.display import Display, Screen, Style, duration, line
 from astra_async.running.plan import Speed
 from astra_async.running.progress import ModelView, View
 from waiting import awaited
@@ -149,13 +149,14 @@ def test_json_lines_can_be_read_back() -> None:
     assert json.loads(out.getvalue())["models"][0]["mean_score"] == 0.945
 
 
-async def shown_for_a_moment(out: io.StringIO, style: str) -> None:
-    display = Display(Console(file=out), style)  # type: ignore[arg-type]
-    task = asyncio.create_task(display.show(lambda: VIEW))
-    await asyncio.sleep(0.01)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+async def shown_for_a_moment(out: io.StringIO, style: Style) -> None:
+    display = Display(style)
+    with contextlib.redirect_stderr(out):
+        task = asyncio.create_task(display.show(lambda: VIEW))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 def test_pace_estimates_from_what_was_finished_since_it_began() -> None:
@@ -179,12 +180,11 @@ SHOWING = """
 import asyncio, sys
 sys.path[:0] = {tests!r}
 from dataclasses import replace
-from astra_async.cli.console import open_console
 from astra_async.cli.display import Display
 from test_display import VIEW
 
 async def main():
-    display = Display(open_console(stderr=True), "live")
+    display = Display("live")
     display.say("said before")
     shown = asyncio.create_task(display.show(lambda: replace(VIEW, last="\\x1b]0;owned\\x07\\x1b[2J")))
     await asyncio.sleep(0.3)

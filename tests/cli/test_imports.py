@@ -25,6 +25,8 @@ DRY = (
     *("run", "--problems", "CSV", "--model", "openai-compatible/m"),
     *("--base-url", "http://127.0.0.1:9/v1", "--out", "OUT", "--dry-run"),
 )
+ANSWERS = ("run", "--problems", "CSV", "--model", "simulated/steady", "--samples", "1", "--out", "OUT")
+TESTED = ("run", "--problems", "bundled", "--limit", "1", *ANSWERS[3:])
 COMMANDS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "help": (("--help",), set()),
     "help of a command": (("run", "--help"), set()),
@@ -34,6 +36,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "compare": (("compare", "RUN", "--models", "alpha", "beta"), REPORT - {"jinja2"}),
     "dry run": (DRY, {"aiodocker", "aiohttp", "rich"}),
     "dry run without Docker": ((*DRY, "--generate-only"), {"rich"}),
+    "run without tests": ((*ANSWERS, "--generate-only"), {"aiohttp"}),
+    "run": (TESTED, REPORT | {"aiodocker", "aiohttp", "lxml", "tree_sitter"}),
+    "export": (("export", "RUN", "--to", "parquet", "--out", "OUT"), {"numpy", "pyarrow", "scipy"}),
 }
 PROGRAM = """
 import sys
@@ -46,7 +51,10 @@ finally:
 """
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=pytest.mark.docker if each == "run" else ()) for each in COMMANDS],
+)
 def test_a_command_loads_only_what_it_uses(tmp_path: Path, command: str) -> None:
     words, allowed = COMMANDS[command]
     places = {
