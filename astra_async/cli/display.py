@@ -41,17 +41,22 @@ _LIVE = ("calls", "429")  # what a run that has ended does not have
 _OPTIONAL = ("429", "tokens in/out", "pass@1", "calls", "cost")
 
 
+def _terminal() -> Console:
+    return open_console(stderr=True)
+
+
 class Display:
     """Shows a run on standard error to whoever started it, and what is said meanwhile above it."""
 
-    def __init__(self, style: Style) -> None:
+    def __init__(self, style: Style, terminal: Callable[[], Console] = _terminal) -> None:
         self._style = style
+        self._terminal = terminal
         self._messages: deque[str] = deque(maxlen=_KEPT_MESSAGES)
 
     @cached_property
     def _console(self) -> Console:
         """The terminal; where there is none, its library is not loaded."""
-        return open_console(stderr=True)
+        return self._terminal()
 
     def say(self, text: str) -> None:
         """One line for the person who waits."""

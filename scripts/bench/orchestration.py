@@ -147,7 +147,7 @@ async def _show(runner: Runner, pools: Mapping[str, Pool]) -> None:
     opened = cast("OpenRun", SimpleNamespace(runner=runner, pools=pools, sandbox=None))
     console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
     async with kept_live(opened):
-        await Display(console, "live").show(lambda: view_of(opened, stopping=False))
+        await Display("live", lambda: console).show(lambda: view_of(opened, stopping=False))
 
 
 class InMemoryProvider:
