@@ -16,7 +16,6 @@ from yarl import URL
 
 from astra_async.errors import SourceError
 from astra_async.problems.fetch.cache import CHUNK_BYTES, Known
-from astra_async.problems.fetch.download import REDIRECTS, from_client
 from astra_async.problems.fetch.retrying import Passing
 from astra_async.transport import proxy_for, trusted
 
@@ -126,6 +125,8 @@ class ObjectStore:
         """Sends in the library's place what it has signed; what this returns is what it reads."""
         from aiobotocore.awsrequest import AioAWSResponse
 
+        from astra_async.problems.fetch.download import REDIRECTS
+
         url = URL(request.url, encoded=True)
         response = await (await self._connections()).request(
             request.method,
@@ -181,6 +182,8 @@ def _translated(where: S3Object, *, anonymous: bool) -> Iterator[None]:
     """What the library and the connection raise, in our words."""
     import aiohttp
     from botocore.exceptions import BotoCoreError, ClientError
+
+    from astra_async.problems.fetch.download import from_client
 
     try:
         yield
