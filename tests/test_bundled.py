@@ -10,8 +10,6 @@ import json
 import os
 import py_compile
 import re
-import subprocess
-import sys
 import tomllib
 from collections import Counter
 from fnmatch import fnmatch
@@ -23,6 +21,7 @@ import yaml
 
 from astra_async import bundled
 from astra_async.bundled import write_csv
+from command_server import astra
 
 HOME = Path(bundled.__file__).parent
 IDS = bundled.problem_ids()
@@ -185,13 +184,7 @@ def test_labels_hold_no_more_than_what_is_read() -> None:
 
 def test_the_set_is_about_as_large_as_the_papers() -> None:
     """Table 1: 12 files, 6.7 tests, 718 characters of statement, 2.3 modified files, 84 lines on average."""
-    said = subprocess.run(
-        [sys.executable, "-m", "astra_async", "problems"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "200"},
-    ).stdout
+    said = astra("problems", env={**os.environ, "COLUMNS": "200"}).stdout
 
     def average(what: str) -> float:
         found = re.search(rf"Average {what}\s+([\d.,]+)", said)

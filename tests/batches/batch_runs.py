@@ -18,7 +18,7 @@ import orjson
 
 from astra_async.simulate.server import SimulatedServer
 from astra_async.types.simulation import SimulationSettings
-from whole_runs import finished
+from command_server import astra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,6 +142,10 @@ class BatchRun:
             *("--config", str(config), "--out", str(self.out), *self.options),
         ]
 
+    @property
+    def environ(self) -> dict[str, str]:
+        return {**os.environ, **ENVIRON, "ASTRA_CACHE": str(self.folder / "cache")}
+
     def start(self, *killed: str) -> subprocess.Popen[str]:
         begin = [str(KILLER), *killed] if killed else ["-m", "astra_async"]
         return subprocess.Popen(
@@ -149,11 +153,13 @@ class BatchRun:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **ENVIRON, "ASTRA_CACHE": str(self.folder / "cache")},
+            env=self.environ,
         )
 
     def finish(self, code: int = 0) -> str:
-        return finished(self.start(), code)
+        done = astra(*self.words, env=self.environ)
+        assert done.returncode == code, done.stderr
+        return done.stderr
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         path = self.out / name

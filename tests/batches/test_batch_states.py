@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from batch_runs import MODELS, PLANNED, BatchRun, Simulated, online_answers, simulated_for
 
+from command_server import astra
 from waiting import awaited
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def kinds(run: BatchRun) -> list[str]:
 
 
 def batches(run: BatchRun, *words: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "astra_async", "batches", str(run.out), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = astra("batches", str(run.out), *words)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from typing import TYPE_CHECKING
 
 from astra_async.agents.catalog import KNOWN
+from command_server import astra
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 def agents(*words: str) -> subprocess.CompletedProcess[str]:
     """Without an engine."""
-    return subprocess.run(
-        [sys.executable, "-m", "astra_async", "agents", *words],
-        env={**os.environ, "DOCKER_HOST": "tcp://127.0.0.1:1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return astra("agents", *words, env={**os.environ, "DOCKER_HOST": "tcp://127.0.0.1:1"})
 
 
 def test_the_agents_are_listed_where_no_engine_answers() -> None:

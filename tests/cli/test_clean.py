@@ -16,6 +16,7 @@ from astra_async.cli.clean import _age_s
 from astra_async.errors import UsageError
 from astra_async.running.kept import Kept, cached, in_engine, nobody_else, remove
 from astra_async.testing.sandbox.sweep import container_name, owner
+from command_server import astra
 
 if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
@@ -50,15 +51,8 @@ def filled(folder: Path) -> Path:
 
 def clean(folder: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """Without an engine, so that no test ever comes near to this machine's."""
-    return subprocess.run(
-        [sys.executable, "-m", "astra_async", "clean", *words],
-        env={**os.environ, "ASTRA_CACHE": str(folder), "DOCKER_HOST": "tcp://127.0.0.1:1"},
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environ = {**os.environ, "ASTRA_CACHE": str(folder), "DOCKER_HOST": "tcp://127.0.0.1:1"}
+    return astra("clean", *words, env=environ, typed=typed)
 
 
 def files(folder: Path) -> set[str]:

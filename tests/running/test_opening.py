@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
 from astra_async.running.opening import _to_its_end, drive, open_run
 from astra_async.types import ModelSettings
+from command_server import astra
 from fakes import MemorySource, a_problem, a_project
 from nasty_server import NastyServer, answers, falls_silent
 from small_problems import write_problems
@@ -158,15 +157,8 @@ def test_one_model_that_the_budget_stops_is_exit_1_and_the_remedy_is_told(tmp_pa
         )
         write_problems(tmp_path, ["p"], "any")
         words = "run --problems problems.csv --config astra.toml --out run --generate-only --samples 8"
-        command = [sys.executable, "-m", "astra_async", *words.split(), "--budget-usd", "1.05"]
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={**os.environ, "ASTRA_CACHE": str(tmp_path / "cache")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environ = {**os.environ, "ASTRA_CACHE": str(tmp_path / "cache")}
+        done = astra(*words.split(), "--budget-usd", "1.05", cwd=tmp_path, env=environ)
         assert done.returncode == 1, done.stderr
         assert 0 < server.asked.total() < 8
         assert "samples missing: simulated/steady: the budget of $1.05 is reached" in done.stderr

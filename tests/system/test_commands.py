@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from waiting import PATIENCE_S
+import command_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,15 +21,7 @@ BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems"
 
 
 def astra(*words: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "astra_async", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **environ},
-    )
+    return command_server.astra(*words, cwd=cwd, env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **environ})
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import os
 import re
-import subprocess
-import sys
 import zipfile
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
+from command_server import astra
 from threaded_server import ThreadedServer
-from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -210,15 +207,7 @@ endpoint_url = "http://127.0.0.1:{s3.port}"
 
 
 def ran(words: tuple[str, ...], folder: Path, environ: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "astra_async", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-        env={**environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    done = astra(*words, cwd=folder, env=environ)
     assert "defect of astra" not in done.stderr, done.stderr
     return f"$ {words[0]}\n{done.stdout}{done.stderr}"
 
