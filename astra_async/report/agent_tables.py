@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from astra_async.report.costs import mean_cost_usd
+from astra_async.report.costs import mean_cost_usd, quantile_of
 from astra_async.report.packing import AGENT_ENDS
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table, unfinished
+from astra_async.report.table import WHO, Column, Table
 from astra_async.types import is_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from astra_async.report.entries import Entry
-    from astra_async.report.table import Cell
 
 TEXT = (
     "Agents worked on each problem in a container; a single answer of the same model stands beside them. Time"
@@ -62,58 +61,62 @@ def agent_pairs(entries: Sequence[Entry]) -> list[Pair]:
 def work(entries: Sequence[Entry]) -> Table:
     """Score, money, time and steps of each; ends that never occurred are left out."""
     shown = [entry for entry in with_agents(entries) if entry.summary.valid]
-    counts = {entry.name: _ends(entry) for entry in shown}
-    seen = [end for end in _ENDS if any(found[end] for found in counts.values())]
-    return Table(
-        name="agents",
-        title="Agents and single answers",
-        columns=(
-            *WHO,
-            Column("valid", "Valid", "count", help="samples"),
-            Column("mean_score", "Mean score %", "percent"),
-            Column("pass_at_1", "pass@1 %", "percent"),
-            Column("cost_per_sample", "$ per sample", "usd"),
-            Column("cost_per_pass", "$ per solved", "usd", help="all samples' dollars by the perfect ones"),
-            Column("seconds_per_pass", "s per solved", "seconds", help="all samples' time, likewise"),
-            Column("model_s", "Model s, median", "seconds", help="in which a call was under way"),
-            Column("own_s", "Own s, median", "seconds"),
-            Column("steps", "Steps, median", "count", help="model calls that were answered"),
-            Column("steps_p90", "Steps, 90 %", "count"),
-            *(Column(f"ended_{end}", _ENDS[end], "count", help="samples") for end in seen),
+    seen = [end for end in _ENDS if any(_ended(end)(entry) for entry in shown)]
+    columns = (
+        *WHO,
+        Column("valid", "Valid", "count", help="samples", of=lambda entry: len(entry.rows())),
+        Column("mean_score", "Mean score %", "percent", of=lambda entry: entry.summary.mean_score),
+        Column("pass_at_1", "pass@1 %", "percent", of=lambda entry: entry.summary.pass_at_1),
+        Column("cost_per_sample", "$ per sample", "usd", of=mean_cost_usd),
+        Column(
+            "cost_per_pass",
+            "$ per solved",
+            "usd",
+            help="all samples' dollars by the perfect ones",
+            of=_usd_a_pass,
         ),
-        rows=tuple(_row(entry, [counts[entry.name][end] for end in seen]) for entry in shown),
-        provisional=unfinished(entry.complete for entry in shown),
-        notes=("Who ran out of time, steps or money is graded as the project stood then.",) if seen else (),
+        Column(
+            "seconds_per_pass", "s per solved", "seconds", help="all samples' time, likewise", of=_s_a_pass
+        ),
+        Column("model_s", "Model s, median", "seconds", help="in which a call was under way", of=_model_s),
+        Column("own_s", "Own s, median", "seconds", of=quantile_of("own_s", 0.5)),
+        Column(
+            "steps",
+            "Steps, median",
+            "count",
+            help="model calls that were answered",
+            of=quantile_of("steps", 0.5),
+        ),
+        Column("steps_p90", "Steps, 90 %", "count", of=quantile_of("steps", 0.9)),
+        *(Column(f"ended_{end}", _ENDS[end], "count", help="samples", of=_ended(end)) for end in seen),
     )
+    notes = ("Who ran out of time, steps or money is graded as the project stood then.",) if seen else ()
+    return Table.of("agents", "Agents and single answers", columns, shown, notes=notes, provisional=True)
 
 
-def _row(entry: Entry, ends: Sequence[int]) -> tuple[Cell, ...]:
-    rows = entry.rows()
+def _usd_a_pass(entry: Entry) -> float | None:
     perfect, each = int(entry.perfect.sum()), mean_cost_usd(entry)
-    by_agent = is_agent(entry.format)
-    seconds = rows["model_s"] + rows["own_s"] if by_agent else rows["latency_s"]
+    return None if each is None or not perfect else each * len(entry.rows()) / perfect
+
+
+def _s_a_pass(entry: Entry) -> float | None:
+    rows, perfect = entry.rows(), int(entry.perfect.sum())
+    seconds = rows["model_s"] + rows["own_s"] if is_agent(entry.format) else rows["latency_s"]
     known = seconds[~np.isnan(seconds)]
-    return (
-        *entry.who,
-        len(rows),
-        entry.summary.mean_score,
-        entry.summary.pass_at_1,
-        each,
-        None if each is None or not perfect else each * len(rows) / perfect,
-        float(known.mean()) * len(rows) / perfect if len(known) and perfect else None,
-        _quantile(rows["model_s"] if by_agent else rows["latency_s"], 0.5),
-        _quantile(rows["own_s"], 0.5),
-        _quantile(rows["steps"], 0.5),
-        _quantile(rows["steps"], 0.9),
-        *(count if by_agent else None for count in ends),
-    )
+    return float(known.mean()) * len(rows) / perfect if len(known) and perfect else None
 
 
-def _ends(entry: Entry) -> dict[str, int]:
-    counts = np.bincount(entry.rows()["agent_end"], minlength=len(AGENT_ENDS)).tolist()
-    return {end: counts[AGENT_ENDS.index(end)] for end in _ENDS}
+def _model_s(entry: Entry) -> float | None:
+    return quantile_of("model_s" if is_agent(entry.format) else "latency_s", 0.5)(entry)
 
 
-def _quantile(values: np.ndarray[tuple[int], np.dtype[np.float64]], q: float) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(np.quantile(known, q)) if len(known) else None
+def _ended(end: str) -> Callable[[Entry], int | None]:
+    """How many of an agent's samples came to this end; nothing for single answers."""
+    number = AGENT_ENDS.index(end)
+
+    def of(entry: Entry) -> int | None:
+        if is_agent(entry.format):
+            return int(np.count_nonzero(entry.rows()["agent_end"] == number))
+        return None
+
+    return of

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 from astra_async.report.pairwise import changed_problems
 from astra_async.report.problem_tables import problem_infos
-from astra_async.report.table import WHO, Column, Table
+from astra_async.report.table import Column, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, by_family, paired_t, sign_flips
 from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -69,62 +69,44 @@ def for_people(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKin
 
 def frequency(skills: Sequence[Skill], kind: SkillKind) -> Table:
     """How many problems have each skill (figures 1 and 2)."""
-    return Table(
-        name=f"{kind}_skill_frequency",
-        title=f"Occurrence of each {KINDS[kind]}",
-        columns=(
-            Column("skill", KINDS[kind].capitalize()),
-            Column("n", "Problems", "count"),
-        ),
-        rows=tuple((skill.name, len(skill.problems)) for skill in skills),
-        notes=("A problem may have several sub-skills.",) if kind == "sub" else (),
-    )
+    notes = ("A problem may have several sub-skills.",) if kind == "sub" else ()
+    columns = _skill(KINDS[kind].capitalize()), Column("n", "Problems", "count", of=_n)
+    title = f"Occurrence of each {KINDS[kind]}"
+    return Table.of(f"{kind}_skill_frequency", title, columns, skills, notes=notes)
 
 
 def long_table(skills: Sequence[Skill]) -> Table:
     """One row for each skill and entry (skills.csv)."""
-    return Table(
-        name="skills",
-        title="Skills",
-        columns=(
-            Column("kind", "Kind"),
-            Column("skill", "Skill"),
-            Column("n", "n", "count", help="problems with this skill"),
-            *WHO,
-            Column("mean_score", "Mean score %", "percent"),
-            Column("mean_score_interval", "95 % interval", "percent", interval=True),
-            Column("pass_at_1", "Pass@1 %", "percent"),
+    columns = (
+        Column("kind", "Kind", of=lambda of: of[0].kind),
+        Column("skill", "Skill", of=lambda of: of[0].name),
+        Column("n", "n", "count", help="problems with this skill", of=lambda of: _n(of[0])),
+        Column("model", "Model", of=lambda of: of[1].entry.label),
+        Column("format", "Format", of=lambda of: of[1].entry.format),
+        Column("mean_score", "Mean score %", "percent", of=lambda of: of[1].mean),
+        Column(
+            "mean_score_interval", "95 % interval", "percent", interval=True, of=lambda of: of[1].interval
         ),
-        rows=tuple(
-            (
-                *(skill.kind, skill.name, len(skill.problems)),
-                *(*score.entry.who, score.mean, score.interval, score.passed),
-            )
-            for skill in skills
-            for score in skill.scores
-        ),
+        Column("pass_at_1", "Pass@1 %", "percent", of=lambda of: of[1].passed),
     )
+    items = ((skill, score) for skill in skills for score in skill.scores)
+    return Table.of("skills", "Skills", columns, items)
 
 
 def matrix(skills: Sequence[Skill], entries: Sequence[Entry], kind: SkillKind) -> Table:
     """Mean score by skill and entry (figures 7 to 10)."""
-    rows = []
-    for skill in skills:
-        means = {score.entry.name: score.mean for score in skill.scores}
-        rows.append((skill.name, len(skill.problems), *(means.get(entry.name) for entry in entries)))
     one_format = len({entry.format for entry in entries}) == 1
-    return Table(
-        name=f"{kind}_skills",
-        within="skills",
-        title=f"Mean score % by {KINDS[kind]}",
-        columns=(
-            Column("skill", KINDS[kind].capitalize()),
-            Column("n", "n", "count", help="problems with this skill"),
-            *(Column(entry.name, entry.label if one_format else entry.name, "percent") for entry in entries),
+    columns = (
+        _skill(KINDS[kind].capitalize()),
+        Column("n", "n", "count", help="problems with this skill", of=_n),
+        *(
+            Column(entry.name, entry.label if one_format else entry.name, "percent", of=_mean_of(entry))
+            for entry in entries
         ),
-        rows=tuple(rows),
-        notes=("Only models with all samples of a skill's problems; few problems mean wide intervals.",),
     )
+    note = "Only models with all samples of a skill's problems; few problems mean wide intervals."
+    title = f"Mean score % by {KINDS[kind]}"
+    return Table.of(f"{kind}_skills", title, columns, skills, within="skills", notes=(note,))
 
 
 def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
@@ -134,35 +116,30 @@ def winners(skills: Sequence[Skill], kind: SkillKind) -> Table:
     Benjamini-Hochberg over all pairs of entries in that skill: there the win means little. All pairs, for the
     best is known by the same samples: of many equal models it is the luckiest, and beats some by chance.
     """
-    rows = [
-        (
-            contest.skill.name,
-            len(contest.skill.problems),
-            contest.winners[0].entry.format,
-            ", ".join(score.entry.label for score in contest.winners),
-            contest.winners[0].mean,
-            ", ".join(_not_separable(contest)),
-        )
-        for contest in _contests(skills)
-    ]
-    return Table(
-        name=f"{kind}_skill_winners",
-        title=f"Winning models by {KINDS[kind]}",
-        columns=(
-            Column("skill", KINDS[kind].capitalize()),
-            Column("n", "n", "count"),
-            Column("format", "Format"),
-            Column("winners", "Winner", help="ties within 0.05 points are named together"),
-            Column("mean_score", "Mean score %", "percent"),
-            Column(
-                "not_separable",
-                "Not separable from it",
-                help="Benjamini-Hochberg p >= 0.05, over all pairs of the skill",
-            ),
-        ),
-        rows=tuple(rows),
-        notes=(f"Skills with at least {FEWEST} problems, models with all their samples.",),
+    separable = "Benjamini-Hochberg p >= 0.05, over all pairs of the skill"
+    columns = (
+        Column("skill", KINDS[kind].capitalize(), of=lambda contest: contest.skill.name),
+        Column("n", "n", "count", of=lambda contest: _n(contest.skill)),
+        Column("format", "Format", of=lambda contest: contest.winners[0].entry.format),
+        Column("winners", "Winner", help="ties within 0.05 points are named together", of=_winning),
+        Column("mean_score", "Mean score %", "percent", of=lambda contest: contest.winners[0].mean),
+        Column("not_separable", "Not separable from it", help=separable, of=_not_separable),
     )
+    note = f"Skills with at least {FEWEST} problems, models with all their samples."
+    title = f"Winning models by {KINDS[kind]}"
+    return Table.of(f"{kind}_skill_winners", title, columns, _contests(skills), notes=(note,))
+
+
+def _skill(title: str) -> Column:
+    return Column("skill", title, of=lambda skill: skill.name)
+
+
+def _n(skill: Skill) -> int:
+    return len(skill.problems)
+
+
+def _mean_of(entry: Entry) -> Callable[[Skill], float | None]:
+    return lambda skill: next((score.mean for score in skill.scores if score.entry is entry), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +160,11 @@ def _contests(skills: Sequence[Skill]) -> Iterator[_Contest]:
                 yield _Contest(skill=skill, winners=tied, rivals=scores[len(tied) :])
 
 
-def _not_separable(contest: _Contest) -> list[str]:
+def _winning(contest: _Contest) -> str:
+    return ", ".join(score.entry.label for score in contest.winners)
+
+
+def _not_separable(contest: _Contest) -> str:
     scores, problems = [*contest.winners, *contest.rivals], contest.skill.problems
     pairs = list(combinations([score.entry for score in scores], 2))
     means = {id(score.entry): score.entry.means[_places(score.entry, problems)] for score in scores}
@@ -195,7 +176,7 @@ def _not_separable(contest: _Contest) -> list[str]:
     ]
     best, adjusted = contest.winners[0].entry, benjamini_hochberg(p_values).tolist()
     of_best = {id(b): p for (a, b), p in zip(pairs, adjusted, strict=True) if a is best}
-    return [rival.entry.label for rival in contest.rivals if of_best[id(rival.entry)] >= ALPHA]
+    return ", ".join(rival.entry.label for rival in contest.rivals if of_best[id(rival.entry)] >= ALPHA)
 
 
 def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:

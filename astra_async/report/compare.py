@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.errors import UsageError
 from astra_async.report.conclusions import paired_sentence
@@ -20,12 +20,11 @@ from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.differences import ALPHA, benjamini_hochberg, permutation_p
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
 
     from astra_async.report.entries import Entry
-    from astra_async.report.table import Cell
     from astra_async.types import Format
 
 _COLUMNS = (
@@ -124,43 +123,37 @@ def _pair(before: Entry, after: Entry, directories: Sequence[str]) -> Pair:
 
 
 def _problems(pairs: Sequence[Pair]) -> Table:
-    rows = [row for pair in pairs for row in _problem_rows(pair)]
-    adjusted = benjamini_hochberg([p for *_, p in rows]).tolist()
-    done: list[tuple[Cell, ...]] = []
-    for (name, answer_format, problem, a, b, p), p_adjusted in zip(rows, adjusted, strict=True):
-        verdict = _NOT_SHOWN
-        if p_adjusted < ALPHA:
-            verdict = "better" if b > a else "worse"
-        done.append((name, answer_format, problem, a, b, b - a, p, p_adjusted, verdict))
-    done.sort(key=lambda row: (row[8] == _NOT_SHOWN, row[7], str(row[2])))
-    counts = [sum(row[8] == verdict for row in done) for verdict in ("better", "worse")]
+    rows = [row for pair in pairs for row in _of_problems(pair)]
+    for row, adjusted in zip(rows, benjamini_hochberg([row["p"] for row in rows]).tolist(), strict=True):
+        better = "better" if row["b_value"] > row["a_value"] else "worse"
+        row |= {"p_bh": adjusted, "verdict": better if adjusted < ALPHA else _NOT_SHOWN}
+    rows.sort(key=lambda row: (row["verdict"] == _NOT_SHOWN, row["p_bh"], row["problem_id"]))
+    counts = [sum(row["verdict"] == verdict for row in rows) for verdict in ("better", "worse")]
     later = pairs[0].a_name if len(pairs) == 1 else "the later side"
-    return Table(
-        name="compare_problems",
-        title="Problem by problem",
-        columns=(
-            *WHO,
-            Column("problem_id", "Problem"),
-            Column("a_value", "A's score %", "percent"),
-            Column("b_value", "B's score %", "percent"),
-            Column("difference", "B - A", "points", minus=("b_value", "a_value")),
-            Column("p", "p", "p", help="exact permutation test of the samples"),
-            Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
-            Column("verdict", "Verdict", help="of B, with new samples of this very problem"),
-        ),
-        rows=tuple(done),
-        notes=(
-            (
-                f"Problem by problem, with new samples of these very ones: {later} is better on {counts[0]}"
-                f" and worse on {counts[1]} of {len(done)}; the others are not shown to differ."
-            ),
-            *left_out((pair.a, pair.b) for pair in pairs),
-        ),
+    columns = (
+        *WHO,
+        Column("problem_id", "Problem"),
+        Column("a_value", "A's score %", "percent"),
+        Column("b_value", "B's score %", "percent"),
+        Column("difference", "B - A", "points", minus=("b_value", "a_value"), of=_difference),
+        Column("p", "p", "p", help="exact permutation test of the samples"),
+        Column("p_bh", "p, adjusted", "p", help="Benjamini-Hochberg over all rows"),
+        Column("verdict", "Verdict", help="of B, with new samples of this very problem"),
     )
+    note = (
+        f"Problem by problem, with new samples of these very ones: {later} is better on {counts[0]}"
+        f" and worse on {counts[1]} of {len(rows)}; the others are not shown to differ."
+    )
+    notes = (note, *left_out((pair.a, pair.b) for pair in pairs))
+    return Table.of("compare_problems", "Problem by problem", columns, rows, notes=notes)
 
 
-def _problem_rows(pair: Pair) -> Iterator[tuple[str, str, str, float, float, float]]:
-    """(name, format, problem, A's mean, B's mean, p) of each problem of which both have samples.
+def _difference(row: Mapping[str, Any]) -> float:
+    return float(row["b_value"] - row["a_value"])
+
+
+def _of_problems(pair: Pair) -> Iterator[dict[str, Any]]:
+    """A's mean, B's mean and p of each problem of which both have samples.
 
     p is 1 while a planned sample is missing: nobody knows what it would have been.
     """
@@ -173,9 +166,14 @@ def _problem_rows(pair: Pair) -> Iterator[tuple[str, str, str, float, float, flo
             continue
         p = permutation_p(ones[problem], others[problem])
         if p is not None:
-            p = p if before.done[place] and after.done[other] else 1.0
-            means = float(before.means[place]), float(after.means[other])
-            yield pair.a_name, pair.format, problem, *means, p
+            yield {
+                "label": pair.a_name,
+                "format": pair.format,
+                "problem_id": problem,
+                "a_value": float(before.means[place]),
+                "b_value": float(after.means[other]),
+                "p": p if before.done[place] and after.done[other] else 1.0,
+            }
 
 
 def _passed(entry: Entry) -> dict[str, list[int]]:
@@ -188,23 +186,19 @@ def _passed(entry: Entry) -> dict[str, list[int]]:
 
 
 def _changed(pairs: Sequence[Pair]) -> Table:
-    rows = [row for pair in pairs for row in _changed_rows(pair)]
-    return Table(
-        name="changed_verdicts",
-        title="Equal solutions, other verdict",
-        columns=(
-            *WHO,
-            Column("problem_id", "Problem"),
-            Column("sample", "Sample", "count"),
-            Column("a_passed", "A passed", "count"),
-            Column("b_passed", "B passed", "count"),
-        ),
-        rows=tuple(rows),
-        notes=("The same files for the same sample, judged differently: the harness or its limits.",),
+    columns = (
+        *WHO,
+        Column("problem_id", "Problem"),
+        Column("sample", "Sample", "count"),
+        Column("a_passed", "A passed", "count"),
+        Column("b_passed", "B passed", "count"),
     )
+    note = "The same files for the same sample, judged differently: the harness or its limits."
+    items = (item for pair in pairs for item in _judged_otherwise(pair))
+    return Table.of("changed_verdicts", "Equal solutions, other verdict", columns, items, notes=(note,))
 
 
-def _changed_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
+def _judged_otherwise(pair: Pair) -> Iterator[dict[str, Any]]:
     (run, ones), (other_run, others) = next(pair.b.rows_by_run()), next(pair.a.rows_by_run())
     known = {
         (other_run.problems[problem], sample): (solution, passed, outcomes)
@@ -213,7 +207,9 @@ def _changed_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     for problem, sample, solution, passed, outcomes in _columns(ones):
         found = known.get((run.problems[problem], sample))
         if found is not None and solution == found[0] and (passed, outcomes) != found[1:]:
-            yield pair.a.label, pair.format, run.problems[problem], sample, passed, found[1]
+            which = {"problem_id": run.problems[problem], "sample": sample}
+            who = {"label": pair.a.label, "format": pair.format}
+            yield {**who, **which, "a_passed": passed, "b_passed": found[1]}
 
 
 def _columns(rows: np.ndarray) -> Iterator[tuple[int, int, int, int, int]]:

@@ -9,54 +9,56 @@ import numpy as np
 from astra_async.report.table import WHO, Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry
-    from astra_async.report.table import Cell
 
 
 def costs(entries: Sequence[Entry]) -> Table:
     """Totals and medians over valid samples; None where nothing was recorded."""
-    return Table(
-        name="costs",
-        title="Tokens and cost",
-        columns=(
-            *WHO,
-            Column("valid", "Answers", "count"),
-            Column("attempts", "Attempts", "count", help="calls, repeats included"),
-            Column("input_tokens", "Input tokens", "count"),
-            Column("cached_share", "Cached %", "percent", help="of the input tokens"),
-            Column("output_tokens", "Output tokens", "count"),
-            Column("reasoning_share", "Reasoning %", "percent", help="of the output tokens"),
-            Column("cost_usd", "Cost $", "usd"),
-            Column("cost_per_sample", "$ per sample", "usd"),
-            Column("cost_per_pass", "$ per perfect sample", "usd"),
+    columns = (
+        *WHO,
+        Column("valid", "Answers", "count", of=lambda entry: len(entry.rows())),
+        Column("attempts", "Attempts", "count", help="calls, repeats included", of=_count("attempts")),
+        Column("input_tokens", "Input tokens", "count", of=_total("input_tokens")),
+        Column(
+            "cached_share",
+            "Cached %",
+            "percent",
+            help="of the input tokens",
+            of=_ratio("cached_tokens", "input_tokens"),
         ),
-        rows=tuple(_cost_row(entry) for entry in entries),
-        notes=_cost_notes(entries),
+        Column("output_tokens", "Output tokens", "count", of=_total("output_tokens")),
+        Column(
+            "reasoning_share",
+            "Reasoning %",
+            "percent",
+            help="of the output tokens",
+            of=_ratio("reasoning_tokens", "output_tokens"),
+        ),
+        Column("cost_usd", "Cost $", "usd", of=_total("cost_usd")),
+        Column("cost_per_sample", "$ per sample", "usd", of=_cost_of_a_sample),
+        Column("cost_per_pass", "$ per perfect sample", "usd", of=_cost_of_a_pass),
     )
+    return Table.of("costs", "Tokens and cost", columns, entries, notes=_cost_notes(entries))
 
 
 def times(entries: Sequence[Entry]) -> Table:
     """Latency of the final attempt, time to the first token and time in the container."""
-    return Table(
-        name="times",
-        title="Time",
-        columns=(
-            *WHO,
-            Column("ttft_s", "First token s, median", "seconds"),
-            Column("latency_s", "Answer s, median", "seconds"),
-            Column("latency_p90", "Answer s, 90 %", "seconds"),
-            Column("latency_p99", "Answer s, 99 %", "seconds"),
-            Column("tokens_per_s", "Tokens/s, median", "number", help="after the first"),
-            Column("test_s", "Tests s, median", "seconds", help="in the container"),
-            Column("test_p90", "Tests s, 90 %", "seconds"),
-            Column("timed_out", "Time-outs", "count", help="of the tests"),
-        ),
-        rows=tuple(_time_row(entry) for entry in entries),
+    columns = (
+        *WHO,
+        Column("ttft_s", "First token s, median", "seconds", of=quantile_of("ttft_s", 0.5)),
+        Column("latency_s", "Answer s, median", "seconds", of=quantile_of("latency_s", 0.5)),
+        Column("latency_p90", "Answer s, 90 %", "seconds", of=quantile_of("latency_s", 0.9)),
+        Column("latency_p99", "Answer s, 99 %", "seconds", of=quantile_of("latency_s", 0.99)),
+        Column("tokens_per_s", "Tokens/s, median", "number", help="after the first", of=_tokens_per_s),
+        Column("test_s", "Tests s, median", "seconds", help="in the container", of=_tested(0.5)),
+        Column("test_p90", "Tests s, 90 %", "seconds", of=_tested(0.9)),
+        Column("timed_out", "Time-outs", "count", help="of the tests", of=_count("timed_out")),
     )
+    return Table.of("times", "Time", columns, entries)
 
 
 def _cost_notes(entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -102,56 +104,59 @@ def _known_costs(entry: Entry) -> NDArray[np.float64]:
     return known
 
 
-def _cost_row(entry: Entry) -> tuple[Cell, ...]:
-    rows = entry.rows()
-    tokens = {
-        name: _sum(rows[name])
-        for name in ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
-    }
-    valid, perfect = len(rows), int(entry.perfect.sum())
-    each = _share(tokens["cost_usd"], len(_known_costs(entry)))
-    return (
-        *entry.who,
-        valid,
-        int(rows["attempts"].sum()),
-        tokens["input_tokens"],
-        _share(tokens["cached_tokens"], tokens["input_tokens"]),
-        tokens["output_tokens"],
-        _share(tokens["reasoning_tokens"], tokens["output_tokens"]),
-        tokens["cost_usd"],
-        each,
-        None if each is None else _share(each * valid, perfect),
-    )
+def _total(name: str) -> Callable[[Entry], float | None]:
+    """The sum of a field over the samples of which it is known."""
+
+    def of(entry: Entry) -> float | None:
+        known = entry.rows()[name]
+        known = known[~np.isnan(known)]
+        return float(known.sum()) if len(known) else None
+
+    return of
 
 
-def _time_row(entry: Entry) -> tuple[Cell, ...]:
+def _count(name: str) -> Callable[[Entry], int]:
+    return lambda entry: int(entry.rows()[name].sum())
+
+
+def _ratio(part: str, whole: str) -> Callable[[Entry], float | None]:
+    return lambda entry: _share(_total(part)(entry), _total(whole)(entry))
+
+
+def _cost_of_a_sample(entry: Entry) -> float | None:
+    return _share(_total("cost_usd")(entry), len(_known_costs(entry)))
+
+
+def _cost_of_a_pass(entry: Entry) -> float | None:
+    each = _cost_of_a_sample(entry)
+    return None if each is None else _share(each * len(entry.rows()), int(entry.perfect.sum()))
+
+
+def _tokens_per_s(entry: Entry) -> float | None:
     rows = entry.rows()
     streaming = rows["latency_s"] - rows["ttft_s"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        speed = np.where(streaming > 0, rows["output_tokens"] / streaming, np.nan)
-    tested = rows["test_s"][rows["test_s"] > 0]
-    return (
-        *entry.who,
-        _quantile(rows["ttft_s"], 0.5),
-        _quantile(rows["latency_s"], 0.5),
-        _quantile(rows["latency_s"], 0.9),
-        _quantile(rows["latency_s"], 0.99),
-        _quantile(speed, 0.5),
-        _quantile(tested, 0.5),
-        _quantile(tested, 0.9),
-        int(rows["timed_out"].sum()),
-    )
+        return quantile(np.where(streaming > 0, rows["output_tokens"] / streaming, np.nan), 0.5)
 
 
-def _sum(values: NDArray[np.float64]) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.sum()) if len(known) else None
+def _tested(q: float) -> Callable[[Entry], float | None]:
+    def of(entry: Entry) -> float | None:
+        seconds = entry.rows()["test_s"]
+        return quantile(seconds[seconds > 0], q)
+
+    return of
+
+
+def quantile_of(name: str, q: float) -> Callable[[Entry], float | None]:
+    """A quantile of a field of an entry's samples, of those that it is known of."""
+    return lambda entry: quantile(entry.rows()[name], q)
 
 
 def _share(part: float | None, whole: float | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def _quantile(values: NDArray[np.float64], q: float) -> float | None:
+def quantile(values: NDArray[np.float64], q: float) -> float | None:
+    """A quantile of the values that are known; None without any."""
     known = values[~np.isnan(values)]
     return float(np.quantile(known, q)) if len(known) else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -186,66 +186,58 @@ def sentences(runs: Sequence[Run]) -> Iterator[str]:
 
 def table(runs: Sequence[Run]) -> Table:
     """Every look at every pair."""
-    return Table(
-        name="looks",
-        title="Looks after whole rounds",
-        columns=(
-            Column("a", "A"),
-            Column("b", "B"),
-            Column("format", "Format"),
-            Column("k", "k", "count", help="samples of each problem that both have"),
-            Column("difference", "A - B", "points", help="mean score; of --until precise the mean itself"),
-            Column(
-                "interval", "Repeated interval", "points", interval=True, help="95 % over all looks together"
-            ),
-            Column("state", "State"),
-            Column(
-                "problems", "Problems that could", "number", help="80 % power if the difference is as seen"
-            ),
-        ),
-        rows=tuple(
-            (each.a, each.b, each.format, look.k, look.difference, look.interval, look.state, look.problems)
-            for run in runs
-            if run.settings.deciding
-            for each in compared(run, run.settings.deciding)
-            for look in each.looks
-        ),
-        notes=(
-            (
-                "Repeated intervals hold whatever made the run stop. Stopping as soon as a difference shows"
-                " makes it look larger, on average by less than a point; differences that are hard to find"
-                " are found where they came out large."
-            ),
-        ),
+    repeated, could = "95 % over all looks together", "80 % power if the difference is as seen"
+    columns = (
+        Column("a", "A"),
+        Column("b", "B"),
+        Column("format", "Format"),
+        Column("k", "k", "count", help="samples of each problem that both have"),
+        Column("difference", "A - B", "points", help="mean score; of --until precise the mean itself"),
+        Column("interval", "Repeated interval", "points", interval=True, help=repeated),
+        Column("state", "State"),
+        Column("problems", "Problems that could", "number", help=could),
     )
+    items = (
+        {"a": each.a, "b": each.b, "format": each.format, **asdict(look)}
+        for run in runs
+        if run.settings.deciding
+        for each in compared(run, run.settings.deciding)
+        for look in each.looks
+    )
+    note = (
+        "Repeated intervals hold whatever made the run stop. Stopping as soon as a difference shows"
+        " makes it look larger, on average by less than a point; differences that are hard to find"
+        " are found where they came out large."
+    )
+    return Table.of("looks", "Looks after whole rounds", columns, items, notes=(note,))
 
 
 def spread_table(runs: Sequence[Run]) -> Table:
     """Consistency where models have stopped after unlike numbers of samples."""
-    rows = []
-    for run in runs:
-        if not run.settings.deciding:
-            continue
-        scores = scores_of(run)
-        common = min(int(_complete(each)) for each in scores.values())
-        for (model, fmt), each in scores.items():
-            k = _complete(each)
-            sds = each[:, :common].std(axis=1)
-            within = each[:, :k].var(axis=1, ddof=1) if k > 1 else np.full(len(each), np.nan)
-            median = float(np.median(sds)) if common > 1 else None
-            rows.append((model, fmt, k, common, median, rms_within_sd(within)))
-    return Table(
-        name="looks_spread",
-        title="Consistency at the smallest common k",
-        columns=(
-            *WHO,
-            Column("k", "k", "count", help="complete samples of each problem"),
-            Column("common_k", "Common k", "count", help="the smallest of all models"),
-            Column("median_sd", "Median SD", "score", help="over the first samples, as many as the common k"),
-            Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1, all samples; independent of k"),
-        ),
-        rows=tuple(rows),
+    columns = (
+        *WHO,
+        Column("k", "k", "count", help="complete samples of each problem"),
+        Column("common_k", "Common k", "count", help="the smallest of all models"),
+        Column("median_sd", "Median SD", "score", help="over the first samples, as many as the common k"),
+        Column("rms_within_sd", "RMS within-SD", "score", help="ddof = 1, all samples; independent of k"),
     )
+    items = (item for run in runs if run.settings.deciding for item in _spreads(scores_of(run)))
+    return Table.of("looks_spread", "Consistency at the smallest common k", columns, items)
+
+
+def _spreads(scores: Scores) -> Iterator[dict[str, Any]]:
+    common = min(map(_complete, scores.values()))
+    for (model, fmt), each in scores.items():
+        k = _complete(each)
+        within = each[:, :k].var(axis=1, ddof=1) if k > 1 else np.full(len(each), np.nan)
+        yield {
+            "label": model,
+            "format": fmt,
+            "k": k,
+            "common_k": common,
+            "median_sd": float(np.median(each[:, :common].std(axis=1))) if common > 1 else None,
+            "rms_within_sd": rms_within_sd(within),
+        }
 
 
 def group_of(models: Sequence[str], known: Sequence[str]) -> dict[str, Any]:

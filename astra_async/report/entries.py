@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from astra_async.stats.spread import variance_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -63,9 +62,9 @@ class Entry:
         return f"{self.label} ({self.format})"
 
     @property
-    def who(self) -> tuple[str, str]:
-        """The first two cells of its rows."""
-        return self.label, self.format
+    def who(self) -> dict[str, Any]:
+        """What records of it begin with, as rows of tables take them."""
+        return {"label": self.label, "format": self.format, "complete": self.complete}
 
     @property
     def complete(self) -> bool:

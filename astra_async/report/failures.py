@@ -11,7 +11,7 @@ from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.agreement import agreement, corrected_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from astra_async.report.entries import Entry
     from astra_async.report.labels import Key, Labels
@@ -36,39 +36,32 @@ _KINDS: dict[Failure, str] = {
 def automatic_kinds(entries: Sequence[Entry]) -> Table:
     """Samples of each entry by what the program recorded; kinds that never occurred are left out."""
     seen = [kind for kind in _KINDS if any(entry.summary.failures.get(kind) for entry in entries)]
-    return Table(
-        name="failures",
-        title="Outcome of samples, as recorded",
-        columns=(
-            *WHO,
-            Column("valid", "Valid", "count", help="samples"),
-            Column("perfect", "All tests passed", "count", help="samples"),
-            Column("partial", "Some", "count", help="samples that passed some tests"),
-            Column("none_passed", "None", "count", help="tests ran and all of them failed"),
-            *(Column(kind, _KINDS[kind], "count") for kind in seen),
+    columns = (
+        *WHO,
+        Column("valid", "Valid", "count", help="samples", of=lambda entry: entry.summary.valid),
+        Column(
+            "perfect", "All tests passed", "count", help="samples", of=lambda entry: int(entry.perfect.sum())
         ),
-        rows=tuple(_outcome_row(entry, seen) for entry in entries),
-        notes=("Each sample is counted once; only the first two kinds score above 0.",),
+        Column("partial", "Some", "count", help="samples that passed some tests", of=_partial),
+        Column("none_passed", "None", "count", help="tests ran and all of them failed", of=_none_passed),
+        *(Column(kind, _KINDS[kind], "count", of=_failed(kind)) for kind in seen),
     )
+    note = "Each sample is counted once; only the first two kinds score above 0."
+    return Table.of("failures", "Outcome of samples, as recorded", columns, entries, notes=(note,))
 
 
 def judged_classes(entries: Sequence[Entry]) -> Table:
     """The paper's four classes (section 4.6) by model and source; an entry without any label says so."""
-    return Table(
-        name="error_classes",
-        title="Classes of errors, as judged",
-        columns=(
-            *WHO,
-            Column("source", "Judged by", help="hand, or judge: and the model"),
-            Column("failed", "Not all passed", "count", help="samples"),
-            Column("labelled", "Labelled", "count", help="samples"),
-            *(Column(name, title, "count") for name, title in CLASSES.items()),
-        ),
-        rows=tuple(row for entry in entries for row in _class_rows(entry)),
-        notes=(
-            "The four classes of the paper, section 4.6: by hand (labels.csv), by a judge (judgements.jsonl)",
-        ),
+    columns = (
+        *WHO,
+        Column("source", "Judged by", help="hand, or judge: and the model"),
+        Column("failed", "Not all passed", "count", help="samples"),
+        Column("labelled", "Labelled", "count", help="samples"),
+        *(Column(name, title, "count") for name, title in CLASSES.items()),
     )
+    items = (item for entry in entries for item in _by_class(entry))
+    note = "The four classes of the paper, section 4.6: by hand (labels.csv), by a judge (judgements.jsonl)"
+    return Table.of("error_classes", "Classes of errors, as judged", columns, items, notes=(note,))
 
 
 def judge_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
@@ -81,91 +74,82 @@ def judge_tables(entries: Sequence[Entry]) -> tuple[Table, ...]:
     return _agreement_table(found, judges), _shares_table(entries, judges)
 
 
-def _outcome_row(entry: Entry, seen: Sequence[Failure]) -> tuple[Cell, ...]:
-    failures = entry.summary.failures
+def _failed(kind: Failure) -> Callable[[Entry], int]:
+    return lambda entry: entry.summary.failures.get(kind, 0)
+
+
+def _partial(entry: Entry) -> int:
     tests_failed = FAILURES.index("tests_failed")
     some = entry.per_problem(lambda rows: (rows["failure"] == tests_failed) & (rows["passed"] > 0))
-    partial = int(some.sum())
-    return (
-        *entry.who,
-        entry.summary.valid,
-        int(entry.perfect.sum()),
-        partial,
-        failures.get("tests_failed", 0) - partial,
-        *(failures.get(kind, 0) for kind in seen),
-    )
+    return int(some.sum())
 
 
-def _class_rows(entry: Entry) -> Iterator[tuple[Cell, ...]]:
-    failed = entry.summary.valid - int(entry.perfect.sum())
+def _none_passed(entry: Entry) -> int:
+    return _failed("tests_failed")(entry) - _partial(entry)
+
+
+def _by_class(entry: Entry) -> Iterator[dict[str, Cell]]:
+    known = entry.who | {"failed": entry.summary.valid - int(entry.perfect.sum())}
     by_source: dict[str, Counter[str | None]] = {}
     for run, _ in entry.parts:
         for source, given in read_judged(run.directory).sources.items():
             if counted := Counter(label for key, label in given.items() if _is_of(key, entry)):
                 by_source[source] = by_source.get(source, Counter()) + counted
     for source, counts in by_source.items():
-        labelled = sum(counts[name] for name in CLASSES)
-        yield *entry.who, source, failed, labelled, *(counts[name] for name in CLASSES)
+        each = {name: counts[name] for name in CLASSES}
+        yield {**known, "source": source, "labelled": sum(each.values()), **each}
     if not by_source:
-        yield *entry.who, "not labelled", failed, 0, *(None for _ in CLASSES)
+        yield {**known, "source": "not labelled", "labelled": 0, **dict.fromkeys(CLASSES)}
 
 
 def _agreement_table(found: Sequence[Labels], judges: Sequence[str]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for judge in judges:
-        given = [(labels.hand, labels.judges.get(judge, {})) for labels in found]
-        pairs = [(hand[key], mine[key]) for hand, mine in given for key in hand if key in mine]
-        answers = [label for _, mine in given for label in mine.values()]
-        seen = agreement(pairs)
-        rows.append(
-            (
-                JUDGE + judge,
-                len(answers),
-                sum(label is None for label in answers),
-                len(pairs),
-                seen.share if seen else None,
-                seen.kappa if seen else None,
-            )
-        )
-    return Table(
-        name="judge_agreement",
-        title="Judges against people",
-        columns=(
-            Column("source", "Judged by"),
-            Column("judged", "Judged", "count", help="samples"),
-            Column("rejected", "Not counted", "count", help="answers without a true quotation"),
-            Column("both", "By hand, too", "count", help="samples"),
-            Column("agreement", "Equal %", "percent"),
-            Column("kappa", "Cohen's kappa", "number", help="1: always equal, 0: as by chance"),
-        ),
-        rows=tuple(rows),
+    columns = (
+        Column("source", "Judged by"),
+        Column("judged", "Judged", "count", help="samples"),
+        Column("rejected", "Not counted", "count", help="answers without a true quotation"),
+        Column("both", "By hand, too", "count", help="samples"),
+        Column("agreement", "Equal %", "percent"),
+        Column("kappa", "Cohen's kappa", "number", help="1: always equal, 0: as by chance"),
     )
+    items = (_agreeing(found, judge) for judge in judges)
+    return Table.of("judge_agreement", "Judges against people", columns, items)
+
+
+def _agreeing(found: Sequence[Labels], judge: str) -> dict[str, Cell]:
+    given = [(labels.hand, labels.judges.get(judge, {})) for labels in found]
+    pairs = [(hand[key], mine[key]) for hand, mine in given for key in hand if key in mine]
+    answers = [label for _, mine in given for label in mine.values()]
+    seen = agreement(pairs)
+    return {
+        "source": JUDGE + judge,
+        "judged": len(answers),
+        "rejected": sum(label is None for label in answers),
+        "both": len(pairs),
+        "agreement": seen.share if seen else None,
+        "kappa": seen.kappa if seen else None,
+    }
 
 
 def _shares_table(entries: Sequence[Entry], judges: Sequence[str]) -> Table:
-    rows = [row for judge in judges for entry in entries for row in _shares(entry, judge)]
-    return Table(
-        name="class_shares",
-        title="Shares of classes, corrected",
-        columns=(
-            *WHO,
-            Column("source", "Judged by"),
-            Column("class", "Class"),
-            Column("judged", "Judged", "count", help="samples"),
-            Column("checked", "By hand, too", "count", help="samples"),
-            Column("share", "Judge says %", "percent"),
-            Column("corrected", "Corrected %", "percent", help="prediction-powered inference"),
-            Column("corrected_interval", "95 %", "percent", interval=True),
-        ),
-        rows=tuple(rows),
-        notes=(
-            "Shares of a model's judged samples, corrected by those that people labelled as well.",
-            "Those must be a random draw (astra label --draw N), which is what the interval is about.",
-        ),
+    columns = (
+        *WHO,
+        Column("source", "Judged by"),
+        Column("class", "Class"),
+        Column("judged", "Judged", "count", help="samples"),
+        Column("checked", "By hand, too", "count", help="samples"),
+        Column("share", "Judge says %", "percent"),
+        Column("corrected", "Corrected %", "percent", help="prediction-powered inference"),
+        Column("corrected_interval", "95 %", "percent", interval=True),
     )
+    notes = (
+        "Shares of a model's judged samples, corrected by those that people labelled as well.",
+        "Those must be a random draw (astra label --draw N), which is what the interval is about.",
+    )
+    items = (item for judge in judges for entry in entries for item in _shares(entry, judge))
+    return Table.of("class_shares", "Shares of classes, corrected", columns, items, notes=notes)
 
 
-def _shares(entry: Entry, judge: str) -> Iterator[tuple[Cell, ...]]:
+def _shares(entry: Entry, judge: str) -> Iterator[dict[str, Cell]]:
     judged: list[str | None] = []
     checked: list[tuple[str | None, str]] = []
     for run, _ in entry.parts:
@@ -177,10 +161,16 @@ def _shares(entry: Entry, judge: str) -> Iterator[tuple[Cell, ...]]:
         share = corrected_share(
             [label == name for label in judged], [(mine == name, hand == name) for mine, hand in checked]
         )
-        yield (
-            *(*entry.who, JUDGE + judge, title, share.total, share.checked),
-            *(share.judged, share.corrected, share.interval),
-        )
+        yield {
+            **entry.who,
+            "source": JUDGE + judge,
+            "class": title,
+            "judged": share.total,
+            "checked": share.checked,
+            "share": share.judged,
+            "corrected": share.corrected,
+            "corrected_interval": share.interval,
+        }
 
 
 def _is_of(key: Key, entry: Entry) -> bool:

@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from astra_async.report.pairwise import Pair
-from astra_async.report.table import WHO, Column, Table, unfinished
+from astra_async.report.table import WHO, Column, Table
 from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from astra_async.report.entries import Entry
-    from astra_async.report.table import Cell
+    from astra_async.report.entries import Entry, Floats
+    from astra_async.report.table import Interval
     from astra_async.types import Failure
 
 _RATES: tuple[tuple[Failure, str], ...] = (
@@ -26,22 +26,15 @@ _RATES: tuple[tuple[Failure, str], ...] = (
 
 def format_scores(entries: Sequence[Entry]) -> Table:
     """The same model on XML and on JSON side by side (tables 5 and 6)."""
-    pairs = both_formats(entries)
-    rows = [(pair.a.label, *_headline(pair.a), *_headline(pair.b)) for pair in pairs]
-    return Table(
-        name="format_scores",
-        within="formats",
-        title="XML and JSON",
-        columns=(
-            WHO[0],
-            Column("xml_mean_score", "XML mean score %", "percent"),
-            Column("xml_pass_at_1", "XML pass@1 %", "percent"),
-            Column("json_mean_score", "JSON mean score %", "percent"),
-            Column("json_pass_at_1", "JSON pass@1 %", "percent"),
-        ),
-        rows=tuple(rows),
-        provisional=unfinished(pair.complete for pair in pairs),
+    columns = (
+        Column("model", "Model", of=lambda pair: pair.a.label),
+        Column("xml_mean_score", "XML mean score %", "percent", of=lambda pair: pair.a.summary.mean_score),
+        Column("xml_pass_at_1", "XML pass@1 %", "percent", of=lambda pair: pair.a.summary.pass_at_1),
+        Column("json_mean_score", "JSON mean score %", "percent", of=lambda pair: pair.b.summary.mean_score),
+        Column("json_pass_at_1", "JSON pass@1 %", "percent", of=lambda pair: pair.b.summary.pass_at_1),
     )
+    pairs = both_formats(entries)
+    return Table.of("format_scores", "XML and JSON", columns, pairs, within="formats", provisional=True)
 
 
 def both_formats(entries: Sequence[Entry]) -> list[Pair]:
@@ -62,43 +55,33 @@ def both_formats(entries: Sequence[Entry]) -> list[Pair]:
 
 def answer_rates(entries: Sequence[Entry]) -> Table:
     """How often an answer could not be used, with intervals (section 4.5)."""
-    begun = [entry for entry in entries if entry.summary.valid]
-    return Table(
-        name="answer_rates",
-        title="Answers that could not be used",
-        columns=(
-            *WHO,
-            Column("valid", "Valid", "count", help="samples"),
-            *(
-                column
-                for name, title in _RATES
-                for column in (
-                    Column(name, title, "count"),
-                    Column(f"{name}_rate", "%", "percent"),
-                    Column(f"{name}_interval", "95 %", "percent", interval=True),
-                )
-            ),
-        ),
-        rows=tuple(_rate_row(entry) for entry in begun),
-        provisional=unfinished(entry.complete for entry in begun),
-        notes=(
-            (
-                "Share of a problem's valid samples, averaged over the problems begun; the interval is for"
-                " new problems like these."
-            ),
-        ),
+    columns = (
+        *WHO,
+        Column("valid", "Valid", "count", help="samples", of=lambda entry: entry.summary.valid),
+        *(column for failure, title in _RATES for column in _rate(failure, title)),
     )
+    note = (
+        "Share of a problem's valid samples, averaged over the problems begun; the interval is for"
+        " new problems like these."
+    )
+    begun = (entry for entry in entries if entry.summary.valid)
+    title = "Answers that could not be used"
+    return Table.of("answer_rates", title, columns, begun, notes=(note,), provisional=True)
 
 
-def _headline(entry: Entry) -> tuple[Cell, Cell]:
-    return entry.summary.mean_score, entry.summary.pass_at_1
+def _rate(failure: Failure, title: str) -> Iterator[Column]:
+    """How often, the share of the samples, and its interval."""
 
+    def shares(entry: Entry) -> Floats:
+        found: Floats = entry.begun(entry.failed(failure)) / entry.begun(entry.valid)
+        return found
 
-def _rate_row(entry: Entry) -> tuple[Cell, ...]:
-    cells: list[Cell] = [*entry.who, entry.summary.valid]
-    for name, _ in _RATES:
-        hits = entry.begun(entry.failed(name))
-        shares = hits / entry.begun(entry.valid)
-        interval = bounds(total_interval(shares, entry.families_of(entry.valid > 0)))
-        cells += [int(hits.sum()), math.fsum(shares) / len(shares), interval]
-    return tuple(cells)
+    def mean(entry: Entry) -> float:
+        return math.fsum(shares(entry)) / len(shares(entry))
+
+    def interval(entry: Entry) -> Interval | None:
+        return bounds(total_interval(shares(entry), entry.families_of(entry.valid > 0)))
+
+    yield Column(failure, title, "count", of=lambda entry: int(entry.failed(failure).sum()))
+    yield Column(f"{failure}_rate", "%", "percent", of=mean)
+    yield Column(f"{failure}_interval", "95 %", "percent", interval=True, of=interval)

@@ -6,17 +6,17 @@ import math
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from astra_async.report.packing import lines_of
-from astra_async.report.table import WHO, Column, Table, unfinished
+from astra_async.report.table import WHO, Column, Table
 from astra_async.types.records import Flaw, read_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -82,23 +82,18 @@ def events_of(runs: Sequence[Run]) -> dict[str, Events]:
 
 def missing_samples(entries: Sequence[Entry], events: dict[str, Events]) -> Table:
     """Every missing sample with the last recorded reason, the first 200 of them."""
-    rows = [row for entry in entries for row in _missing(entry, events)]
-    notes = [f"{len(rows)} samples are missing; the same command tries them again."]
-    if len(rows) > _MOST_NAMED:
+    items = [item for entry in entries for item in _missing(entry, events)]
+    notes = [f"{len(items)} samples are missing; the same command tries them again."] if items else []
+    if len(items) > _MOST_NAMED:
         notes.append(f"The first {_MOST_NAMED} are shown; runs.csv has all of them.")
-    return Table(
-        name="missing",
-        title="Missing samples",
-        columns=(
-            *WHO,
-            Column("problem_id", "Problem"),
-            Column("sample", "Sample", "count"),
-            Column("kind", "Kind"),
-            Column("detail", "Last reason"),
-        ),
-        rows=tuple(rows[:_MOST_NAMED]),
-        notes=tuple(notes) if rows else (),
+    columns = (
+        *WHO,
+        Column("problem_id", "Problem"),
+        Column("sample", "Sample", "count"),
+        Column("kind", "Kind"),
+        Column("detail", "Last reason"),
     )
+    return Table.of("missing", "Missing samples", columns, items[:_MOST_NAMED], notes=notes)
 
 
 def event_counts(events: dict[str, Events]) -> Table:
@@ -109,49 +104,47 @@ def event_counts(events: dict[str, Events]) -> Table:
         counts.update(each.counts)
         for which, cost in each.costs.items():
             costs[which] = costs.get(which, 0.0) + cost
-    return Table(
-        name="events",
-        title="Events",
-        columns=(
-            Column("kind", "Kind"),
-            Column("model", "Model"),
-            Column("count", "Times", "count"),
-            Column("cost_usd", "Cost $", "usd", help="in no result: spent without one"),
-        ),
-        rows=tuple((*which, times, costs[which] or None) for which, times in sorted(counts.items())),
-        notes=("From events.jsonl: repeats and waits cost time, never score.",) if counts else (),
+    spent = "in no result: spent without one"
+    columns = (
+        Column("kind", "Kind", of=lambda which: which[0]),
+        Column("model", "Model", of=lambda which: which[1]),
+        Column("count", "Times", "count", of=counts.get),
+        Column("cost_usd", "Cost $", "usd", help=spent, of=lambda which: costs[which] or None),
     )
+    notes = ("From events.jsonl: repeats and waits cost time, never score.",) if counts else ()
+    return Table.of("events", "Events", columns, sorted(counts), notes=notes)
 
 
 def handling(entries: Sequence[Entry]) -> Table:
     """Answers that were mended, changes that were dropped, samples that looked suspicious."""
-    begun = [entry for entry in entries if entry.summary.valid]
-    return Table(
-        name="handling",
-        title="What was mended, dropped and suspected",
-        columns=(
-            *WHO,
-            Column("valid", "Valid", "count"),
-            Column("repaired", "Mended answers", "count"),
-            Column("repairs", "Repairs"),
-            Column(
-                "strict_score",
-                "Strict score %",
-                "percent",
-                help="mean score if every mended answer counted 0: what the mending is worth",
-            ),
-            Column("dropped", "With dropped changes", "count", help="protected files"),
-            Column("suspected", "Suspicious", "count"),
-            Column("suspicions", "Suspicions"),
-        ),
-        rows=tuple(_handling_row(entry) for entry in begun),
-        provisional=unfinished(entry.complete for entry in begun),
+    strict = "mean score if every mended answer counted 0: what the mending is worth"
+    columns = (
+        *WHO,
+        Column("valid", "Valid", "count", of=lambda entry: entry.summary.valid),
+        Column("repaired", "Mended answers", "count", of=_marked("repairs")),
+        Column("repairs", "Repairs", of=_listed("repairs")),
+        Column("strict_score", "Strict score %", "percent", help=strict, of=_strict_score),
+        Column("dropped", "With dropped changes", "count", help="protected files", of=_marked("dropped")),
+        Column("suspected", "Suspicious", "count", of=_marked("suspicions")),
+        Column("suspicions", "Suspicions", of=_listed("suspicions")),
     )
+    begun = (entry for entry in entries if entry.summary.valid)
+    return Table.of("handling", "What was mended, dropped and suspected", columns, begun, provisional=True)
+
+
+class _OnNode(NamedTuple):
+    """Of each verdict that a node gave: score, whether time was out, seconds, and these by the usual ones."""
+
+    node: str
+    score: NDArray[np.float64]
+    timed_out: NDArray[np.float64]
+    test_s: NDArray[np.float64]
+    pace: NDArray[np.float64]
 
 
 def nodes(runs: Sequence[Run]) -> Table:
     """Verdicts, durations and time-outs by the machine of a cluster that ran the tests; empty without one."""
-    columns: dict[str, list[NDArray[np.float64]]] = {}
+    measured: dict[str, list[NDArray[np.float64]]] = {}
     for run in runs:
         for problem in range(len(run.problems)):
             rows = run.problem_rows(problem)
@@ -161,37 +154,21 @@ def nodes(runs: Sequence[Run]) -> Table:
                 mine = rows[rows["node"] == number]
                 pace = mine["test_s"] / usual_s if usual_s else np.ones(len(mine))
                 score = mine["passed"] / mine["total"]
-                measured = np.stack([score, mine["timed_out"].astype(float), mine["test_s"], pace])
-                columns.setdefault(run.texts[number], []).append(measured)
-    return Table(
-        name="nodes",
-        title="Nodes of the cluster",
-        columns=(
-            Column("node", "Node"),
-            Column("graded", "Graded", "count"),
-            Column("perfect", "All passed", "count"),
-            Column("mean_score", "Mean score %", "percent"),
-            Column("timeouts", "Time-outs", "count"),
-            Column("test_s", "Test s", "seconds", help="median"),
-            Column("test_p95_s", "95 % below s", "seconds"),
-            Column("pace", "Pace", "number", help="median of seconds by the usual of the problem"),
-        ),
-        rows=tuple(_node_row(name, np.concatenate(parts, axis=1)) for name, parts in sorted(columns.items())),
+                found = np.stack([score, mine["timed_out"].astype(float), mine["test_s"], pace])
+                measured.setdefault(run.texts[number], []).append(found)
+    pace_help = "median of seconds by the usual of the problem"
+    columns = (
+        Column("node", "Node"),
+        Column("graded", "Graded", "count", of=lambda on: len(on.score)),
+        Column("perfect", "All passed", "count", of=lambda on: int(np.count_nonzero(on.score == 1.0))),
+        Column("mean_score", "Mean score %", "percent", of=lambda on: float(on.score.mean())),
+        Column("timeouts", "Time-outs", "count", of=lambda on: int(on.timed_out.sum())),
+        Column("test_s", "Test s", "seconds", help="median", of=lambda on: float(np.median(on.test_s))),
+        Column("test_p95_s", "95 % below s", "seconds", of=lambda on: float(np.percentile(on.test_s, 95))),
+        Column("pace", "Pace", "number", help=pace_help, of=lambda on: float(np.median(on.pace))),
     )
-
-
-def _node_row(name: str, measured: NDArray[np.float64]) -> tuple[Cell, ...]:
-    score, timed_out, test_s, pace = measured
-    return (
-        name,
-        len(score),
-        int(np.count_nonzero(score == 1.0)),
-        float(score.mean()),
-        int(timed_out.sum()),
-        float(np.median(test_s)),
-        float(np.percentile(test_s, 95)),
-        float(np.median(pace)),
-    )
+    items = (_OnNode(name, *np.concatenate(parts, axis=1)) for name, parts in sorted(measured.items()))
+    return Table.of("nodes", "Nodes of the cluster", columns, items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,10 +179,11 @@ class Repeats:
     `variance` is the pooled variance of scores within groups (ddof = 1): the harness's own noise.
     """
 
-    groups: int
-    samples: int
-    unlike: int
-    variance: float | None
+    problem_id: str = ""
+    groups: int = 0
+    samples: int = 0
+    unlike: int = 0
+    variance: float | None = None
 
 
 def flakiness(runs: Sequence[Run]) -> Table:
@@ -215,39 +193,34 @@ def flakiness(runs: Sequence[Run]) -> Table:
     the tests or the machine.
     """
     found = [
-        (name, repeats(run.problem_rows(problem)))
+        replace(repeats(run.problem_rows(problem)), problem_id=name)
         for run in runs
         for problem, name in enumerate(run.problems)
     ]
-    total = sum(each.unlike for _, each in found)
-    rows = [_repeats_row(name, each) for name, each in found if each.unlike]
-    if any(each.groups for _, each in found):
-        rows.insert(0, _repeats_row("all problems", _pooled([each for _, each in found])))
-    return Table(
-        name="flakiness",
-        title="Flakiness of the harness",
-        columns=(
-            Column("problem_id", "Problem"),
-            Column("groups", "Solutions seen twice", "count", help="equal files, equal image"),
-            Column("samples", "Samples", "count", help="with such a solution"),
-            Column("unlike", "Unlike outcomes", "count", help="judged differently"),
-            Column("noise_sd", "SD by harness", "score", help="within equal solutions, ddof 1"),
-        ),
-        rows=tuple(rows),
-        notes=(
-            "No equal solutions were judged differently."
-            if total == 0
-            else f"{total} solutions were judged differently for no reason: those tests are flaky."
-            " astra validate --repeat finds out which.",
-        ),
+    total = sum(each.unlike for each in found)
+    everything = [_pooled(found)] if any(each.groups for each in found) else []
+    columns = (
+        Column("problem_id", "Problem"),
+        Column("groups", "Solutions seen twice", "count", help="equal files, equal image"),
+        Column("samples", "Samples", "count", help="with such a solution"),
+        Column("unlike", "Unlike outcomes", "count", help="judged differently"),
+        Column("noise_sd", "SD by harness", "score", help="within equal solutions, ddof 1", of=_noise),
     )
+    note = "No equal solutions were judged differently."
+    if total:
+        note = (
+            f"{total} solutions were judged differently for no reason: those tests are flaky."
+            " astra validate --repeat finds out which."
+        )
+    items = [*everything, *(each for each in found if each.unlike)]
+    return Table.of("flakiness", "Flakiness of the harness", columns, items, notes=(note,))
 
 
 def repeats(rows: NDArray[np.void]) -> Repeats:
     """Group one problem's graded rows by solution and image; a verdict used again repeats nothing."""
     rows = rows[(rows["solution"] != 0) & (rows["reused"] == 0)]
     if len(rows) == 0:
-        return Repeats(groups=0, samples=0, unlike=0, variance=None)
+        return Repeats()
     _, solutions = np.unique(rows["solution"], return_inverse=True)
     images, image = np.unique(rows["image"], return_inverse=True)
     _, numbers = np.unique(solutions * len(images) + image, return_inverse=True)
@@ -269,9 +242,8 @@ def repeats(rows: NDArray[np.void]) -> Repeats:
     )
 
 
-def _repeats_row(name: str, found: Repeats) -> tuple[Cell, ...]:
-    noise = math.sqrt(found.variance) if found.variance is not None else None
-    return name, found.groups, found.samples, found.unlike, noise
+def _noise(found: Repeats) -> float | None:
+    return math.sqrt(found.variance) if found.variance is not None else None
 
 
 def _pooled(each: Sequence[Repeats]) -> Repeats:
@@ -279,6 +251,7 @@ def _pooled(each: Sequence[Repeats]) -> Repeats:
     freedom = sum(one.samples - one.groups for one in each)
     squares = math.fsum((one.samples - one.groups) * (one.variance or 0.0) for one in each)
     return Repeats(
+        problem_id="all problems",
         groups=sum(one.groups for one in each),
         samples=sum(one.samples for one in each),
         unlike=sum(one.unlike for one in each),
@@ -291,37 +264,33 @@ def _usd(value: object) -> float:
     return value if isinstance(value, int | float) and 0 <= value <= sys.float_info.max else 0.0
 
 
-def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[tuple[Cell, ...]]:
+def _missing(entry: Entry, events: dict[str, Events]) -> Iterator[dict[str, Cell]]:
     for run, pair in entry.parts:
         known = events[str(run.directory)]
         for _, problem, sample in run.missing[run.missing[:, 0] == pair].tolist():
             name = run.problems[problem]
             kind, detail = known.reason(entry.model, entry.format, name, sample) or _NOT_TRIED
-            yield *entry.who, name, sample, kind, detail
+            yield entry.who | {"problem_id": name, "sample": sample, "kind": kind, "detail": detail}
 
 
-def _handling_row(entry: Entry) -> tuple[Cell, ...]:
-    counts: dict[str, Counter[str]] = {"repairs": Counter(), "suspicions": Counter()}
-    marked = {"repairs": 0, "suspicions": 0}
-    dropped = 0
-    for run, rows in entry.rows_by_run():
-        dropped += int(np.count_nonzero(rows["dropped"]))
-        for name, counter in counts.items():
+def _marked(name: str) -> Callable[[Entry], int]:
+    """How many of an entry's samples have something there."""
+    return lambda entry: int(np.count_nonzero(entry.rows()[name]))
+
+
+def _listed(name: str) -> Callable[[Entry], str]:
+    """What an entry's samples have there, and how often each, the most frequent first."""
+
+    def of(entry: Entry) -> str:
+        counts: Counter[str] = Counter()
+        for run, rows in entry.rows_by_run():
             numbers, times = np.unique(rows[name], return_counts=True)
             for number, often in zip(numbers.tolist(), times.tolist(), strict=True):
                 for text in filter(None, run.texts[number].split(";")):
-                    counter[text.split(":")[0]] += often
-                marked[name] += often if number else 0
-    return (
-        *entry.who,
-        entry.summary.valid,
-        marked["repairs"],
-        _listed(counts["repairs"]),
-        _strict_score(entry),
-        dropped,
-        marked["suspicions"],
-        _listed(counts["suspicions"]),
-    )
+                    counts[text.split(":")[0]] += often
+        return ", ".join(f"{text} {times:,}" for text, times in counts.most_common())
+
+    return of
 
 
 def _strict_score(entry: Entry) -> float:
@@ -329,7 +298,3 @@ def _strict_score(entry: Entry) -> float:
     scores = entry.per_problem(lambda rows: (rows["repairs"] == 0) * rows["passed"] / rows["total"])
     means = entry.begun(scores) / entry.begun(entry.valid)
     return math.fsum(means) / len(means)
-
-
-def _listed(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {times:,}" for name, times in counts.most_common())

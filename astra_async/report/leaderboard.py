@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from astra_async.report.costs import mean_cost_usd, partly_known
 from astra_async.report.pairwise import changed_problems
-from astra_async.report.table import WHO, Column, Table, cells, unfinished
+from astra_async.report.table import WHO, Column, Table
 from astra_async.report.trial_table import tried
 from astra_async.stats.intervals import (
     bounds,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from astra_async.report.entries import Entry
     from astra_async.report.pairwise import Found, Standing
-    from astra_async.report.table import Cell
 
 _M = (2, 4, 8)  # the m of pass@m and pass^m
 _MG = 8  # the m of mG-Pass@m
@@ -119,14 +118,8 @@ def leaderboard(entries: Sequence[Entry], compared: Found) -> Table:
     `complete` is false, and people see them with a tilde.
     """
     ranked = sorted(entries, key=attrgetter("rank"))
-    return Table(
-        name="leaderboard",
-        title="Leaderboard",
-        columns=_COLUMNS,
-        rows=tuple(_row(entry, _against_best(entry, ranked, compared)) for entry in ranked),
-        notes=tuple(_notes(entries)),
-        provisional=unfinished(entry.complete for entry in ranked),
-    )
+    items = (_record(entry) | {"against_best": _against_best(entry, ranked, compared)} for entry in ranked)
+    return Table.of("leaderboard", "Leaderboard", _COLUMNS, items, notes=_notes(entries), provisional=True)
 
 
 def headline(wide: Table) -> Table:
@@ -204,23 +197,23 @@ def curves(entries: Sequence[Entry]) -> Table:
 
     One row for each entry and m from 1 to the fewest samples that a begun problem of it has.
     """
-    rows = [
-        (entry, (m, _over_problems(entry, m, pass_at), _over_problems(entry, m, pass_hat)))
+    columns = (
+        *WHO,
+        Column("m", "m", "count", help="samples that are looked at"),
+        Column("pass_at", "Pass@m %", "percent", help="at least one passes all tests"),
+        Column("pass_hat", "Pass^m %", "percent", help="all m do"),
+    )
+    items = (
+        entry.who
+        | {
+            "m": m,
+            "pass_at": _over_problems(entry, m, pass_at),
+            "pass_hat": _over_problems(entry, m, pass_hat),
+        }
         for entry in entries
         for m in range(1, min(entry.begun(entry.valid).tolist(), default=0) + 1)
-    ]
-    return Table(
-        name="curves",
-        title="Pass@m and pass^m for every m",
-        columns=(
-            *WHO,
-            Column("m", "m", "count", help="samples that are looked at"),
-            Column("pass_at", "Pass@m %", "percent", help="at least one passes all tests"),
-            Column("pass_hat", "Pass^m %", "percent", help="all m do"),
-        ),
-        rows=tuple((*entry.who, *row) for entry, row in rows),
-        provisional=unfinished(entry.complete for entry, _ in rows),
     )
+    return Table.of("curves", "Pass@m and pass^m for every m", columns, items, provisional=True)
 
 
 def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str:
@@ -244,33 +237,30 @@ def _against_best(entry: Entry, ranked: Sequence[Entry], compared: Found) -> str
     return "best" if len(complete) == len(rivals) - 1 else "best of the complete"
 
 
-def _row(entry: Entry, against_best: str) -> tuple[Cell, ...]:
+def _record(entry: Entry) -> dict[str, Any]:
+    """Everything known of an entry by itself, under the names of the columns."""
     summary, split, several = entry.summary, entry.split, entry.valid > 1
     means, passes, looked_at = entry.begun(entry.means), entry.begun(entry.passes), tried(entry)
     families, (scores, passed, places) = entry.families_of(entry.valid > 0), entry.sampled()
-    return cells(
-        _COLUMNS,
-        asdict(summary)
-        | {
-            "n": summary.problems,
-            "mean_score_total": bounds(total_interval(means, families)),
-            "mean_score_run_only": bounds(run_only_interval(means, scores, places)),
-            "pass_at_1_total": bounds(total_interval(passes, families)),
-            "pass_at_1_run_only": bounds(run_only_interval(passes, passed, places)),
-            "median_sd_interval": median_interval(entry.sds[several], entry.families_of(several)),
-            "rms_within_sd": rms_within_sd(entry.score_variances),
-            "between_sd": math.sqrt(split.between) if split else None,
-            "icc": split.icc if split else None,
-            **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
-            **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
-            f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
-            "against_best": against_best,
-            "hack_rate": looked_at.tampered / looked_at.tried if looked_at.tried else None,
-            "hack_rate_interval": share_interval(looked_at.tampered, looked_at.tried),
-            "unproven": looked_at.unproven,
-            "cost_per_sample": mean_cost_usd(entry),
-        },
-    )
+    return asdict(summary) | {
+        "label": entry.label,
+        "n": summary.problems,
+        "mean_score_total": bounds(total_interval(means, families)),
+        "mean_score_run_only": bounds(run_only_interval(means, scores, places)),
+        "pass_at_1_total": bounds(total_interval(passes, families)),
+        "pass_at_1_run_only": bounds(run_only_interval(passes, passed, places)),
+        "median_sd_interval": median_interval(entry.sds[several], entry.families_of(several)),
+        "rms_within_sd": rms_within_sd(entry.score_variances),
+        "between_sd": math.sqrt(split.between) if split else None,
+        "icc": split.icc if split else None,
+        **{f"pass_at_{m}": _over_problems(entry, m, pass_at) for m in _M},
+        **{f"pass_hat_{m}": _over_problems(entry, m, pass_hat) for m in _M},
+        f"mg_pass_at_{_MG}": _over_problems(entry, _MG, mg_pass_at),
+        "hack_rate": looked_at.tampered / looked_at.tried if looked_at.tried else None,
+        "hack_rate_interval": share_interval(looked_at.tampered, looked_at.tried),
+        "unproven": looked_at.unproven,
+        "cost_per_sample": mean_cost_usd(entry),
+    }
 
 
 def _over_problems(entry: Entry, m: int, function: Callable[[int, int, int], float]) -> float | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import compress
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.report.table import Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,37 +38,36 @@ def lengths_of(entries: Sequence[Entry]) -> list[Lengths]:
 
 def correlations(lengths: Sequence[Lengths]) -> Table:
     """Correlation over problems: Pearson's as in the paper, Spearman's with its interval."""
-    return Table(
-        name="lengths",
-        title="Length and mean score: correlation over problems",
-        columns=(
-            *WHO,
-            Column("length", "Length of"),
-            Column("n", "n", "count", help="problems"),
-            Column("mean", "Mean characters", "count"),
-            Column("r", "Pearson r", "signed"),
-            Column("p", "p", "p", help="of all orders, as far from 0"),
-            Column("rho", "Spearman rho", "signed"),
-            Column("rho_interval", "95 % interval", "signed", interval=True, help="of rho"),
-            Column("rho_p", "p", "p", help="of all orders, as far from 0"),
+    columns = (
+        *WHO,
+        Column("length", "Length of"),
+        Column("n", "n", "count", help="problems"),
+        Column("mean", "Mean characters", "count"),
+        Column("r", "Pearson r", "signed"),
+        Column("p", "p", "p", help="of all orders, as far from 0"),
+        Column("rho", "Spearman rho", "signed"),
+        Column(
+            "rho_interval", "95 % interval", "signed", interval=True, help="of rho", of=itemgetter("interval")
         ),
-        rows=tuple(row for one in lengths for row in _rows(one)),
-        notes=(
-            (
-                "The unit is the problem: mean characters of its answers (or prompt) against its mean score."
-                " The paper found -0.560 for answers and -0.164 for inputs. A correlation is no cause: harder"
-                " problems may simply need longer answers."
-            ),
-        ),
+        Column("rho_p", "p", "p", help="of all orders, as far from 0"),
     )
+    note = (
+        "The unit is the problem: mean characters of its answers (or prompt) against its mean score."
+        " The paper found -0.560 for answers and -0.164 for inputs. A correlation is no cause: harder"
+        " problems may simply need longer answers."
+    )
+    items = (item for one in lengths for item in _correlated(one))
+    title = "Length and mean score: correlation over problems"
+    return Table.of("lengths", title, columns, items, notes=(note,))
 
 
-def _rows(one: Lengths) -> Iterator[tuple[Cell, ...]]:
+def _correlated(one: Lengths) -> Iterator[dict[str, Any]]:
     for title, values in (("Answer", one.output), ("Prompt", one.input)):
         found = correlation(values, one.score)
         mean = float(values.mean()) if len(values) else None
-        figures = (found.r, found.p, found.rho, found.interval, found.rho_p) if found else (None,) * 5
-        yield one.label, one.format, title, len(values), mean, *figures
+        figures = asdict(found) if found else dict.fromkeys(("r", "p", "rho", "interval", "rho_p"))
+        who = {"label": one.label, "format": one.format}
+        yield {**who, **figures, "length": title, "n": len(values), "mean": mean}
 
 
 def _of_entry(entry: Entry) -> Lengths:

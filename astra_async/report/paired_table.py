@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
 
 from astra_async.report.pairwise import EQUIVALENCE_MARGIN, METRICS, in_words, left_out
-from astra_async.report.table import Column, Table, cells, unfinished
+from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,14 +30,8 @@ _NOTE = (
 
 def paired_table(name: str, title: str, found: Found) -> Table:
     """One row for each metric and pair."""
-    return Table(
-        name=name,
-        title=title,
-        columns=_columns("score"),
-        rows=tuple(_row(pair, judged) for pair, judged in found),
-        notes=(_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else (),
-        provisional=unfinished(pair.complete for pair, _ in found),
-    )
+    notes = (_NOTE, *left_out((pair.a, pair.b) for pair, _ in found)) if found else ()
+    return Table.of(name, title, _columns("score"), starmap(_record, found), notes=notes, provisional=True)
 
 
 def seen_from_b(table: Table) -> Table:
@@ -125,12 +120,12 @@ def _columns(kind: Kind) -> tuple[Column, ...]:
     )
 
 
-def _row(pair: Pair, judged: Judged) -> tuple[Cell, ...]:
+def _record(pair: Pair, judged: Judged) -> dict[str, Any]:
+    """A comparison under the names of the columns."""
     names = pair.a_name, pair.b_name
-    return cells(
-        _columns("score"),
+    return (
         asdict(judged.comparison)
         | {f"{name}_holm": p for name, p in judged.holm.items()}
         | {"format": pair.format, "a": pair.a_name, "b": pair.b_name, "why": judged.why}
-        | {"verdict": f"{'' if pair.complete else '~'}{in_words(judged, names)}"},
+        | {"verdict": f"{'' if pair.complete else '~'}{in_words(judged, names)}", "complete": pair.complete}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,16 +12,15 @@ from astra_async.errors import UsageError
 from astra_async.report.costs import mean_cost_usd
 from astra_async.report.entries import entries_of
 from astra_async.report.load import load_run
-from astra_async.report.table import WHO, Column, Findings, Table, unfinished
+from astra_async.report.table import WHO, Column, Findings, Table
 from astra_async.stats.power import minimum_detectable_effect, problems_needed, samples_needed
 from astra_async.stats.spread import drawn_spreads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.report.table import Cell
 
 _POINT = 0.01
 _KS = (1, 2, 4, 8, 16, 32, 64)
@@ -135,98 +134,81 @@ def _points(target: float) -> str:
 
 
 def _now(pilots: Sequence[_Pilot], target: float) -> Table:
-    return Table(
-        name="plan_now",
-        title="The pilot",
-        columns=(
-            *WHO,
-            Column("n", "n", "count", help="problems with at least two samples"),
-            Column("k", "k", "number", help="samples of a problem, effective number"),
-            Column("between_sd", "SD between problems", "score", help="an unseen problem added"),
-            Column(
-                "between_sd_range", "95 % range", "score", interval=True, help="of the SD between problems"
-            ),
-            Column("within_sd", "SD within problems", "score"),
-            Column("se_total", "SE, new problems", "percent", help="points"),
-            Column("se_run_only", "SE, new samples", "percent", help="points"),
-            Column("k_total", "k for the target, new problems", "number"),
-            Column("k_total_range", "95 % range", "number", interval=True, help="of that k"),
-            Column("k_run_only", "k for the target, new samples", "number"),
-            Column("detectable", "Detectable difference", "percent", help="points"),
-        ),
-        rows=tuple(_now_row(pilot, target) for pilot in pilots),
-        provisional=unfinished(pilot.entry.complete for pilot in pilots),
-        notes=(
-            (
-                f'Target: a standard error of {_points(target)}. "never": no k reaches it, only more'
-                " problems do."
-            ),
-            (
-                "Detectable: between two models with such a spread between problems (80 % power), taken as"
-                " uncorrelated; the same problems under both models usually do better."
-            ),
+    columns = (
+        *WHO,
+        Column("n", "n", "count", help="problems with at least two samples"),
+        Column("k", "k", "number", help="samples of a problem, effective number"),
+        Column("between_sd", "SD between problems", "score", help="an unseen problem added"),
+        Column("between_sd_range", "95 % range", "score", interval=True, help="of the SD between problems"),
+        Column("within_sd", "SD within problems", "score"),
+        Column("se_total", "SE, new problems", "percent", help="points"),
+        Column("se_run_only", "SE, new samples", "percent", help="points"),
+        Column("k_total", "k for the target, new problems", "number"),
+        Column("k_total_range", "95 % range", "number", interval=True, help="of that k"),
+        Column("k_run_only", "k for the target, new samples", "number"),
+        Column("detectable", "Detectable difference", "percent", help="points"),
+    )
+    notes = (
+        f'Target: a standard error of {_points(target)}. "never": no k reaches it, only more problems do.',
+        (
+            "Detectable: between two models with such a spread between problems (80 % power), taken as"
+            " uncorrelated; the same problems under both models usually do better."
         ),
     )
+    items = (_pilot_now(pilot, target) for pilot in pilots)
+    return Table.of("plan_now", "The pilot", columns, items, notes=notes, provisional=True)
 
 
-def _now_row(pilot: _Pilot, target: float) -> tuple[Cell, ...]:
+def _pilot_now(pilot: _Pilot, target: float) -> dict[str, Any]:
     between, within, n = float(pilot.between[0]), float(pilot.within[0]), pilot.problems
     k_total = samples_needed(pilot.between, pilot.within, n, target)
     total = math.sqrt((between + within / pilot.k0) / n)
     effect = minimum_detectable_effect(n)
-    return (
-        *pilot.entry.who,
-        n,
-        pilot.k0,
-        math.sqrt(between),
-        _range(np.sqrt(pilot.between)),
-        math.sqrt(within),
-        total,
-        math.sqrt(within / pilot.k0 / n),
-        float(k_total[0]),
-        _range(k_total),
-        float(samples_needed(0 * pilot.within, pilot.within, n, target)[0]),
-        min(1.0, effect * math.sqrt(2 * n) * total) if effect is not None else None,
-    )
+    return pilot.entry.who | {
+        "n": n,
+        "k": pilot.k0,
+        "between_sd": math.sqrt(between),
+        "between_sd_range": _range(np.sqrt(pilot.between)),
+        "within_sd": math.sqrt(within),
+        "se_total": total,
+        "se_run_only": math.sqrt(within / pilot.k0 / n),
+        "k_total": float(k_total[0]),
+        "k_total_range": _range(k_total),
+        "k_run_only": float(samples_needed(0 * pilot.within, pilot.within, n, target)[0]),
+        "detectable": min(1.0, effect * math.sqrt(2 * n) * total) if effect is not None else None,
+    }
 
 
 def _options(pilots: Sequence[_Pilot], target: float) -> Table:
-    return Table(
-        name="plan",
-        title=f"Sizes that reach a standard error of {_points(target)}, and what they cost",
-        columns=(
-            *WHO,
-            Column("k", "k", "count", help="samples of each problem"),
-            Column("se_same_n", "SE with this n", "percent", help="points, new problems"),
-            Column("se_run_only", "SE, new samples", "percent", help="these problems"),
-            Column("n_needed", "Problems needed", "count", help="for the target"),
-            Column("n_range", "95 % range", "count", interval=True, help="of the problems needed"),
-            Column("calls", "Calls", "count", help="problems needed x k"),
-            Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost"),
-        ),
-        rows=tuple(row for pilot in pilots for row in _option_rows(pilot, target)),
-        provisional=unfinished(pilot.entry.complete for pilot in pilots for _ in _KS),
-        notes=(
-            (
-                "For the same number of calls, more problems beat more samples. Raise k for all problems"
-                " alike: stopping single problems early biases the scores upward by 0.6 to 1.2 points."
-            ),
-        ),
+    columns = (
+        *WHO,
+        Column("k", "k", "count", help="samples of each problem"),
+        Column("se_same_n", "SE with this n", "percent", help="points, new problems"),
+        Column("se_run_only", "SE, new samples", "percent", help="these problems"),
+        Column("n_needed", "Problems needed", "count", help="for the target"),
+        Column("n_range", "95 % range", "count", interval=True, help="of the problems needed"),
+        Column("calls", "Calls", "count", help="problems needed x k"),
+        Column("cost_usd", "Cost $", "usd", help="at the pilot's mean cost"),
     )
+    note = (
+        "For the same number of calls, more problems beat more samples. Raise k for all problems"
+        " alike: stopping single problems early biases the scores upward by 0.6 to 1.2 points."
+    )
+    items = (_size(pilot, k, target) for pilot in pilots for k in _KS)
+    title = f"Sizes that reach a standard error of {_points(target)}, and what they cost"
+    return Table.of("plan", title, columns, items, notes=(note,), provisional=True)
 
 
-def _option_rows(pilot: _Pilot, target: float) -> Iterator[tuple[Cell, ...]]:
+def _size(pilot: _Pilot, k: int, target: float) -> dict[str, Any]:
     between, within = float(pilot.between[0]), float(pilot.within[0])
-    for k in _KS:
-        needed = problems_needed(pilot.between, pilot.within, k, target)
-        calls = int(needed[0]) * k
-        yield (
-            *pilot.entry.who,
-            k,
-            math.sqrt((between + within / k) / pilot.problems),
-            math.sqrt(within / k / pilot.problems),
-            int(needed[0]),
-            _range(needed),
-            calls,
-            pilot.cost * calls if pilot.cost is not None else None,
-        )
+    needed = problems_needed(pilot.between, pilot.within, k, target)
+    calls = int(needed[0]) * k
+    return pilot.entry.who | {
+        "k": k,
+        "se_same_n": math.sqrt((between + within / k) / pilot.problems),
+        "se_run_only": math.sqrt(within / k / pilot.problems),
+        "n_needed": int(needed[0]),
+        "n_range": _range(needed),
+        "calls": calls,
+        "cost_usd": pilot.cost * calls if pilot.cost is not None else None,
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -17,7 +17,7 @@ import orjson
 from astra_async.report.table import WHO, Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -50,56 +50,51 @@ def problem_infos(entries: Sequence[Entry]) -> dict[str, ProblemInfo]:
 
 def problems_table(entries: Sequence[Entry]) -> Table:
     """One row for each problem of each entry, over its valid samples."""
-    return Table(
-        name="problems",
-        title="Problems",
-        columns=(
-            *WHO,
-            Column("problem_id", "Problem"),
-            Column("name", "Name"),
-            Column("main_skill", "Main skill"),
-            Column("planned", "k", "count", help="samples planned"),
-            Column("valid", "Valid", "count", help="samples with a result"),
-            Column("perfect", "Perfect", "count", help="samples that passed all tests"),
-            Column("total", "T", "count", help="tests that count"),
-            Column("mean_tests_passed", "Tests passed, mean", "number"),
-            Column("mean_score", "Mean score %", "percent"),
-            Column("pass_at_1", "Pass@1 %", "percent"),
-            Column("sd", "SD", "score", help="ddof = 0"),
-        ),
-        rows=tuple(row for entry in entries for row in _problem_rows(entry)),
-        notes=("Over the valid samples of each problem; SD with ddof = 0.",),
+    columns = (
+        *WHO,
+        Column("problem_id", "Problem"),
+        Column("name", "Name"),
+        Column("main_skill", "Main skill"),
+        Column("planned", "k", "count", help="samples planned"),
+        Column("valid", "Valid", "count", help="samples with a result"),
+        Column("perfect", "Perfect", "count", help="samples that passed all tests"),
+        Column("total", "T", "count", help="tests that count"),
+        Column("mean_tests_passed", "Tests passed, mean", "number"),
+        Column("mean_score", "Mean score %", "percent"),
+        Column("pass_at_1", "Pass@1 %", "percent"),
+        Column("sd", "SD", "score", help="ddof = 0"),
     )
+    items = (item for entry in entries for item in _of_problems(entry))
+    note = "Over the valid samples of each problem; SD with ddof = 0."
+    return Table.of("problems", "Problems", columns, items, notes=(note,))
 
 
 def table_1(rows: Sequence[ProblemInfo]) -> Table:
     """Key statistics of a problem set (table 1), with the paper's own beside them."""
     known = sum(row.output_characters is not None for row in rows)
-    return Table(
-        name="table_1",
-        title="Key statistics of the problems",
-        columns=(
-            Column("statistic", "Statistic"),
-            Column("value", "Value", "number"),
-            Column("paper", "Paper (v1)", "number"),
-        ),
-        rows=(
-            ("Project questions", len(rows), 65),
-            ("Main skill categories", len({row.main_skill for row in rows if row.main_skill}), 10),
-            ("Sub-skill categories", len({skill for row in rows for skill in row.sub_skills}), 34),
-            *(
-                (title, _average(getattr(row, name) for row in rows), paper)
-                for name, (title, paper) in _AVERAGES.items()
-            ),
-        ),
-        notes=(
-            "Averages over the problems for which the quantity is known.",
-            (
-                "Output characters, lines of code and modified files are those of the reference solution,"
-                f" which is known of {known} of {len(rows)} problems."
-            ),
+    counted = (
+        ("Project questions", len(rows), 65),
+        ("Main skill categories", len({row.main_skill for row in rows if row.main_skill}), 10),
+        ("Sub-skill categories", len({skill for row in rows for skill in row.sub_skills}), 34),
+    )
+    averages = (
+        (title, _average(getattr(row, name) for row in rows), paper)
+        for name, (title, paper) in _AVERAGES.items()
+    )
+    columns = (
+        Column("statistic", "Statistic"),
+        Column("value", "Value", "number"),
+        Column("paper", "Paper (v1)", "number"),
+    )
+    notes = (
+        "Averages over the problems for which the quantity is known.",
+        (
+            "Output characters, lines of code and modified files are those of the reference solution,"
+            f" which is known of {known} of {len(rows)} problems."
         ),
     )
+    title = "Key statistics of the problems"
+    return Table(name="table_1", title=title, columns=columns, rows=(*counted, *averages), notes=notes)
 
 
 def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
@@ -119,56 +114,56 @@ def problems_of(entries: Sequence[Entry]) -> list[ProblemInfo]:
 def difficulty(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     """One row for each problem over all entries, the hardest first."""
     solutions = _solutions(runs)
-    rows = [
-        (problem, len(means), math.fsum(means) / len(means), min(means), max(means), *solutions[problem])
+    items = [
+        {
+            "problem_id": problem,
+            "means": means,
+            "mean_score": math.fsum(means) / len(means),
+            **solutions[problem],
+        }
         for problem, means in _means(entries).items()
     ]
-    rows.sort(key=lambda row: (row[2], row[0]))
-    return Table(
-        name="difficulty",
-        title="Difficulty of the problems",
-        columns=(
-            Column("problem_id", "Problem"),
-            Column("models", "Models", "count", help="with results, formats apart"),
-            Column("mean_score", "Mean score %", "percent", help="mean over the models"),
-            Column("least", "Lowest %", "percent", help="of a model's mean scores"),
-            Column("most", "Highest %", "percent", help="of a model's mean scores"),
-            Column("samples", "Samples", "count"),
-            Column("solutions", "Solutions", "count", help="samples with a usable solution"),
-            Column("distinct", "Distinct", "count", help="different sets of files"),
-        ),
-        rows=tuple(rows),
+    items.sort(key=lambda item: (item["mean_score"], item["problem_id"]))
+    columns = (
+        Column("problem_id", "Problem"),
+        Column("models", "Models", "count", help="with results, formats apart", of=_of_means(len)),
+        Column("mean_score", "Mean score %", "percent", help="mean over the models"),
+        Column("least", "Lowest %", "percent", help="of a model's mean scores", of=_of_means(min)),
+        Column("most", "Highest %", "percent", help="of a model's mean scores", of=_of_means(max)),
+        Column("samples", "Samples", "count"),
+        Column("solutions", "Solutions", "count", help="samples with a usable solution"),
+        Column("distinct", "Distinct", "count", help="different sets of files"),
     )
+    return Table.of("difficulty", "Difficulty of the problems", columns, items)
+
+
+def _of_means(of: Callable[[list[float]], float]) -> Callable[[Any], float]:
+    return lambda item: of(item["means"])
 
 
 def telling_tests(runs: Sequence[Run]) -> Table:
     """The share of all samples that passed each test, and what that reveals, where it reveals something."""
-    return Table(
-        name="tests",
-        title="Tests over all models",
-        columns=(
-            Column("problem_id", "Problem"),
-            Column("test", "Test"),
-            Column("samples", "Samples", "count", help="graded ones, of all models"),
-            Column("passed", "Passed %", "percent"),
-            Column("finding", "Finding"),
-        ),
-        rows=tuple(
-            row
-            for run in runs
-            for untouched in (passed_untouched(run.directory),)
-            for (problem, names), passed in run.outcomes.items()
-            for row in _test_rows(problem, names, passed, untouched.get(problem, frozenset()))
-        ),
-        notes=(
-            (
-                f"Findings from {_FEWEST} samples on. Nobody passes: look whether the test can be passed."
-                " Everybody passes: it separates no two models. The untouched project passes: it asks for"
-                " nothing new, whatever the number of samples. Agrees with: the two always passed and failed"
-                " together."
-            ),
-        ),
+    columns = (
+        Column("problem_id", "Problem"),
+        Column("test", "Test"),
+        Column("samples", "Samples", "count", help="graded ones, of all models"),
+        Column("passed", "Passed %", "percent"),
+        Column("finding", "Finding"),
     )
+    items = (
+        {"problem_id": problem, **item}
+        for run in runs
+        for untouched in (passed_untouched(run.directory),)
+        for (problem, names), passed in run.outcomes.items()
+        for item in _of_tests(names, passed, untouched.get(problem, frozenset()))
+    )
+    note = (
+        f"Findings from {_FEWEST} samples on. Nobody passes: look whether the test can be passed."
+        " Everybody passes: it separates no two models. The untouched project passes: it asks for"
+        " nothing new, whatever the number of samples. Agrees with: the two always passed and failed"
+        " together."
+    )
+    return Table.of("tests", "Tests over all models", columns, items, notes=(note,))
 
 
 def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
@@ -183,16 +178,24 @@ def passed_untouched(directory: Path) -> dict[str, frozenset[str]]:
         return {}
 
 
-def _problem_rows(entry: Entry) -> Iterator[tuple[Cell, ...]]:
+def _of_problems(entry: Entry) -> Iterator[dict[str, Cell]]:
     infos = problem_infos([entry])
     for place, problem in enumerate(entry.problem_ids):
-        info, valid = infos[problem], int(entry.valid[place])
-        known: tuple[Cell, ...] = (None,) * 5
-        if valid:
-            total, mean = float(entry.totals[place]), float(entry.means[place])
-            known = int(total), mean * total, mean, float(entry.passes[place]), float(entry.sds[place])
-        counts = int(entry.planned[place]), valid, int(entry.perfect[place])
-        yield *entry.who, problem, info.name, info.main_skill, *counts, *known
+        valid, total, mean = int(entry.valid[place]), float(entry.totals[place]), float(entry.means[place])
+        yield {
+            **entry.who,
+            "problem_id": problem,
+            "name": infos[problem].name,
+            "main_skill": infos[problem].main_skill,
+            "planned": int(entry.planned[place]),
+            "valid": valid,
+            "perfect": int(entry.perfect[place]),
+            "total": int(total) if valid else None,
+            "mean_tests_passed": mean * total if valid else None,
+            "mean_score": mean if valid else None,
+            "pass_at_1": float(entry.passes[place]) if valid else None,
+            "sd": float(entry.sds[place]) if valid else None,
+        }
 
 
 def _average(values: Iterable[float | None]) -> float | None:
@@ -210,7 +213,7 @@ def _means(entries: Sequence[Entry]) -> dict[str, list[float]]:
     return found
 
 
-def _solutions(runs: Sequence[Run]) -> dict[str, tuple[int, int, int]]:
+def _solutions(runs: Sequence[Run]) -> dict[str, dict[str, int]]:
     """Samples, usable solutions and different ones among these, for each problem."""
     found: dict[str, list[NDArray[np.uint64]]] = {}
     for run in runs:
@@ -221,13 +224,14 @@ def _solutions(runs: Sequence[Run]) -> dict[str, tuple[int, int, int]]:
     for problem, parts in found.items():
         solutions = np.concatenate(parts)
         usable = solutions[solutions != 0]
-        counts[problem] = len(solutions), len(usable), len(np.unique(usable))
+        distinct = len(np.unique(usable))
+        counts[problem] = {"samples": len(solutions), "solutions": len(usable), "distinct": distinct}
     return counts
 
 
-def _test_rows(
-    problem: str, names: Sequence[str], passed: Mapping[int, int], untouched: frozenset[str]
-) -> Iterator[tuple[Cell, ...]]:
+def _of_tests(
+    names: Sequence[str], passed: Mapping[int, int], untouched: frozenset[str]
+) -> Iterator[dict[str, Cell]]:
     """`passed` counts the samples by the tests that they passed, as bits in the order of `names`."""
     samples = sum(passed.values())
     known: dict[tuple[bool, ...], str] = {}
@@ -237,7 +241,7 @@ def _test_rows(
         alike = known.setdefault(hits, name) if name not in known.values() else name
         notes = ["the untouched project passes"] if name in untouched else []
         notes += filter(None, [_finding(samples, rate, alike if alike != name else "")])
-        yield problem, name, samples, rate, "; ".join(notes)
+        yield {"test": name, "samples": samples, "passed": rate, "finding": "; ".join(notes)}
 
 
 def _finding(samples: int, rate: float, alike: str) -> str:

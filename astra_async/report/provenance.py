@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from astra_async.report.table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.report.load import Run
     from astra_async.report.table import Cell
@@ -19,127 +19,97 @@ _SETTINGS = ("temperature", "max_tokens", "reasoning_effort")
 
 def models(runs: Sequence[Run]) -> Table:
     """Context length and temperature of each model as recorded (table 2), and what else was set."""
-    rows: list[tuple[Cell, ...]] = []
-    for run in runs:
-        for model, settings in run.settings.models.items():
-            length = _setting(settings.get("context_length"), "not recorded")
-            shown = [_setting(settings.get(name), "default") for name in _SETTINGS]
-            rows.append(
-                (model, settings.get("spec"), length, *shown, _returned(run, model), run.directory.name)
-            )
-    return Table(
-        name="models",
-        title="Models as asked",
-        columns=(
-            Column("model", "Model"),
-            Column("spec", "Spec"),
-            Column("context_length", "Context length, tokens"),
-            Column("temperature", "Temperature"),
-            Column("max_tokens", "Output limit, tokens"),
-            Column("reasoning_effort", "Reasoning effort"),
-            Column("returned_model", "Answered as", help="name in the provider's responses"),
-            Column("directory", "Run"),
-        ),
-        rows=tuple(rows),
-        notes=('"default" means that nothing was sent: the provider\'s own default applied.',),
+    columns = (
+        Column("model", "Model"),
+        Column("spec", "Spec"),
+        Column("context_length", "Context length, tokens"),
+        Column("temperature", "Temperature"),
+        Column("max_tokens", "Output limit, tokens"),
+        Column("reasoning_effort", "Reasoning effort"),
+        Column("returned_model", "Answered as", help="name in the provider's responses"),
+        Column("directory", "Run"),
     )
+    notes = ('"default" means that nothing was sent: the provider\'s own default applied.',)
+    items = (_asked(run, model) for run in runs for model in run.settings.models)
+    return Table.of("models", "Models as asked", columns, items, notes=notes)
 
 
 def run_facts(runs: Sequence[Run]) -> Table:
     """One row for each run directory."""
-    return Table(
-        name="runs",
-        title="Runs",
-        columns=(
-            Column("directory", "Directory"),
-            Column("run_id", "Run"),
-            Column("parent", "Regrade of"),
-            Column("simulated", "Simulated"),
-            Column("started_at", "First sample, UTC"),
-            Column("finished_at", "Last sample, UTC"),
-            Column("problems", "Problems", "count"),
-            Column("k", "k", "count"),
-            Column("versions", "Versions"),
-        ),
-        rows=tuple(
-            (
-                run.directory.name,
-                run.settings.run_id,
-                run.settings.parent,
-                run.settings.simulated,
-                run.started_at[:19],
-                run.finished_at[:19],
-                len(run.problems),
-                run.settings.samples,
-                ", ".join(f"{name} {version}" for name, version in sorted(run.settings.versions.items())),
-            )
-            for run in runs
-        ),
+    columns = (
+        Column("directory", "Directory", of=lambda run: run.directory.name),
+        Column("run_id", "Run", of=lambda run: run.settings.run_id),
+        Column("parent", "Regrade of", of=lambda run: run.settings.parent),
+        Column("simulated", "Simulated", of=lambda run: run.settings.simulated),
+        Column("started_at", "First sample, UTC", of=lambda run: run.started_at[:19]),
+        Column("finished_at", "Last sample, UTC", of=lambda run: run.finished_at[:19]),
+        Column("problems", "Problems", "count", of=lambda run: len(run.problems)),
+        Column("k", "k", "count", of=lambda run: run.settings.samples),
+        Column("versions", "Versions", of=lambda run: _named(run.settings.versions)),
     )
+    return Table.of("runs", "Runs", columns, runs)
 
 
 def fingerprints(runs: Sequence[Run]) -> Table:
     """The hash of every part that changes results: equal hashes mean equal settings."""
-    return Table(
-        name="fingerprints",
-        title="Fingerprints",
-        columns=(
-            Column("directory", "Run"),
-            Column("part", "Part"),
-            Column("name", "Name"),
-            Column("sha256", "SHA-256"),
-        ),
-        rows=tuple(
-            (run.directory.name, part, name, sha)
-            for run in runs
-            for part, names in run.settings.fingerprints.items()
-            for name, sha in names.items()
-        ),
+    columns = (
+        Column("directory", "Run"),
+        Column("part", "Part"),
+        Column("name", "Name"),
+        Column("sha256", "SHA-256"),
     )
+    items = (
+        {"directory": run.directory.name, "part": part, "name": name, "sha256": sha}
+        for run in runs
+        for part, names in run.settings.fingerprints.items()
+        for name, sha in names.items()
+    )
+    return Table.of("fingerprints", "Fingerprints", columns, items)
 
 
 def inputs(runs: Sequence[Run]) -> Table:
     """Prompt and image of each problem as its samples recorded them; more than one is a finding."""
-    rows = [row for run in runs for row in _input_rows(run)]
-    odd = sum(row[3] != 1 for row in rows)
-    return Table(
-        name="inputs",
-        title="Prompts and images as recorded",
-        columns=(
-            Column("directory", "Run"),
-            Column("problem_id", "Problem"),
-            Column("format", "Format"),
-            Column("prompts", "Prompts", "count", help="different ones"),
-            Column("prompt_sha256", "Prompt SHA-256"),
-            Column("images", "Images", "count", help="different ones"),
-            Column("image_id", "Image"),
-        ),
-        rows=tuple(rows),
-        notes=(
-            (f"{odd} problems were asked with more than one prompt: their samples are not comparable.",)
-            if odd
-            else ("Every sample of a problem and format was asked with the same prompt, to the byte.",)
-        ),
+    columns = (
+        Column("directory", "Run"),
+        Column("problem_id", "Problem"),
+        Column("format", "Format"),
+        Column("prompts", "Prompts", "count", help="different ones", of=lambda row: len(row["prompt"])),
+        Column("prompt_sha256", "Prompt SHA-256", of=lambda row: ", ".join(row["prompt"])),
+        Column("images", "Images", "count", help="different ones", of=lambda row: len(row["image"])),
+        Column("image_id", "Image", of=lambda row: ", ".join(row["image"])),
     )
+    items = [item for run in runs for item in _recorded(run)]
+    odd = sum(len(item["prompt"]) != 1 for item in items)
+    note = "Every sample of a problem and format was asked with the same prompt, to the byte."
+    if odd:
+        note = f"{odd} problems were asked with more than one prompt: their samples are not comparable."
+    return Table.of("inputs", "Prompts and images as recorded", columns, items, notes=(note,))
 
 
-def _input_rows(run: Run) -> Iterator[tuple[Cell, ...]]:
+def _asked(run: Run, model: str) -> dict[str, Cell]:
+    """What is recorded of a model's settings."""
+    settings = run.settings.models[model]
+    return {
+        **{name: _setting(settings.get(name), "default") for name in _SETTINGS},
+        "model": model,
+        "spec": settings.get("spec"),
+        "context_length": _setting(settings.get("context_length"), "not recorded"),
+        "returned_model": _returned(run, model),
+        "directory": run.directory.name,
+    }
+
+
+def _named(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+def _recorded(run: Run) -> Iterator[dict[str, Any]]:
     for answer_format in run.settings.formats:
         for problem, name in enumerate(run.problems):
             mine = run.problem_rows(problem, answer_format)
-            if len(mine) == 0:
-                continue
-            prompts = _texts(run, mine["prompt"])
-            images = _texts(run, mine["image"])
-            yield (
-                run.directory.name,
-                name,
-                answer_format,
-                len(prompts),
-                ", ".join(prompts),
-                len(images),
-                ", ".join(images),
-            )
+            if len(mine):
+                known = {field: _texts(run, mine[field]) for field in ("prompt", "image")}
+                yield {"directory": run.directory.name, "problem_id": name, "format": answer_format, **known}
 
 
 def _texts(run: Run, numbers: np.ndarray) -> list[str]:

@@ -24,24 +24,18 @@ _MOST_REPLAYED = 8  # models whose run is replayed: pairs grow with the square
 
 def replays(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     """What `--until decided` would have spent on complete runs, and what it would have decided."""
-    replayed = [run for run in runs if _can_be_replayed(run)]
-    return Table(
-        name="looks_replayed",
-        title="With --until decided",
-        columns=(
-            Column("run", "Run"),
-            Column("asked", "Samples asked %", "percent", help="of those that the run asked"),
-            Column("cost_usd", "Cost $", "usd", help="of the samples asked, at each model's mean"),
-            Column("whole_usd", "Of $", "usd", help="what the run has cost"),
-            Column("decided", "Decided", "count", help="pairs that are better, worse or equivalent"),
-            Column("pairs", "Pairs", "count"),
-            Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
-        ),
-        rows=tuple(_replayed(run, entries) for run in replayed),
-        notes=("The run as it would have been, from its own samples (docs/deciding.md).",)
-        if replayed
-        else (),
+    columns = (
+        Column("run", "Run"),
+        Column("asked", "Samples asked %", "percent", help="of those that the run asked"),
+        Column("cost_usd", "Cost $", "usd", help="of the samples asked, at each model's mean"),
+        Column("whole_usd", "Of $", "usd", help="what the run has cost"),
+        Column("decided", "Decided", "count", help="pairs that are better, worse or equivalent"),
+        Column("pairs", "Pairs", "count"),
+        Column("same", "Same conclusion", "count", help="pairs, as one look after all samples has it"),
     )
+    items = [_replayed(run, entries) for run in runs if _can_be_replayed(run)]
+    notes = ("The run as it would have been, from its own samples (docs/deciding.md).",) if items else ()
+    return Table.of("looks_replayed", "With --until decided", columns, items, notes=notes)
 
 
 def _can_be_replayed(run: Run) -> bool:
@@ -49,7 +43,7 @@ def _can_be_replayed(run: Run) -> bool:
     return several and not run.settings.deciding and not len(run.missing)
 
 
-def _replayed(run: Run, entries: Sequence[Entry]) -> tuple[Cell, ...]:
+def _replayed(run: Run, entries: Sequence[Entry]) -> dict[str, Cell]:
     schedule = schedule_of(run.settings.samples)
     groups = {"groups": [group_of(list(run.settings.models), [])]}
     found = compared(run, recorded(schedule, "decided", None) | groups)
@@ -66,15 +60,15 @@ def _replayed(run: Run, entries: Sequence[Entry]) -> tuple[Cell, ...]:
         if any(part is run for part, _ in entry.parts)
     ]
     states = [[each.looks[-1].state if each.looks else "open" for each in these] for these in (found, at_end)]
-    return (
-        str(run.directory),
-        math.fsum(last.values()) / (len(last) * run.settings.samples),
-        math.fsum(cost * share for cost, share in costs) or None,
-        math.fsum(cost for cost, _ in costs) or None,
-        sum(state not in ("open", "not separable") for state in states[0]),
-        len(found),
-        sum(a == b for a, b in zip(*states, strict=True)),
-    )
+    return {
+        "run": str(run.directory),
+        "asked": math.fsum(last.values()) / (len(last) * run.settings.samples),
+        "cost_usd": math.fsum(cost * share for cost, share in costs) or None,
+        "whole_usd": math.fsum(cost for cost, _ in costs) or None,
+        "decided": sum(state not in ("open", "not separable") for state in states[0]),
+        "pairs": len(found),
+        "same": sum(a == b for a, b in zip(*states, strict=True)),
+    }
 
 
 def _at_the_end(schedule: Schedule) -> Schedule:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Self
 
 Interval = tuple[float, float]
 Cell = str | int | float | bool | Interval | None
@@ -42,7 +44,8 @@ class Column:
     """One column; `help` says what it means, with its unit.
 
     `minus` names two columns whose difference this one is: people see the difference of what they see
-    there.
+    there. `of` takes the column's cell from what a row is of (see `Table.of`); without it that has the cell
+    under the column's name, as a mapping or as an object.
     """
 
     name: str
@@ -52,6 +55,11 @@ class Column:
     interval: bool = False
     help: str = ""
     minus: tuple[str, str] | None = None
+    of: Callable[[Any], Cell] | None = field(default=None, compare=False, repr=False)
+
+    def cell(self, item: Any) -> Cell:
+        """What stands under this column in the row of an item."""
+        return self.of(item) if self.of else _under(self.name, item)
 
     @property
     def numeric(self) -> bool:
@@ -82,6 +90,32 @@ class Table:
             if column.kind not in _FORMATS:
                 message = f"table {self.name}, column {column.name}: {column.kind!r} is none of {[*_FORMATS]}"
                 raise ValueError(message)
+
+    @classmethod
+    def of(  # noqa: PLR0913 - what a table has
+        cls,
+        name: str,
+        title: str,
+        columns: Iterable[Column],
+        items: Iterable[Any],
+        *,
+        notes: Iterable[str] = (),
+        within: str = "",
+        provisional: bool = False,
+    ) -> Self:
+        """A row for each item, as its columns see it; if `provisional`, unless the item is `complete`."""
+        columns, items = tuple(columns), tuple(items)
+        return cls(
+            name=name,
+            title=title,
+            columns=columns,
+            rows=tuple(tuple(column.cell(item) for column in columns) for item in items),
+            notes=tuple(notes),
+            within=within,
+            provisional=frozenset(
+                place for place, item in enumerate(items) if provisional and not _under("complete", item)
+            ),
+        )
 
     @property
     def file(self) -> str:
@@ -154,22 +188,13 @@ class Findings:
         }
 
 
-WHO = (Column("model", "Model"), Column("format", "Format"))
+# Of an entry, or of what has its label and format.
+WHO = (Column("model", "Model", of=lambda item: _under("label", item)), Column("format", "Format"))
 
 
 def visible(text: str) -> str:
     """Text with every character that nobody would see, or that reorders others, as `<U+202E>`."""
     return _UNSEEN.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
-
-
-def unfinished(complete: Iterable[bool]) -> frozenset[int]:
-    """The provisional rows of a table: the places of what is not complete."""
-    return frozenset(place for place, whole in enumerate(complete) if not whole)
-
-
-def cells(columns: Sequence[Column], record: Mapping[str, Cell]) -> tuple[Cell, ...]:
-    """A row: from each column's name what is recorded under it."""
-    return tuple(record[column.name] for column in columns)
 
 
 def shown(cell: Cell, kind: Kind) -> str:
@@ -243,6 +268,10 @@ def _difference(texts: dict[str, str], column: Column) -> str:
     """The difference of two numbers as they are shown: 75.0 - 70.1 is 4.9, whatever the digits behind."""
     first, second = (texts[name] for name in column.minus or ())
     return NOTHING if NOTHING in (first, second) else f"{Decimal(first) - Decimal(second):+}"
+
+
+def _under(name: str, item: Any) -> Any:
+    return item[name] if isinstance(item, Mapping) else getattr(item, name)
 
 
 def _is_nothing(value: str | float | None) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from astra_async.types import TrialState
 
 _TAMPERED = FAILURES.index("tampered")
+_DUE: tuple[TrialState, ...] = ("tried", "equal", "not_drawn", "no_trial", "unproven")
 _NO_TRIAL = [TRIALS.index("no_trial"), TRIALS.index("no_twin")]
 
 
@@ -39,25 +40,21 @@ def tried(entry: Entry) -> Tried:
 
 def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
     """One row for each model and format: samples above the untouched project's score, and who was tried."""
-    rows = [row for entry in entries if entry.summary.valid and (row := _row(entry)) is not None]
-    return Table(
-        name="trials",
-        title="Trials",
-        columns=(
-            *WHO,
-            Column("due", "Above the untouched project", "count", help="samples"),
-            Column("tried", "Tried", "count", help="the same tests with other answers"),
-            Column("equal", "Equal to one tried", "count"),
-            Column("not_drawn", "Not drawn", "count", help="more would take over 40 %"),
-            Column("no_trial", "Cannot be tried", "count"),
-            Column("unproven", "Unproven", "count", help="trials silent"),
-            Column("tampered", "Tampered", "count"),
-            Column("share", "Share tried", "percent"),
-            Column("time", "Trials / scored runs", "percent", help="time"),
-        ),
-        rows=tuple(rows),
-        notes=tuple(_notes(runs)) if rows else ("Nobody was tried: --trials off, or nothing was graded.",),
+    columns = (
+        *WHO,
+        Column("due", "Above the untouched project", "count", help="samples"),
+        Column("tried", "Tried", "count", help="the same tests with other answers"),
+        Column("equal", "Equal to one tried", "count"),
+        Column("not_drawn", "Not drawn", "count", help="more would take over 40 %"),
+        Column("no_trial", "Cannot be tried", "count"),
+        Column("unproven", "Unproven", "count", help="trials silent"),
+        Column("tampered", "Tampered", "count"),
+        Column("share", "Share tried", "percent"),
+        Column("time", "Trials / scored runs", "percent", help="time"),
     )
+    items = [item for entry in entries if entry.summary.valid and (item := _stands(entry))]
+    notes = _notes(runs) if items else ["Nobody was tried: --trials off, or nothing was graded."]
+    return Table.of("trials", "Trials", columns, items, notes=notes)
 
 
 def _counts(entry: Entry) -> tuple[dict[TrialState, int], int]:
@@ -70,21 +67,20 @@ def _counts(entry: Entry) -> tuple[dict[TrialState, int], int]:
     return counts, int(np.count_nonzero(rows["failure"] == _TAMPERED))
 
 
-def _row(entry: Entry) -> tuple[Cell, ...] | None:
+def _stands(entry: Entry) -> dict[str, Cell]:
     counts, tampered = _counts(entry)
     trial_s, test_s = float(entry.rows()["trial_s"].sum()), float(np.nansum(entry.rows()["test_s"]))
-    states: tuple[TrialState, ...] = ("tried", "equal", "not_drawn", "no_trial", "unproven")
-    due = sum(counts[state] for state in states)
+    due = sum(counts[state] for state in _DUE)
     if not due and not counts["not_due"]:
-        return None
-    return (
-        *entry.who,
-        due,
-        *(counts[state] for state in states),
-        tampered,
-        tried(entry).tried / due if due else None,
-        trial_s / test_s if test_s else None,
-    )
+        return {}
+    return {
+        **{state: counts[state] for state in _DUE},
+        **entry.who,
+        "due": due,
+        "tampered": tampered,
+        "share": tried(entry).tried / due if due else None,
+        "time": trial_s / test_s if test_s else None,
+    }
 
 
 def _notes(runs: Sequence[Run]) -> list[str]:

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, get_args
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from astra_async.report.by_skill import KINDS, skills_of
 from astra_async.report.pairwise import Values, compare_values, in_words, judge, withheld
-from astra_async.report.table import WHO, Column, Table, unfinished
+from astra_async.report.table import WHO, Column, Table
 from astra_async.report.turn_states import End
 from astra_async.stats.intervals import bounds, total_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from astra_async.report.entries import Floats
     from astra_async.report.pairwise import Judged
-    from astra_async.report.table import Cell
     from astra_async.report.turn_states import Courses, TurnState
 
 TEXT = (
@@ -70,139 +68,116 @@ def turn_tables(found: Sequence[Courses]) -> tuple[Table, ...]:
 
 def by_turn(found: Sequence[Courses]) -> Table:
     """One row for each entry and turn: mean score and share solved, with intervals over problems."""
-    places = _places(found, 0)
-    return Table(
-        name="turns",
-        title="Score and solved by turn",
-        columns=(
-            *WHO,
-            _TURN,
-            _N,
-            Column("mean_score", "Mean score %", "percent", help="of what stands by then"),
-            Column("mean_score_interval", "95 %", "percent", interval=True),
-            Column("solved", "Solved %", "percent", help="samples that pass all tests"),
-            Column("solved_interval", "95 %", "percent", interval=True),
-            Column("known", "Samples", "count", help="whose state by then is known"),
-            Column("missing", "Missing", "count", help="a turn up to this one has no result"),
-        ),
-        rows=tuple(_turn_row(courses, turn) for courses, turn in places),
-        notes=(_STANDS,),
-        provisional=unfinished(courses.complete(turn) for courses, turn in places),
+    columns = (
+        *WHO,
+        _TURN,
+        _N,
+        Column("mean_score", "Mean score %", "percent", help="of what stands by then"),
+        Column("mean_score_interval", "95 %", "percent", interval=True),
+        Column("solved", "Solved %", "percent", help="samples that pass all tests"),
+        Column("solved_interval", "95 %", "percent", interval=True),
+        Column("known", "Samples", "count", help="whose state by then is known"),
+        Column("missing", "Missing", "count", help="a turn up to this one has no result"),
     )
+    items = starmap(_standing, _places(found, 0))
+    return Table.of("turns", "Score and solved by turn", columns, items, notes=(_STANDS,), provisional=True)
 
 
 def gain(found: Sequence[Courses]) -> Table:
     """Solved by turn r against pass@(r+1) of the first answers, paired over problems."""
     places = _places(found, 1)
-    rows = [
-        (courses, turn, judged)
-        for shared in dict.fromkeys(courses.entry.format for courses in found)
-        for courses, turn, judged in _judged([each for each in places if each[0].entry.format == shared])
-    ]
-    return Table(
-        name="turn_gain",
-        title="Gain against equal budget",
-        columns=(
-            *WHO,
-            _TURN,
-            _N,
-            Column("differing", "Differing", "count", help="problems that are not equal"),
-            Column("solved", "Solved %", "percent", help="by this turn"),
-            Column("blind", "Blind samples %", "percent", help="pass@(turn + 1) of first answers"),
-            Column("gain", "Gain", "points", minus=("solved", "blind")),
-            Column("gain_interval", "95 % interval", "points", interval=True),
-            Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
-            Column("p_permutation_holm", "Sign flips, Holm", "p"),
-            Column("verdict", "Verdict", help="by both tests and the interval"),
-            Column("why", "Why", help="what an inconclusive comparison lacks"),
-        ),
-        rows=tuple(_gain_row(courses, turn, judged) for courses, turn, judged in rows),
-        notes=(_EQUAL_BUDGET,),
-        provisional=unfinished(courses.complete(turn) for courses, turn, _ in rows),
+    columns = (
+        *WHO,
+        _TURN,
+        _N,
+        Column("differing", "Differing", "count", help="problems that are not equal"),
+        Column("solved", "Solved %", "percent", help="by this turn"),
+        Column("blind", "Blind samples %", "percent", help="pass@(turn + 1) of first answers"),
+        Column("gain", "Gain", "points", minus=("solved", "blind")),
+        Column("gain_interval", "95 % interval", "points", interval=True),
+        Column("p_t_holm", "t-test, Holm", "p", help="paired over problems, two-sided"),
+        Column("p_permutation_holm", "Sign flips, Holm", "p"),
+        Column("verdict", "Verdict", help="by both tests and the interval"),
+        Column("why", "Why", help="what an inconclusive comparison lacks"),
     )
+    items = (
+        _gained(*each)
+        for shared in dict.fromkeys(courses.entry.format for courses in found)
+        for each in _judged([place for place in places if place[0].entry.format == shared])
+    )
+    title = "Gain against equal budget"
+    return Table.of("turn_gain", title, columns, items, notes=(_EQUAL_BUDGET,), provisional=True)
 
 
 def changes(found: Sequence[Courses]) -> Table:
     """What each turn made of the state before: tests won and lost, answers that changed nothing."""
-    places = _places(found, 1)
-    return Table(
-        name="turn_changes",
-        title="What each turn changed",
-        columns=(
-            *WHO,
-            _TURN,
-            Column("answers", "Answers", "count"),
-            Column("unusable", "Unusable", "count", help="no solution could be read of them"),
-            Column("identical", "Identical", "count", help="all files as they stood before"),
-            Column("solved", "Solved", "count", help="samples that now pass all tests"),
-            Column("won", "Tests won", "count", help="failed before, pass now"),
-            Column("lost", "Tests lost", "count", help="passed before, fail now"),
-            Column("regressed", "Regressed", "count", help="samples that lost a test"),
-        ),
-        rows=tuple(_change_row(courses, turn) for courses, turn in places),
-        provisional=unfinished(courses.complete(turn) for courses, turn in places),
+    columns = (
+        *WHO,
+        _TURN,
+        Column("answers", "Answers", "count"),
+        Column("unusable", "Unusable", "count", help="no solution could be read of them"),
+        Column("identical", "Identical", "count", help="all files as they stood before"),
+        Column("solved", "Solved", "count", help="samples that now pass all tests"),
+        Column("won", "Tests won", "count", help="failed before, pass now"),
+        Column("lost", "Tests lost", "count", help="passed before, fail now"),
+        Column("regressed", "Regressed", "count", help="samples that lost a test"),
     )
+    items = starmap(_changed, _places(found, 1))
+    return Table.of("turn_changes", "What each turn changed", columns, items, provisional=True)
 
 
 def ends(found: Sequence[Courses]) -> Table:
     """How the samples of each entry came to their end."""
-    return Table(
-        name="turn_ends",
-        title="How samples end",
-        columns=(
-            *WHO,
-            Column("samples", "Samples", "count"),
-            *(Column(end, _ENDS[end][0], "count", help=_ENDS[end][1]) for end in get_args(End)),
-        ),
-        rows=tuple(_end_row(courses) for courses in found),
-        provisional=unfinished(courses.complete(courses.turns) for courses in found),
+    columns = (
+        *WHO,
+        Column("samples", "Samples", "count"),
+        *(Column(end, _ENDS[end][0], "count", help=_ENDS[end][1]) for end in get_args(End)),
     )
+    items = (
+        dict.fromkeys(get_args(End), 0)
+        | Counter(course.end for course in courses.all)
+        | {**_at(courses, courses.turns), "samples": len(courses.all)}
+        for courses in found
+    )
+    return Table.of("turn_ends", "How samples end", columns, items, provisional=True)
 
 
 def prices(found: Sequence[Courses]) -> Table:
     """What each further solve took up to a turn, with feedback and by blind samples."""
-    places = _places(found, 1)
-    return Table(
-        name="turn_costs",
-        title="What each further solve costs",
-        columns=(
-            *WHO,
-            _TURN,
-            Column("calls", "Calls", "count", help="of all turns up to this one"),
-            Column("further", "Further solves", "count", help="samples solved since turn 0"),
-            Column("tokens", "Tokens", "number", help="a further solve, input and output"),
-            Column("usd", "$", "usd", help="a further solve"),
-            Column("seconds", "Seconds", "number", help="a further solve, tests included"),
-            Column("blind_calls", "Blind calls", "number", help="expected, by pass@m"),
-            Column("blind_further", "Blind solves", "number", help="expected, by pass@m"),
-            Column("blind_tokens", "Blind tokens", "number", help="a further solve"),
-            Column("blind_usd", "Blind $", "usd", help="a further solve"),
-        ),
-        rows=tuple(_price_row(courses, turn) for courses, turn in places),
-        notes=(_FURTHER,),
-        provisional=unfinished(courses.complete(turn) for courses, turn in places),
+    columns = (
+        *WHO,
+        _TURN,
+        Column("calls", "Calls", "count", help="of all turns up to this one"),
+        Column("further", "Further solves", "count", help="samples solved since turn 0"),
+        Column("tokens", "Tokens", "number", help="a further solve, input and output"),
+        Column("usd", "$", "usd", help="a further solve"),
+        Column("seconds", "Seconds", "number", help="a further solve, tests included"),
+        Column("blind_calls", "Blind calls", "number", help="expected, by pass@m"),
+        Column("blind_further", "Blind solves", "number", help="expected, by pass@m"),
+        Column("blind_tokens", "Blind tokens", "number", help="a further solve"),
+        Column("blind_usd", "Blind $", "usd", help="a further solve"),
     )
+    items = starmap(_priced, _places(found, 1))
+    title = "What each further solve costs"
+    return Table.of("turn_costs", title, columns, items, notes=(_FURTHER,), provisional=True)
 
 
 def gain_by_skill(found: Sequence[Courses]) -> Table:
     """Solved at first, by the last turn, and by as many blind samples, over the problems of each skill."""
-    return Table(
-        name="turn_skills",
-        title="Gain by skill",
-        columns=(
-            Column("kind", "Kind"),
-            Column("skill", "Skill"),
-            *WHO,
-            _N,
-            _TURN,
-            Column("first", "Solved at first %", "percent"),
-            Column("solved", "Solved %", "percent", help="by this turn"),
-            Column("blind", "Blind samples %", "percent", help="pass@(turn + 1)"),
-            Column("gain", "Gain", "points", minus=("solved", "blind")),
-        ),
-        rows=tuple(row for courses in found for row in _skill_rows(courses)),
-        notes=("Without tests: a skill with few problems says little.",),
+    columns = (
+        Column("kind", "Kind"),
+        Column("skill", "Skill"),
+        *WHO,
+        _N,
+        _TURN,
+        Column("first", "Solved at first %", "percent"),
+        Column("solved", "Solved %", "percent", help="by this turn"),
+        Column("blind", "Blind samples %", "percent", help="pass@(turn + 1)"),
+        Column("gain", "Gain", "points", minus=("solved", "blind")),
     )
+    items = (item for courses in found for item in _by_skill(courses))
+    notes = ("Without tests: a skill with few problems says little.",)
+    return Table.of("turn_skills", "Gain by skill", columns, items, notes=notes)
 
 
 def _places(found: Sequence[Courses], first: int) -> list[tuple[Courses, int]]:
@@ -210,23 +185,29 @@ def _places(found: Sequence[Courses], first: int) -> list[tuple[Courses, int]]:
     return [(courses, turn) for courses in found for turn in range(first, courses.turns + 1)]
 
 
-def _turn_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
-    scores, solved = courses.scores(turn), courses.solved(turn)
+def _at(courses: Courses, turn: int) -> dict[str, Any]:
+    """What the rows of all tables begin with."""
+    return courses.entry.who | {"turn": turn, "complete": courses.complete(turn)}
+
+
+def _standing(courses: Courses, turn: int) -> dict[str, Any]:
+    entry, scores, solved = courses.entry, courses.scores(turn), courses.solved(turn)
     begun = ~np.isnan(scores)
     known = sum(course.known(turn) for course in courses.all)
-    return (
-        *courses.entry.who,
-        turn,
-        int(begun.sum()),
-        *_with_interval(scores[begun], courses.entry.families_of(begun)),
-        *_with_interval(solved[begun], courses.entry.families_of(begun)),
-        known,
-        int(courses.entry.planned.sum()) - known,
-    )
+    families = entry.families_of(begun)
+    return _at(courses, turn) | {
+        "n": int(begun.sum()),
+        "mean_score": _mean(scores[begun]),
+        "mean_score_interval": bounds(total_interval(scores[begun], families)),
+        "solved": _mean(solved[begun]),
+        "solved_interval": bounds(total_interval(solved[begun], families)),
+        "known": known,
+        "missing": int(entry.planned.sum()) - known,
+    }
 
 
-def _with_interval(values: Floats, families: NDArray[np.str_] | None) -> tuple[Cell, Cell]:
-    return math.fsum(values) / len(values) if len(values) else None, bounds(total_interval(values, families))
+def _mean(values: Floats) -> float | None:
+    return math.fsum(values) / len(values) if len(values) else None
 
 
 def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, int, Judged]]:
@@ -240,36 +221,34 @@ def _judged(places: Sequence[tuple[Courses, int]]) -> Iterator[tuple[Courses, in
         yield courses, turn, judged if courses.complete(turn) else withheld(judged)
 
 
-def _gain_row(courses: Courses, turn: int, judged: Judged) -> tuple[Cell, ...]:
+def _gained(courses: Courses, turn: int, judged: Judged) -> dict[str, Any]:
     c, entry = judged.comparison, courses.entry
     too_few = int((entry.valid > 0).sum()) - int((entry.valid > turn).sum())
     lacking = f"{too_few} problems have no more than {turn} samples" if too_few else ""
-    return (
-        *entry.who,
-        turn,
-        c.n,
-        c.differing,
-        c.a_value,
-        c.b_value,
-        c.difference,
-        c.difference_interval,
-        judged.holm["p_t"],
-        judged.holm["p_permutation"],
-        f"{'' if courses.complete(turn) else '~'}{in_words(judged, _WINNERS)}",
-        "; ".join(filter(None, (judged.why, lacking))),
-    )
+    return _at(courses, turn) | {
+        "n": c.n,
+        "differing": c.differing,
+        "solved": c.a_value,
+        "blind": c.b_value,
+        "gain": c.difference,
+        "gain_interval": c.difference_interval,
+        "p_t_holm": judged.holm["p_t"],
+        "p_permutation_holm": judged.holm["p_permutation"],
+        "verdict": f"{'' if courses.complete(turn) else '~'}{in_words(judged, _WINNERS)}",
+        "why": "; ".join(filter(None, (judged.why, lacking))),
+    }
 
 
-def _change_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
-    count: Counter[str] = Counter()
+def _changed(courses: Courses, turn: int) -> dict[str, Any]:
+    names = ("answers", "unusable", "identical", "solved", "won", "lost", "regressed")
+    count: Counter[str] = Counter(dict.fromkeys(names, 0))
     for course in courses.all:
         if turn < len(course.answers):
             answer, before = course.answers[turn], course.state(turn - 1)
             count.update(answers=1, unusable=not answer.usable, solved=answer.solved)
             if answer.usable:
                 count.update(_changes(answer, before))
-    names = ("answers", "unusable", "identical", "solved", "won", "lost", "regressed")
-    return *courses.entry.who, turn, *(count[name] for name in names)
+    return _at(courses, turn) | count
 
 
 def _changes(answer: TurnState, before: TurnState | None) -> dict[str, int]:
@@ -283,47 +262,37 @@ def _changes(answer: TurnState, before: TurnState | None) -> dict[str, int]:
     }
 
 
-def _end_row(courses: Courses) -> tuple[Cell, ...]:
-    count = Counter(course.end for course in courses.all)
-    return (
-        *courses.entry.who,
-        len(courses.all),
-        *(count[end] for end in get_args(End)),
-    )
-
-
-def _skill_rows(courses: Courses) -> Iterator[tuple[Cell, ...]]:
+def _by_skill(courses: Courses) -> Iterator[dict[str, Any]]:
     entry, last = courses.entry, courses.turns
-    first, solved, blind = courses.solved(0), courses.solved(last), courses.blind(last)
+    values = {"first": courses.solved(0), "solved": courses.solved(last), "blind": courses.blind(last)}
+    is_known = ~np.isnan(sum(values.values()))
     where = {problem: place for place, problem in enumerate(entry.problem_ids)}
     for kind, title in KINDS.items():
         for skill in skills_of([entry], kind):
             places = [where[problem] for problem in skill.problems if problem in where]
-            known = [place for place in places if not np.isnan(first[place] + solved[place] + blind[place])]
+            known = [place for place in places if is_known[place]]
             if known:
-                means = (math.fsum(values[known]) / len(known) for values in (first, solved, blind))
-                at_first, by_last, by_blind = means
-                row = (*entry.who, len(known), last, at_first, by_last, by_blind)
-                yield title, skill.name, *row, by_last - by_blind
+                means = {name: math.fsum(each[known]) / len(known) for name, each in values.items()}
+                gain = means["solved"] - means["blind"]
+                more = {"kind": title, "skill": skill.name, "n": len(known), "gain": gain}
+                yield _at(courses, last) | means | more
 
 
-def _price_row(courses: Courses, turn: int) -> tuple[Cell, ...]:
+def _priced(courses: Courses, turn: int) -> dict[str, Any]:
     later = [answer for course in courses.all for answer in course.answers[1 : turn + 1]]
     further = sum(answer.solved for answer in later)
     calls, blind_further, blind_tokens, blind_usd = _blind(courses, turn)
-    return (
-        *courses.entry.who,
-        turn,
-        len(later),
-        further,
-        _each(math.fsum(answer.tokens for answer in later), further),
-        _each(_sum_usd([(answer, 1) for answer in later]), further),
-        _each(math.fsum(answer.seconds for answer in later), further),
-        calls,
-        blind_further,
-        _each(blind_tokens, blind_further),
-        _each(blind_usd, blind_further),
-    )
+    return _at(courses, turn) | {
+        "calls": len(later),
+        "further": further,
+        "tokens": _each(math.fsum(answer.tokens for answer in later), further),
+        "usd": _each(_sum_usd([(answer, 1) for answer in later]), further),
+        "seconds": _each(math.fsum(answer.seconds for answer in later), further),
+        "blind_calls": calls,
+        "blind_further": blind_further,
+        "blind_tokens": _each(blind_tokens, blind_further),
+        "blind_usd": _each(blind_usd, blind_further),
+    }
 
 
 def _blind(courses: Courses, turn: int) -> tuple[float, float, float, float | None]:
