@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
+from command_server import astra
 from waiting import PATIENCE_S, awaited
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from nasty_server import Behaviour, Connection
 
+ASTRA = (sys.executable, "-m", "astra_async")
 MODEL = "simulated/steady"
 Key = tuple[str, str, str, int]
 _TROUBLES = ("provider_error", "project_error", "sandbox_error")
@@ -63,13 +65,20 @@ class Run:
             *("--problems", self.problems, "--config", config, "--out", self.out),
             *("--samples", self.samples, *self.options),
         )
-        return [*self.before, sys.executable, "-m", "astra_async", "run", *map(str, words)]
+        return [*self.before, *ASTRA, "run", *map(str, words)]
+
+    @property
+    def all_environ(self) -> dict[str, str]:
+        """With a cache of its own: what a project's tests are is learned within this run."""
+        return {**os.environ, "ASTRA_CACHE": str(self.folder / "cache"), **self.environ}
 
     def start(self) -> subprocess.Popen[str]:
-        # A cache of its own: what a project's tests are is learned within this run.
-        environ = {**os.environ, "ASTRA_CACHE": str(self.folder / "cache"), **self.environ}
         process = subprocess.Popen(
-            self.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environ
+            self.command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.all_environ,
         )
         _started.append(process)
         self._process = process
@@ -77,7 +86,11 @@ class Run:
 
     def finish(self, code: int = 0) -> str:
         """Run to the end, which must have this exit code; returns what was said."""
-        return finished(self.start(), code)
+        if self.before or "LD_PRELOAD" in self.environ:  # which tell of the start of a process
+            return finished(self.start(), code)
+        done = astra(*self.command[len(ASTRA) :], env=self.all_environ)
+        assert done.returncode == code, done.stderr
+        return done.stderr
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         """The readable records of a log, the torn last line of a running program left out."""

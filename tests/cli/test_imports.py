@@ -51,6 +51,7 @@ finally:
 """
 
 
+@pytest.mark.first
 @pytest.mark.parametrize(
     "command",
     [pytest.param(each, marks=pytest.mark.docker if each == "run" else ()) for each in COMMANDS],

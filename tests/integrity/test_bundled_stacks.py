@@ -34,7 +34,10 @@ def test_every_stack_of_the_bundled_problems_is_attacked() -> None:
     assert all(describe(stack.problem)["family"] == name for name, stack in STACKS.items())
 
 
-@pytest.mark.first(family=lambda case: case.family, reference=lambda case: case.stack != "Selenium")
+@pytest.mark.first(
+    family=lambda case: case.family,
+    browser=lambda case: case.stack == "Selenium" and case.family == "configured",
+)
 @pytest.mark.docker
 @pytest.mark.parametrize("case", [timed(case) for case in STACK_CASES])
 def test_an_attack_on_a_bundled_problem_earns_nothing(case: StackCase, graded: Graded) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from scipy import stats
+import scipy
 
 from astra_async.errors import UsageError
 from astra_async.report.compare import Side, compare_runs
@@ -57,7 +57,7 @@ def test_a_problem_is_compared_by_its_samples(tmp_path: Path) -> None:
             b"".join(orjson.dumps(line) + b"\n" for line in lines)
         )
     found = compare_runs(*directories)
-    expected = stats.fisher_exact([[4, 4], [8, 0]]).pvalue
+    expected = scipy.stats.fisher_exact([[4, 4], [8, 0]]).pvalue
     assert found.table("compare_problems").column("p") == pytest.approx([expected] * 3)
 
 

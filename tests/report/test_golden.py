@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
-from scipy import stats
+import scipy
 
 from astra_async.report.tables import build_report
 from astra_async.report.write import write_built
@@ -142,7 +142,7 @@ def test_the_spread_is_an_analysis_of_variance(
     for (model, answer_format), rows in by_problem.groupby(["model", "format"]):
         row = one(board, model=model, format=answer_format)
         mine = runs[(runs.model == model) & (runs.format == answer_format)]
-        f = stats.f_oneway(*[group.score for _, group in mine.groupby("problem_id")]).statistic
+        f = scipy.stats.f_oneway(*[group.score for _, group in mine.groupby("problem_id")]).statistic
         within = rows.variance.mean()
         assert row.rms_within_sd == pytest.approx(math.sqrt(within), abs=1e-12)
         assert row.between_sd == pytest.approx(math.sqrt(max(0, (f - 1) * within / K)), abs=1e-9)
@@ -187,7 +187,7 @@ def test_pairs_are_paired_over_problems(out: Path, by_problem: pd.DataFrame, met
             a = by_problem.loc[row.a, answer_format][column]
             b = by_problem.loc[row.b, answer_format][column]
             a, b = by_families(a), by_families(b)  # of one size: their mean is that of the problems
-            test = stats.ttest_rel(a, b)
+            test = scipy.stats.ttest_rel(a, b)
             assert (row.n, row.families) == (N, N // 2)
             assert row.difference == row.a_value - row.b_value
             assert row.difference == pytest.approx((a - b).mean(), abs=1e-12)
@@ -198,12 +198,12 @@ def test_pairs_are_paired_over_problems(out: Path, by_problem: pd.DataFrame, met
                 (low, high), abs=0.01
             )
             d = (a - b).round(12)
-            flips = stats.permutation_test(
+            flips = scipy.stats.permutation_test(
                 (d,), np.mean, permutation_type="samples", n_resamples=np.inf
             ).pvalue
             assert row.p_permutation == pytest.approx(flips, abs=1e-9)
-            ranks = stats.wilcoxon(
-                d, zero_method="pratt", method=stats.PermutationMethod(n_resamples=2 ** (N // 2))
+            ranks = scipy.stats.wilcoxon(
+                d, zero_method="pratt", method=scipy.stats.PermutationMethod(n_resamples=2 ** (N // 2))
             ).pvalue
             assert row.p_wilcoxon == pytest.approx(ranks, abs=1e-9)
         for name in ("p_t", "p_wilcoxon", "p_permutation"):
@@ -227,7 +227,7 @@ def test_formats_are_compared_within_each_model(out: Path, by_problem: pd.DataFr
             assert row.a_value == pytest.approx(xml.mean(), abs=1e-12)
             assert row.b_value == pytest.approx(json.mean(), abs=1e-12)
             assert row.p_t == pytest.approx(
-                stats.ttest_rel(by_families(xml), by_families(json)).pvalue, rel=1e-6
+                scipy.stats.ttest_rel(by_families(xml), by_families(json)).pvalue, rel=1e-6
             )
 
 
@@ -296,12 +296,12 @@ def test_lengths_correlate_over_problems(report: Report, runs: pd.DataFrame) -> 
         else:
             mine = runs[(runs.model == row["model"]) & (runs.format == row["format"])]
             means = mine.groupby("problem_id")[[column, "score"]].mean()
-        expected = stats.pearsonr(means[column], means.score)
+        expected = scipy.stats.pearsonr(means[column], means.score)
         assert row["r"] == pytest.approx(expected.statistic, abs=1e-9)
         assert row["p"] == pytest.approx(permutation_p(means), abs=0.03)
-        rho = stats.spearmanr(means.round(9)).statistic
+        rho = scipy.stats.spearmanr(means.round(9)).statistic
         assert row["rho_p"] == pytest.approx(permutation_p(means.round(9).rank()), abs=0.03)
-        half = stats.norm.ppf(0.975) * math.sqrt((1 + rho**2 / 2) / (N - 3))
+        half = scipy.stats.norm.ppf(0.975) * math.sqrt((1 + rho**2 / 2) / (N - 3))
         assert row["rho"] == pytest.approx(rho, abs=1e-9)
         ends = math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
         assert row["rho_interval"] == pytest.approx(ends, abs=1e-9)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+import scipy
 from rich.console import Console
-from scipy import stats
 
 from astra_async.report.leaderboard import headline
 from astra_async.report.table import NOTHING
@@ -240,5 +240,8 @@ def test_proven_and_unproven_samples_stand_beside_the_score(tmp_path: Path) -> N
 
 def proportion(count: int, of: int) -> tuple[float, float]:
     """Clopper and Pearson's interval with 0.6 of an unseen one."""
-    ends = stats.beta.ppf(0.025, count, of - count + 0.6), stats.beta.ppf(0.975, count + 0.6, of - count)
+    ends = (
+        scipy.stats.beta.ppf(0.025, count, of - count + 0.6),
+        scipy.stats.beta.ppf(0.975, count + 0.6, of - count),
+    )
     return float(ends[0]), float(ends[1])

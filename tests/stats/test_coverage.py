@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
+import scipy
 
 from astra_async.stats.correlation import correlation
 from astra_async.stats.intervals import (
@@ -230,7 +230,7 @@ def test_a_correlation_of_length_and_score(kind: Kind, depends: float, n: int, k
 
     rng = np.random.default_rng([n, k, 9])
     many = made(kind, (40_000,), rng)
-    ranks = rankdata(lengths(many, rng)), rankdata(many.sampled(k, rng).mean(axis=1))
+    ranks = scipy.stats.rankdata(lengths(many, rng)), scipy.stats.rankdata(many.sampled(k, rng).mean(axis=1))
     target = float(np.corrcoef(*ranks)[0, 1])
     few = made(kind, (REPETITIONS, n), rng)
     pairs = zip(lengths(few, rng), few.sampled(k, rng).mean(axis=2), strict=True)

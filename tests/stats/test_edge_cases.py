@@ -7,9 +7,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 from astra_async.stats.correlation import correlation
 from astra_async.stats.differences import (
@@ -151,13 +151,13 @@ def test_no_number_of_comparisons_is_beyond_the_sign_flips_of_many_problems() ->
 
 def test_wilcoxon_is_exact_with_ties_and_zeros() -> None:
     d = [0.0, 0.1, 0.1, 0.2, -0.1, 0.3, 0.3, 0.0, 0.4]
-    expected = scipy_stats.wilcoxon(d, zero_method="pratt", method=scipy_stats.PermutationMethod())
+    expected = scipy.stats.wilcoxon(d, zero_method="pratt", method=scipy.stats.PermutationMethod())
     assert wilcoxon(d, [0] * 9) == pytest.approx(expected.pvalue)
 
 
 def test_wilcoxon_of_many_problems_is_that_of_scipy() -> None:
     d = np.random.default_rng(2).normal(0.2, 1, 40)
-    assert wilcoxon(d, np.zeros(40)) == pytest.approx(scipy_stats.wilcoxon(d, method="exact").pvalue)
+    assert wilcoxon(d, np.zeros(40)) == pytest.approx(scipy.stats.wilcoxon(d, method="exact").pvalue)
 
 
 def test_wilcoxon_of_many_problems_with_ties_and_zeros_is_exact() -> None:
@@ -165,7 +165,7 @@ def test_wilcoxon_of_many_problems_with_ties_and_zeros_is_exact() -> None:
     d = np.round(np.random.default_rng(2).normal(0.2, 1, 22) * 3) / 3
     differing = d[d != 0]
     assert 17 <= len(differing) < len(d)
-    ranks = scipy_stats.rankdata(np.abs(d))[d != 0]
+    ranks = scipy.stats.rankdata(np.abs(d))[d != 0]
     signs = 1 - 2 * ((np.arange(2 ** len(differing))[:, None] >> np.arange(len(differing))) & 1)
     sums = signs @ ranks
     expected = float(np.mean(np.abs(sums) >= abs(float(np.sign(differing) @ ranks))))
@@ -234,8 +234,8 @@ def test_a_perfect_rank_order_of_few_problems_is_no_wonder() -> None:
 def test_exact_rank_correlations_are_those_of_a_permutation_test() -> None:
     x, y = [1.0, 4.0, 2.0, 2.0, 9.0, 7.0], [3.0, 1.0, 1.0, 5.0, 8.0, 6.0]
     found = correlation(x, y)
-    expected = scipy_stats.permutation_test(
-        (x,), lambda order: scipy_stats.spearmanr(order, y).statistic, permutation_type="pairings"
+    expected = scipy.stats.permutation_test(
+        (x,), lambda order: scipy.stats.spearmanr(order, y).statistic, permutation_type="pairings"
     )
     assert found is not None
     assert found.rho_p == pytest.approx(expected.pvalue)
@@ -243,7 +243,7 @@ def test_exact_rank_correlations_are_those_of_a_permutation_test() -> None:
 
 def test_the_permutation_test_of_zeros_and_ones_is_fishers() -> None:
     a, b = [1] * 30 + [0] * 2, [1] * 20 + [0] * 12
-    expected = scipy_stats.fisher_exact([[30, 2], [20, 12]]).pvalue
+    expected = scipy.stats.fisher_exact([[30, 2], [20, 12]]).pvalue
     assert permutation_p(a, b) == pytest.approx(expected)
 
 
@@ -252,7 +252,7 @@ def test_counts_too_large_to_enumerate_are_sampled() -> None:
     a, b = rng.integers(0, 10_000, 40).tolist(), rng.integers(0, 10_000, 40).tolist()
     p = permutation_p(a, b)
     assert p is not None
-    assert p == pytest.approx(float(scipy_stats.ttest_ind(a, b).pvalue), abs=0.05)
+    assert p == pytest.approx(float(scipy.stats.ttest_ind(a, b).pvalue), abs=0.05)
 
 
 def test_many_problems_take_little_memory() -> None:

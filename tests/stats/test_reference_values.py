@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
-from scipy.integrate import quad
+import scipy
 
 from astra_async.stats.correlation import correlation, rank_interval
 from astra_async.stats.differences import (
@@ -100,11 +99,11 @@ def test_the_interval_of_a_rate_is_of_beta_quantiles() -> None:
     """Clopper and Pearson's is that of Beta(x, n - x + 1) and Beta(x + 1, n - x); ours has 0.6 for the 1."""
     found = total_interval([1.0] * 24 + [0.0] * 8)
     assert found is not None
-    low, high = scipy_stats.beta.ppf(0.025, 24, 8.6), scipy_stats.beta.ppf(0.975, 24.6, 8)
+    low, high = scipy.stats.beta.ppf(0.025, 24, 8.6), scipy.stats.beta.ppf(0.975, 24.6, 8)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)
     perfect = total_interval([1.0] * 65)
     assert perfect is not None
-    assert (perfect.low, perfect.high) == pytest.approx((scipy_stats.beta.ppf(0.025, 65, 0.6), 1), abs=1e-6)
+    assert (perfect.low, perfect.high) == pytest.approx((scipy.stats.beta.ppf(0.025, 65, 0.6), 1), abs=1e-6)
 
 
 def test_more_failures_never_raise_an_interval() -> None:
@@ -148,7 +147,7 @@ def test_the_clustered_standard_error() -> None:
 def test_the_standard_error_of_the_total_is_that_of_scipy() -> None:
     found = total_interval(np.array(ANSCOMBE_Y) / 11)
     assert found is not None
-    assert found.se == pytest.approx(scipy_stats.sem(np.array(ANSCOMBE_Y) / 11), abs=1e-12)
+    assert found.se == pytest.approx(scipy.stats.sem(np.array(ANSCOMBE_Y) / 11), abs=1e-12)
 
 
 def test_the_run_only_interval_counts_only_the_spread_within_problems() -> None:
@@ -171,14 +170,14 @@ def test_power_and_the_minimum_detectable_effect() -> None:
 def test_the_minimum_detectable_effect_agrees_with_numerical_integration() -> None:
     n, effect = 65, minimum_detectable_effect(65)
     assert effect is not None
-    bound, shift = scipy_stats.t.ppf(0.975, n - 1), effect * n**0.5
+    bound, shift = scipy.stats.t.ppf(0.975, n - 1), effect * n**0.5
 
     def density(v: float) -> float:  # the t statistic given its chi-square denominator, times its density
         scale = bound * (v / (n - 1)) ** 0.5
-        tails = scipy_stats.norm.sf(scale - shift) + scipy_stats.norm.cdf(-scale - shift)
-        return float(tails * scipy_stats.chi2.pdf(v, n - 1))
+        tails = scipy.stats.norm.sf(scale - shift) + scipy.stats.norm.cdf(-scale - shift)
+        return float(tails * scipy.stats.chi2.pdf(v, n - 1))
 
-    assert quad(density, 0, 300, limit=500)[0] == pytest.approx(0.8, abs=1e-9)
+    assert scipy.integrate.quad(density, 0, 300, limit=500)[0] == pytest.approx(0.8, abs=1e-9)
 
 
 def test_the_correlation_of_anscombe() -> None:
