@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from astra_async.report.load import Run
     from astra_async.report.table import Kind, Table
-    from astra_async.types.records import TestFields
+    from astra_async.types import NamedOutcome
 
     Columns = dict[str, Any]  # by name; each Coded, Masked, or an array, in which None and NaN are nothing
 
@@ -147,12 +147,12 @@ def turns_of(run: Run) -> pd.DataFrame:
     return both.sort_values([*_KEY, "turn"], ignore_index=True)
 
 
-def tests_of(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[TestFields, ...]]) -> pd.DataFrame:
+def tests_of(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOutcome, ...]]) -> pd.DataFrame:
     """A row for each expected test of the samples of some rows; see `Loaded.tests`."""
     return _frame(test_columns(run, rows, tests))
 
 
-def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[TestFields, ...]]) -> Columns:
+def test_columns(run: Run, rows: NDArray[np.void], tests: Iterable[tuple[NamedOutcome, ...]]) -> Columns:
     """The columns of the expected tests of the samples of some rows, by name."""
     known = sorted({name for _, names in run.outcomes for name in names})
     outcomes: list[str] = list(get_args(Outcome))

@@ -26,8 +26,8 @@ from astra_async.export.lines import places
 from astra_async.report.entries import entries_of
 from astra_async.report.packing import read_at
 from astra_async.report.problem_tables import problems_table
-from astra_async.types import SampleKey
-from astra_async.types.records import TestFields, UsageFields, read_line, read_record
+from astra_async.types import NamedOutcome, SampleKey, Usage
+from astra_async.types.records import read_line, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,8 +74,8 @@ class _Line(msgspec.Struct, gc=False):
     output_tail: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
-    usage: UsageFields | None = None
-    tests: tuple[TestFields, ...] = ()
+    usage: Usage | None = None
+    tests: tuple[NamedOutcome, ...] = ()
 
     def texts(self) -> tuple[str | None, ...]:
         """Those of _TEXTS, in their order."""

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from astra_async.metrics import Metrics
     from astra_async.report.packing import Columns
-    from astra_async.types import Format
-    from astra_async.types.records import TestFields
+    from astra_async.types import Format, NamedOutcome
 
 Scalar = str | int | float | bool | None
 
@@ -132,7 +131,7 @@ class Run:
         """The result records of many rows, one in memory at a time."""
         yield from map(read_line, self.contents(rows))
 
-    def tests(self, rows: NDArray[np.void]) -> Iterator[tuple[TestFields, ...]]:
+    def tests(self, rows: NDArray[np.void]) -> Iterator[tuple[NamedOutcome, ...]]:
         """The tests of many rows' samples, those of one in memory at a time."""
         yield from map(read_tests, self.contents(rows))
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.load import RunSettings
-    from astra_async.types import AnswerKey
-    from astra_async.types.records import ResultFields, TestFields
+    from astra_async.types import AnswerKey, NamedOutcome, Result
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))
 FINISHES: tuple[FinishReason, ...] = get_args(FinishReason)
@@ -249,7 +248,7 @@ class Columns:
         place = self.place(key)
         return place is not None and bool(self.places[place]["present"])
 
-    def _note_total(self, result: ResultFields, problem: int) -> None:
+    def _note_total(self, result: Result, problem: int) -> None:
         """Invariant: all packed lines of a problem count the same number of tests."""
         try:
             self._metrics.check_total(result.problem_id, result.total, f"{result.model}/{result.format}")
@@ -257,7 +256,7 @@ class Columns:
             raise ConflictError(f"{self.path}: {error}") from error
         self._totals[problem] = result.total
 
-    def _values(self, result: ResultFields, problem: int) -> tuple[int | float, ...]:
+    def _values(self, result: Result, problem: int) -> tuple[int | float, ...]:
         text, usage, tests, agent = self._text, result.usage, result.tests, result.agent
         return (
             result.passed,
@@ -309,13 +308,13 @@ class Columns:
     def _text(self, text: str) -> int:
         return self.texts.setdefault(text, len(self.texts))
 
-    def _note_times(self, result: ResultFields) -> None:
+    def _note_times(self, result: Result) -> None:
         started, finished = result.started_at, result.finished_at
         if started and (not self.started_at or started < self.started_at):
             self.started_at = started
         self.finished_at = max(self.finished_at, finished)
 
-    def _verdict(self, problem: int, tests: Sequence[TestFields]) -> int:
+    def _verdict(self, problem: int, tests: Sequence[NamedOutcome]) -> int:
         names, bit, passed = [], 1, 0
         for test in tests:
             names.append(test.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from astra_async.running.log import now_utc
 from astra_async.running.reuse import note_of_reuse
 from astra_async.testing.verdict import tail
-from astra_async.types import NamedOutcome, Replaced, Result, TurnResult
+from astra_async.types import NamedOutcome, Replaced, Result
 from astra_async.types.records import SCHEMA, read_key
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class FinalLine:
         fields |= {"turn": key.turn} if key.turn else {}
         if earlier := self.earlier:
             fields["replaces"] = Replaced(passed=earlier["passed"], failure=earlier["failure"])
-        return (TurnResult if key.turn else Result)(
+        return Result(
             schema=SCHEMA,
             model=key.model,
             format=key.format,

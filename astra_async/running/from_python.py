@@ -52,7 +52,7 @@ async def run(
 
     Args:
         config: a RunConfig, or a TOML file; what it leaves out stands in `options`.
-        on_result: gets every final line as it is recorded, a further turn's as a `TurnResult`; what it raises
+        on_result: gets every final line as it is recorded, a further turn's with its `turn`; what it raises
             ends the run, resumable.
         say: gets the lines that the command would print.
         generate_only: record answers and test none.

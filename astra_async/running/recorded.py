@@ -190,7 +190,7 @@ def completion_fields(completion: Completion) -> dict[str, Any]:
 def result_fields(result: Result) -> dict[str, Any]:
     """A final line's fields as they are recorded: a test without a message has none."""
     recorded = fields_of(result)
-    for name in ("agent", "replaces"):
+    for name in ("turn", "agent", "replaces"):
         if recorded[name] is None:
             del recorded[name]
     return recorded | {

@@ -69,7 +69,6 @@ from astra_async.types.results import (
     TestReport,
     TrialState,
     Trouble,
-    TurnResult,
     Unusable,
     Verdict,
     is_last,

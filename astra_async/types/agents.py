@@ -131,7 +131,7 @@ class AgentWork:
 
     agent: str
     version: str
-    end: AgentEnd
+    end: str  # an AgentEnd
     exit_code: int | None = None
     steps: int = 0
     replayed: int = 0

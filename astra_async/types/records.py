@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import orjson
@@ -19,8 +19,8 @@ from astra_async.errors import ConflictError, UsageError
 from astra_async.surrogates import without_surrogates
 from astra_async.types.calls import FinishReason
 from astra_async.types.declarations import is_agent_name
-from astra_async.types.results import Failure, Status  # noqa: TC001 - msgspec reads annotations
-from astra_async.types.samples import ANSWER_FORMATS, AnswerKey, Format, SampleKey, TurnKey
+from astra_async.types.results import NamedOutcome, Result
+from astra_async.types.samples import ANSWER_FORMATS, AnswerKey, SampleKey, TurnKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,116 +31,12 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FINISHES = frozenset(get_args(FinishReason))
 _ROUNDING = 1e-9
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class UsageFields(msgspec.Struct, gc=False):
-    """`usage` of a final line; None: not recorded."""
-
-    input_tokens: Count | None = None
-    cached_tokens: Count | None = None
-    cache_write_tokens: Count | None = None
-    output_tokens: Count | None = None
-    reasoning_tokens: Count | None = None
-
-
-class TestFields(msgspec.Struct, gc=False):
-    """One test of a final line."""
-
-    __test__: ClassVar[bool] = False  # not a test for pytest to collect
-
-    name: str
-    outcome: str
-    message: str = ""
-
-
-class AgentFields(msgspec.Struct, gc=False):
-    """`agent` of a final line: what the agent did for it."""
-
-    agent: str = ""
-    version: str = ""
-    end: str = ""
-    steps: Count = 0
-    replayed: Count = 0
-    repeated_usd: float = 0.0
-    model_s: float = 0.0
-    own_s: float = 0.0
-    translated: bool = False
-    removed: tuple[str, ...] = ()
-
-
-class ReplacedFields(msgspec.Struct, gc=False):
-    """`replaces` of a final line: what the one said whose place it takes."""
-
-    passed: Count
-    failure: Failure | None
-
-
-class ResultFields(msgspec.Struct, gc=False, kw_only=True):
-    """What readers of a final line rely on: a line with other types is not believed.
-
-    The names and defaults are those of `Result`; a newer version's words for states are let through.
-    """
-
-    schema: int
-    model: str
-    format: Format
-    problem_id: str
-    sample: Count
-    turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    status: Status
-    failure: Failure | None
-    passed: Count
-    total: Annotated[int, msgspec.Meta(ge=1)]
-    score: float | None = None
-    tests: tuple[TestFields, ...] = ()
-    extra_tests: tuple[TestFields, ...] = ()
-    exit_code: int | None = None
-    timed_out: bool = False
-    repairs: tuple[str, ...] = ()
-    dropped: tuple[Any, ...] = ()
-    suspicions: tuple[str, ...] = ()
-    trial: str = ""
-    trial_s: float = 0.0
-    trial_left_out: Count = 0
-    trial_forms: Count = 0
-    finish_reason: FinishReason = "stop"
-    usage: UsageFields = msgspec.field(default_factory=UsageFields)
-    cost_usd: float | None = None
-    cost_estimated: bool = False
-    attempts: Count = 1
-    ttft_s: float | None = None
-    latency_s: float | None = 0.0
-    test_s: float = 0.0
-    input_characters: Count = 0
-    output_characters: Count = 0
-    changes: tuple[Any, ...] = ()
-    files_changed: Count = 0
-    lines_written: Count = 0
-    prompt_sha256: str = ""
-    solution_sha256: str = ""
-    image_id: str = ""
-    node: str = ""
-    returned_model: str = ""
-    output_tail: str = ""
-    note: str = ""
-    started_at: str = ""
-    finished_at: str = ""
-    agent: AgentFields | None = None
-    replaces: ReplacedFields | None = None
-
-    @property
-    def key(self) -> AnswerKey:
-        """The sample, or the turn of one, that this line is final for."""
-        first = SampleKey(self.model, self.format, self.problem_id, self.sample)
-        return TurnKey(*first, self.turn) if self.turn else first
-
 
 class _OnlyTests(msgspec.Struct, gc=False):
-    tests: tuple[TestFields, ...] = ()
+    tests: tuple[NamedOutcome, ...] = ()
 
 
-_RESULT = msgspec.json.Decoder(ResultFields)
+_RESULT = msgspec.json.Decoder(Result)
 _TESTS = msgspec.json.Decoder(_OnlyTests)
 
 
@@ -252,7 +148,7 @@ def check_schema(record: Mapping[str, Any], where: str) -> None:
         )
 
 
-def read_result(line: bytes, where: str) -> ResultFields:
+def read_result(line: bytes, where: str) -> Result:
     """A final line that is believed: its types, and its verdict with its own tests.
 
     `where` names it. Raises Flaw, and ConflictError for one that another version wrote in another way.
@@ -273,7 +169,7 @@ def read_result(line: bytes, where: str) -> ResultFields:
     return result
 
 
-def read_tests(line: bytes) -> tuple[TestFields, ...]:
+def read_tests(line: bytes) -> tuple[NamedOutcome, ...]:
     """The tests of a final line that is believed. Raises Flaw."""
     try:
         return _TESTS.decode(line).tests
@@ -281,10 +177,10 @@ def read_tests(line: bytes) -> tuple[TestFields, ...]:
         return check_result(read_line(line)).tests
 
 
-def check_result(record: Mapping[str, Any]) -> ResultFields:
+def check_result(record: Mapping[str, Any]) -> Result:
     """Whether a final line agrees with itself: its verdict with its own tests. Raises Flaw."""
     try:
-        result = msgspec.convert(record, ResultFields)
+        result = msgspec.convert(record, Result)
     except msgspec.ValidationError as error:
         why, _, place = str(error).partition(" - at `$.")
         name = place.rstrip("`")
@@ -293,7 +189,7 @@ def check_result(record: Mapping[str, Any]) -> ResultFields:
     return result
 
 
-def _check_verdict(result: ResultFields) -> None:
+def _check_verdict(result: Result) -> None:
     passed, total = result.passed, result.total
     if passed > total:
         raise Flaw(f"passed is {passed} of {total}")
@@ -323,7 +219,7 @@ def check_answer(record: Mapping[str, Any]) -> None:
 def is_output_of(output: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     """Whether a line of outputs.jsonl is of this final line, and not of a grading that was broken off."""
     try:
-        same = read_key(output) == read_key(result) and output.get("turn", 0) == result.get("turn", 0)
+        same = read_key(output) == read_key(result) and output.get("turn") == result.get("turn")
     except Flaw:
         return False
     is_sound = type(output.get("output")) is str and type(output.get("output_bytes")) is int

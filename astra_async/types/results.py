@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from astra_async.types.calls import Usage
-from astra_async.types.samples import AnswerKey, SampleKey
+import msgspec
 
-if TYPE_CHECKING:
-    from astra_async.types.agents import AgentWork
-    from astra_async.types.calls import FinishReason
-    from astra_async.types.samples import Format
+from astra_async.types.agents import AgentWork  # noqa: TC001 - msgspec reads annotations
+from astra_async.types.calls import Count, FinishReason, Usage
+from astra_async.types.samples import AnswerKey, Format, SampleKey
 
 Status = Literal["scored", "no_solution"]
 Failure = Literal[
@@ -141,7 +139,7 @@ class NamedOutcome:
     """
 
     name: str
-    outcome: Outcome
+    outcome: str  # an Outcome
     message: str = ""
 
 
@@ -159,24 +157,29 @@ class Verdict:
 class Replaced:
     """What the sample's first final line said, where another takes its place."""
 
-    passed: int
+    passed: Count
     failure: Failure | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One final line of results.jsonl, field for field (docs/formats.md)."""
+    """One final line of results.jsonl, or of turn_results.jsonl, field for field (docs/formats.md).
+
+    A line of these types is believed (`records.read_result`); `trial`, the outcomes of tests and an agent's
+    `end` may be words of a newer version.
+    """
 
     schema: int
     model: str
     format: Format
     problem_id: str
-    sample: int
+    sample: Count
+    turn: Annotated[int, msgspec.Meta(ge=1)] | None = None  # recorded of further turns only
     status: Status
     failure: Failure | None
-    passed: int
-    total: int
-    score: float
+    passed: Count
+    total: Annotated[int, msgspec.Meta(ge=1)]
+    score: float | None = None
     tests: tuple[NamedOutcome, ...] = ()
     extra_tests: tuple[NamedOutcome, ...] = ()
     exit_code: int | None = None
@@ -184,23 +187,23 @@ class Result:
     repairs: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     suspicions: tuple[str, ...] = ()
-    trial: TrialState = ""  # empty: trials are off
+    trial: str = ""  # a TrialState; empty: trials are off
     trial_s: float = 0.0
-    trial_left_out: int = 0  # expected tests that cannot be altered
-    trial_forms: int = 0  # altered forms by which it was tried, or an equal one
+    trial_left_out: Count = 0  # expected tests that cannot be altered
+    trial_forms: Count = 0  # altered forms by which it was tried, or an equal one
     finish_reason: FinishReason = "stop"
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     cost_estimated: bool = False
-    attempts: int = 1
+    attempts: Count = 1
     ttft_s: float | None = None
     latency_s: float | None = 0.0
     test_s: float = 0.0
-    input_characters: int = 0
-    output_characters: int = 0
+    input_characters: Count = 0
+    output_characters: Count = 0
     changes: tuple[FileChange, ...] = ()
-    files_changed: int = 0
-    lines_written: int = 0
+    files_changed: Count = 0
+    lines_written: Count = 0
     prompt_sha256: str = ""
     solution_sha256: str = ""
     image_id: str = ""
@@ -215,17 +218,5 @@ class Result:
 
     @property
     def key(self) -> AnswerKey:
-        """The sample this line is final for."""
-        return SampleKey(self.model, self.format, self.problem_id, self.sample)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnResult(Result):
-    """One line of turn_results.jsonl: what the sample's files were worth after a further turn (from 1)."""
-
-    turn: int
-
-    @property
-    def key(self) -> AnswerKey:
-        """The turn this line is final for."""
-        return SampleKey(self.model, self.format, self.problem_id, self.sample).at(self.turn)
+        """The sample, or the turn of one, that this line is final for."""
+        return SampleKey(self.model, self.format, self.problem_id, self.sample).at(self.turn or 0)

@@ -31,7 +31,6 @@ from astra_async.types import (
     SampleKey,
     Status,
     Trouble,
-    TurnResult,
     Usage,
     declared,
 )
@@ -99,7 +98,7 @@ def test_every_field_of_a_result_is_described() -> None:
 
 def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:
     of_nothing: dict[str, Any] = dict.fromkeys(("passed", "score", "sample"), 0)
-    result = TurnResult(
+    result = Result(
         turn=1,
         schema=1,
         model="m",

@@ -44,7 +44,7 @@ def a_line(sample: int, passed: int = 1) -> dict[str, Any]:
         passed=passed,
         total=2,
         score=passed / 2,
-        tests=tuple(NamedOutcome(name=f"t{n}", outcome=o) for n, o in enumerate(outcomes)),  # type: ignore[arg-type]
+        tests=tuple(NamedOutcome(name=f"t{n}", outcome=o) for n, o in enumerate(outcomes)),
     )
     line: dict[str, Any] = orjson.loads(orjson.dumps(result))
     return line
