@@ -142,17 +142,14 @@ class Offline:
 
 
 class Lookup(Protocol):
-    """What a file would be loaded in place of, in one project, by the language's own rules of looking up.
+    """What a file would be loaded in place of, in one project, by the language's own rules of looking up."""
 
-    `held` are names that the image holds, as `Images.holds` writes them; None where that is not known and the
-    usual is assumed. Both give INSTALLED, PROTECTED, another key of `overlay.REFUSALS`, or None.
-    """
+    def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
+        """INSTALLED, PROTECTED, another key of `overlay.REFUSALS`, or None, of a file that gets this text.
 
-    def new(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """Of a new file."""
-
-    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """Of a pristine file that gets another text."""
+        It is new, or one of the pristine project's. `held` are names that the image holds, as `Images.holds`
+        writes them; None where that is not known and the usual is assumed.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

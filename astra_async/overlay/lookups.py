@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from astra_async.languages import LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from astra_async.languages.language import Lookup
     from astra_async.languages.pristine import Pristine
@@ -51,11 +51,10 @@ class Lookups:
             return "compiled"
         if any(each.plugins.search(path) for each in LANGUAGES if each.plugins):
             return "plugin_registration"
-        return next(filter(None, (each.new(path, text, held) for each, held in self._all())), None)
+        return self.changed(path, text)
 
     def changed(self, path: str, text: str) -> str | None:
         """The same of a pristine file that gets another text."""
-        return next(filter(None, (each.changed(path, text, held) for each, held in self._all())), None)
-
-    def _all(self) -> Iterator[tuple[Lookup, Collection[str] | None]]:
-        return ((each, self.installed.names.get(name)) for name, each in self.of.items())
+        held = self.installed.names
+        found = (each.refusal(path, text, held.get(name)) for name, each in self.of.items())
+        return next(filter(None, found), None)

@@ -38,15 +38,11 @@ class UniverseLookup:
         self._tested = {split(path)[0] for path in project.protected if path.endswith("_test.go")}
         self._declared = {path for path, text in texts.items() if path.endswith(".go") and _declares(text)}
 
-    def new(self, path: str, text: str, _: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
+    def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`."""
         folder, _stem, suffix = split(path)
         is_tested = suffix == "go" and folder in self._tested and path not in self._declared
         return INSTALLED if is_tested and _declares(text) else None
-
-    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.changed`."""
-        return self.new(path, text, held)
 
 
 def _declares(text: str) -> bool:

@@ -84,15 +84,13 @@ class TypeLookup:
             path: java_names(texts[path]) for path in project.protected if split(path)[2] in SOURCES
         }
 
-    def new(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
-        return self._service(path, _types(held)) or self.changed(path, text, held)
-
-    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.changed`: what counts are the types that the source declares, wherever it lies."""
+    def refusal(self, path: str, text: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`: what counts are the types that the source declares, wherever it lies."""
+        types = _types(held)
+        if path not in self._project.texts and (found := self._service(path, types)):
+            return found
         if split(path)[2] not in SOURCES or not text:
             return None
-        types = _types(held)
         declared = java_names(text)
         pristine = java_names(self._project.texts.get(path, ""))
         if declared.package not in self._packages and _has_package(declared.package, types):

@@ -55,15 +55,14 @@ class NodeLookup:
         self._roots = frozenset(_roots(project))
         self._uses_mocks = "jest" in project.tools or "vitest" in project.tools
 
-    def new(self, path: str, _: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
+    def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`; what is found does not depend on texts."""
+        if path in self._project.texts:
+            return None
         folder, stem, suffix = split(path)
         if f"{stem}.{suffix}".lower() == "package.json":
             return BUILD if not folder or folder in self._project.protected_folders else None
         return self._beside(folder, stem, suffix) or self._bare(path, held) or self._mock(path, held)
-
-    def changed(self, *_: object) -> None:
-        """As `Lookup.changed`: what a name finds does not depend on texts."""
 
     def _beside(self, folder: str, stem: str, suffix: str) -> str | None:
         """`./x` of a protected file, found in a new file of the same folder."""

@@ -44,8 +44,8 @@ class ClassLookup:
         theirs = {space for path in project.protected & sources.keys() for space in sources[path][2]}
         self._tests_alone = theirs - ours - {""}
 
-    def new(self, path: str, text: str, _: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
+    def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`."""
         if not path.lower().endswith((".php", ".inc", ".phtml")):
             return None
         types, functions, spaces = _declared(text)
@@ -55,10 +55,6 @@ class ClassLookup:
         if (types - known) & self._types or any(each[0] in self._tests_alone for each in functions):
             return PROTECTED
         return None
-
-    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.changed`."""
-        return self.new(path, text, held)
 
 
 def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:

@@ -66,11 +66,11 @@ class ImportLookup:
         self._project = project
         self._roots = frozenset(_roots(project))
 
-    def new(self, path: str, _: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
+    def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`; what is found does not depend on texts."""
         project = self._project
         folder, stem, suffix = split(path)
-        if suffix != "py":
+        if suffix != "py" or path in project.texts:
             return None
         is_package = stem == "__init__"
         module = folder if is_package else posixpath.join(folder, stem)
@@ -84,9 +84,6 @@ class ImportLookup:
         elif module in project.protected_folders and f"{module}/__init__.py" not in project.texts:
             return PROTECTED
         return self._at_a_root(path, module, held)
-
-    def changed(self, *_: object) -> None:
-        """As `Lookup.changed`: what an import finds does not depend on texts."""
 
     def _at_a_root(self, path: str, module: str, held: Collection[str] | None) -> str | None:
         project = self._project

@@ -46,10 +46,10 @@ class RequireLookup:
             for name in ("Gemfile", "config/application.rb")
         )
 
-    def new(self, path: str, _: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
+    def refusal(self, path: str, _: str, held: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`; what is found does not depend on texts."""
         folder, stem, suffix = split(path)
-        if suffix != "rb":
+        if suffix != "rb" or path in self._project.texts:
             return None
         place = posixpath.join(folder, stem)
         for feature in filter(None, [below(place, root) for root in self._roots]):
@@ -58,9 +58,6 @@ class RequireLookup:
             if any(f"{other}/{feature}.rb" in self._project.protected for other in self._roots):
                 return PROTECTED
         return self._rails(path, place, held) if self._is_rails else None
-
-    def changed(self, *_: object) -> None:
-        """As `Lookup.changed`: what `require` finds does not depend on texts."""
 
     def _rails(self, path: str, place: str, held: Collection[str] | None) -> str | None:
         """Folders of the load path from Rails' start on, and roots of its autoloader."""

@@ -29,14 +29,10 @@ class MacroLookup:
             path for path, text in project.texts.items() if path.endswith(".rs") and _declares(text)
         }
 
-    def new(self, path: str, text: str, _: Collection[str] | None) -> str | None:
-        """As `Lookup.new`."""
+    def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
+        """As `Lookup.refusal`."""
         is_new = path.lower().endswith(".rs") and path not in self._declared
         return INSTALLED if is_new and _declares(text) else None
-
-    def changed(self, path: str, text: str, held: Collection[str] | None) -> str | None:
-        """As `Lookup.changed`."""
-        return self.new(path, text, held)
 
 
 def _declares(text: str) -> bool:
