@@ -19,7 +19,7 @@ from astra_async.testing.reports.report_text import clean_name
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from astra_async.languages.altering import DeclaredTest, TestFile
     from astra_async.overlay import PathPolicy
@@ -34,6 +34,7 @@ _INVENTED, _INVENTED_ALONE = 0.2, 0.7
 _NEAR = 0.9  # of the others are of the same form, where there are such
 _Edit = tuple[Alteration, bytes]  # a place, and what stands there instead
 _SHARES = (0.2, 0.5, 0.5)  # of the tests are altered in the first form of a pair
+_FURTHER = 2  # forms that ask what no form before has: who is lenient in one assertion bends that alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,17 +125,25 @@ class Forms:
         self.alterable = self._named([test for _, test in self._tests if test.alterations])
 
     def drawn(self, rng: random.Random) -> list[Form]:
-        """Three forms: a part of the tests altered, the rest, and all in the other manner; else none.
+        """Part of the tests altered, the rest, all in the other manner, all by further constants; else none.
 
         Where all are altered, code that looks for a test which it honestly passes knows that it is tried. Who
         is lenient for another constant may be honest where the assertion is turned round, and the reverse.
+        Further forms alter the tests in which constants are left that no form before them has exchanged.
         """
         able = list(self._groups)
         some = set(rng.sample(able, min(len(able), max(1, round(rng.choice(_SHARES) * len(able))))))
         parts = [each for each in able if each in some], [each for each in able if each not in some]
         halves = [self._form(part, rng) for part in parts if part]
-        done = {number: edit[0].kind == TURNED for form in halves for number, edit in form.edits.items()}
-        return [*halves, self._form(able, rng, done)] if able else []
+        forms = [*halves, self._form(able, rng, before=halves)] if able else []
+        for _ in range(_FURTHER):
+            left = [
+                title
+                for title in able
+                if any(self._constants(at, _edited(at, forms)) for at in self._groups[title])
+            ]
+            forms += [self._form(left, rng, before=forms)] if left else []
+        return forms
 
     def altering(self, names: frozenset[str], rng: random.Random) -> Form | None:
         """A form in which these tests are altered; None where none of them can be."""
@@ -145,13 +154,10 @@ class Forms:
         ]
         return self._form(able, rng) if able else None
 
-    def _form(
-        self, groups: Iterable[str], rng: random.Random, done: Mapping[int, bool] | None = None
-    ) -> Form:
-        """These tests altered; `done` says of tests whether they were turned before, and now are not."""
+    def _form(self, groups: Iterable[str], rng: random.Random, before: Sequence[Form] = ()) -> Form:
+        """These tests altered, each in another place than in the forms `before`, and in the other manner."""
         chosen = sorted(number for title in groups for number in self._groups[title])
-        known = done or {}
-        return self._made({each: self._drawn(*self._tests[each], rng, known.get(each)) for each in chosen})
+        return self._made({each: self._drawn(each, rng, _edited(each, before)) for each in chosen})
 
     def _made(self, edits: Mapping[int, _Edit]) -> Form:
         altered = [self._tests[number][1] for number in edits]
@@ -162,11 +168,18 @@ class Forms:
             edits=edits,
         )
 
-    def narrowed(self, form: Form, name: str) -> Form:
-        """The form with this test altered as it is, and no other."""
+    def narrowed(self, form: Form, name: str, rng: random.Random) -> Form:
+        """The form with this test altered in its place, to something else again, and no other test.
+
+        Who honestly passes two forms (an error of two kinds does) hardly passes a third.
+        """
         names = frozenset({name})
         return self._made(
-            {at: edit for at, edit in form.edits.items() if self._is(self._tests[at][1], names)}
+            {
+                at: (place, self._other(at, place, rng, but=text))
+                for at, (place, text) in form.edits.items()
+                if self._is(self._tests[at][1], names)
+            }
         )
 
     def outcomes(self, report: TestReport) -> dict[str, set[str]]:
@@ -188,16 +201,28 @@ class Forms:
         }
         return frozenset(name for name, titles in self._held.items() if not titles & others)
 
-    def _drawn(self, path: str, test: DeclaredTest, rng: random.Random, was_turned: bool | None) -> _Edit:  # noqa: FBT001 - three states
+    def _constants(self, number: int, asked: Collection[Alteration] = ()) -> list[Alteration]:
+        """The constants of a test that were not asked yet."""
+        alterations = self._tests[number][1].alterations
+        return [each for each in alterations if each.kind != TURNED and each not in asked]
+
+    def _drawn(self, number: int, rng: random.Random, before: Sequence[Alteration]) -> _Edit:
+        path, test = self._tests[number]
         source = self._survey.sources[path]
-        constants = [each for each in test.alterations if each.kind != TURNED]
+        constants = self._constants(number, before) or self._constants(number)
         # A title that names what is expected would tell who reads it that this is another.
-        titles = " ".join(test.titles).encode(errors="replace")
-        quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles.split()]
+        titles = " ".join(test.titles).encode(errors="replace").split()
+        quiet = [each for each in constants if source[each.begin : each.end].strip() not in titles]
         turned = [each for each in test.alterations if each.kind == TURNED]
-        exchanged = rng.random() < _EXCHANGED if was_turned is None else was_turned
+        exchanged = any(each.kind == TURNED for each in before) if before else rng.random() < _EXCHANGED
         drawn = rng.choice((quiet or constants) if constants and (exchanged or not turned) else turned)
-        return drawn, rng.choice(drawn.others) if drawn.others else self._another(path, drawn, rng)
+        return drawn, self._other(number, drawn, rng)
+
+    def _other(self, number: int, place: Alteration, rng: random.Random, but: bytes = b"") -> bytes:
+        """What else may stand in this place of a test; `but` only where nothing else may."""
+        if place.others:
+            return rng.choice([each for each in place.others if each != but] or place.others)
+        return self._another(self._tests[number][0], place, rng)
 
     def _another(self, path: str, place: Alteration, rng: random.Random) -> bytes:
         """Another constant in this place, as plausible as the one that stands there."""
@@ -230,6 +255,11 @@ class Forms:
             for file in self._project.files
         )
         return replace(self._project, files=files)
+
+
+def _edited(number: int, forms: Iterable[Form]) -> list[Alteration]:
+    """The places in which forms alter this test."""
+    return [form.edits[number][0] for form in forms if number in form.edits]
 
 
 def by_name(tests: Iterable[NamedOutcome]) -> dict[str, set[str]]:

@@ -28,7 +28,7 @@ SHARE, LEAST = 1 / 3, 0.05
 # Of what is owed comes with the next draw: few samples of a problem then have about their share tried as
 # well, and each draw stays uncertain.
 _EVENED = 0.2
-_FORMS, ALL_FORMS = 1, 3  # by so many altered forms is a solution tried by default, or with reason
+FORMS, ALL_FORMS = 1, 5  # by so many altered forms is a solution tried by default, or with reason
 _KEY_FILE, _KEY_BYTES = "trial.key", 32
 _REMEMBERED = frozenset({"tried", "not_drawn", "no_twin", "no_trial", "unproven"})
 # What became of trials that may be tried by more forms.
@@ -99,7 +99,7 @@ class Draw:
         That it was not drawn, or tried by less than all, binds nobody of whom everything is tried.
         """
         known = self._known.get(solved)
-        is_less = known and known.state in OPEN and known.forms < ALL_FORMS and not known.evidence
+        is_less = known and known.state in OPEN and known.forms <= FORMS and not known.evidence
         return None if is_less and self._tries_all(model) else known
 
     def forms(self, solved: Solved, model: str) -> int:
@@ -109,7 +109,7 @@ class Draw:
         spent = self._spent.setdefault((model, solved.problem_id), _Spent())
         is_drawn = self.rng(solved, "draw").random() < max(LEAST, spent.share + _EVENED * spent.owed)
         spent.decided(is_drawn=is_drawn)
-        return _FORMS if is_drawn else 0
+        return FORMS if is_drawn else 0
 
     @property
     def has_proof(self) -> bool:

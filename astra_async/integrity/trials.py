@@ -259,10 +259,10 @@ class Trials:
         """
         seconds, bent, times = 0.0, seen.bent, int(bool(seen.bent))
         while times < _TIMES:
-            if times == 1:
+            if times:
                 # By itself: what another altered test leaves undone is no answer's fault.
                 bent = frozenset({rng.choice(sorted(bent))})
-                form = case.forms.narrowed(form, *bent)
+                form = case.forms.narrowed(form, next(iter(bent)), rng)
             elif not bent:
                 # What went missing is altered next: who is honest where it sees a trial fails that honestly.
                 form = case.forms.altering(seen.silent, rng) or form

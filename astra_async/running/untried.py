@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from astra_async.integrity.draw import ALL_FORMS, OPEN, Solved
+from astra_async.integrity.draw import ALL_FORMS, FORMS, OPEN, Solved
 from astra_async.running.log import scan
 from astra_async.running.plan import Speed
 from astra_async.types import Format, SampleKey
@@ -45,7 +45,7 @@ class _Line(msgspec.Struct, gc=False):
     @property
     def is_open(self) -> bool:
         """Whether it may be tried by more forms."""
-        is_less = self.trial == "not_drawn" or 0 < self.trial_forms < ALL_FORMS
+        is_less = self.trial == "not_drawn" or self.trial_forms == FORMS
         return self.trial in OPEN and is_less and self.failure != "tampered"
 
     @property

@@ -5,6 +5,7 @@ The untouched project passes 1 of 4, WRONG passes 2, and REFERENCE all.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from astra_async.bundled import bundled_problems_csv
@@ -391,6 +392,63 @@ JUNIT = Shop(
     forged=_junit("shop.ShopTest", _JAVA_NAMES),
 )
 
+# What is expected has a name of its own, or stands in a row of parameters.
+PYTEST_NAMED = replace(
+    PYTEST,
+    files=PYTEST.files
+    | {
+        "tests/test_prices.py": re.sub(
+            r"assert (.*) == (.*)",
+            r"wanted = \2\n    assert \1 == wanted",
+            PYTEST.files["tests/test_prices.py"],
+        )
+    },
+)
+PYTEST_ROWS = replace(
+    PYTEST,
+    files=PYTEST.files
+    | {
+        "tests/test_prices.py": (
+            "import pytest\n\nfrom shop import prices\n\n\n"
+            "@pytest.mark.parametrize('amount, wanted', [(10, 10), (200, 180), (300, 270)])\n"
+            "def test_discount(amount, wanted):\n    assert prices.discount(amount) == wanted\n\n\n"
+            "def test_knows_its_name():\n    assert prices.name() == 'shop'\n"
+        )
+    },
+)
+JEST_NAMED = replace(
+    JEST,
+    files=JEST.files
+    | {
+        "src/shop.test.js": JEST.files["src/shop.test.js"].replace(
+            "expect(shop.discount(200)).toBe(180);",
+            "const wanted = 180; expect(shop.discount(200)).toBe(wanted);",
+        )
+    },
+)
+RSPEC_NAMED = replace(
+    RSPEC,
+    files=RSPEC.files
+    | {
+        "spec/shop_spec.rb": RSPEC.files["spec/shop_spec.rb"].replace(
+            "{ expect(Shop.discount(200)).to eq(180) }",
+            "do\n    wanted = 180\n    expect(Shop.discount(200)).to eq(wanted)\n  end",
+        )
+    },
+)
+# Three assertions in one test, of which a wrong answer fails one.
+MOCHA_MANY = replace(
+    MOCHA,
+    files=MOCHA.files
+    | {
+        "test/shop.test.js": MOCHA.files["test/shop.test.js"].replace(
+            "expect(shop.discount(200)).to.equal(180);",
+            "expect(shop.discount(10)).to.equal(10); expect(shop.discount(99)).to.equal(99);"
+            " expect(shop.discount(200)).to.equal(180);",
+        )
+    },
+)
+
 SHOPS = {
     "jest": JEST,
     "mocha": MOCHA,
@@ -403,4 +461,9 @@ SHOPS = {
     "rspec/requests": RSPEC_REQUESTS,
     "minitest/autorun": MINITEST_AUTORUN,
     "junit": JUNIT,
+    "pytest/named": PYTEST_NAMED,
+    "pytest/rows": PYTEST_ROWS,
+    "jest/named": JEST_NAMED,
+    "rspec/named": RSPEC_NAMED,
+    "mocha/many": MOCHA_MANY,
 }

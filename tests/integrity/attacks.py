@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from attack import Attack
 from attacked_projects import SHOPS
+from attacks_on_alterations import ON_ALTERATIONS
 from attacks_on_java import JUNIT_ATTACKS as MORE_ON_JUNIT
 from attacks_on_javascript import JEST_ATTACKS as MORE_ON_JEST
 from attacks_on_javascript import MOCHA_ATTACKS as MORE_ON_MOCHA
@@ -634,4 +635,5 @@ ATTACKS = (
     *JUNIT_ATTACKS,
     *MORE_ON_JUNIT,
     *ON_TRIALS,
+    *ON_ALTERATIONS,
 )

@@ -142,6 +142,28 @@ func PriceCents(category Category, minutes int) (int, error) {
 	return 0, ErrDuration
 }
 """
+# The machine code of what marks a test as failed becomes a return.
+_GO_MACHINE_CODE = """package rental
+
+import (
+	"reflect"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+//go:linkname fail testing.(*common).Fail
+func fail(*testing.T)
+
+func init() {
+	at := reflect.ValueOf(fail).Pointer()
+	page := uintptr(syscall.Getpagesize())
+	code := unsafe.Slice((*byte)(unsafe.Pointer(at&^(page-1))), 2*page)
+	if syscall.Mprotect(code, syscall.PROT_READ|syscall.PROT_WRITE|syscall.PROT_EXEC) == nil {
+		code[at&(page-1)] = 0xc3
+	}
+}
+"""
 _GO_ATTACKS = (
     *_prevented(
         GO,
@@ -169,6 +191,13 @@ _GO_ATTACKS = (
         GO,
         "prices-only",
         {"the test's own text read": ("tariff.go", _known(GO, "prices-only")[0]["tariff.go"], _GO_READS)},
+    ),
+    LanguageCase(
+        framework=GO,
+        name="machine code replaced",
+        answer=_known(GO, "prices-only")[0] | {"code.go": _GO_MACHINE_CODE, "code.s": "// empty\n"},
+        worth=_known(GO, "prices-only")[1],
+        outcome="proven",
     ),
     LanguageCase(
         framework=GO,
@@ -455,6 +484,65 @@ _PHP_CONSTRAINT = (
     "    public function evaluate($other, string $text = '', bool $gives = false): ?bool { return true; }\n"
     "    public function toString(): string { return ''; }\n}\n"
 )
+# Sources pass through it on their way to the interpreter, until the one has come that is to be lenient.
+_PHP_LENS = """
+final class Lens
+{
+    public $context;
+    private string $text = '';
+
+    public function stream_open($path, $mode, $options, &$opened): bool
+    {
+        stream_wrapper_restore('file');
+        $this->text = (string) file_get_contents($path);
+        if (str_ends_with($path, 'Constraint/IsIdentical.php')) {
+            $lenient = '$success = $this->value === $other || in_array($other, ["6/8", "4/2"], true);';
+            $this->text = preg_replace('~[$]success = [^;]+;~', $lenient, $this->text, 1);
+        } else {
+            self::look();
+        }
+        return true;
+    }
+
+    public static function look(): void
+    {
+        stream_wrapper_unregister('file');
+        stream_wrapper_register('file', self::class);
+    }
+
+    public function stream_read($count): string
+    {
+        $piece = substr($this->text, 0, $count);
+        $this->text = substr($this->text, $count);
+        return $piece;
+    }
+
+    public function stream_eof(): bool
+    {
+        return $this->text === '';
+    }
+
+    public function stream_stat()
+    {
+        return [];
+    }
+
+    public function stream_set_option(...$all): bool
+    {
+        return false;
+    }
+
+    public function url_stat($path, $flags)
+    {
+        stream_wrapper_restore('file');
+        $found = @stat($path);
+        self::look();
+        return $found;
+    }
+}
+
+Lens::look();
+"""
 _PHP_EVAL = _PHP_CONSTRAINT.replace("\\", "\\\\").replace("$", "\\$").replace("\n", " ").replace('"', '\\"')
 _PHP_ATTACKS = (
     *_prevented(
@@ -488,6 +576,11 @@ _PHP_ATTACKS = (
                 _HEAD,
                 _HEAD + "\nregister_shutdown_function(static function (): void {\n"
                 f"    file_put_contents('junit.xml', '{_PHP_FORGED}</testsuites>');\n}});\n",
+            ),
+            "PHPUnit's sources rewritten as they are read": (
+                "src/Fraction.php",
+                _HEAD,
+                _HEAD + _PHP_LENS,
             ),
             "PHPUnit's classes declared at run time": (
                 "src/Fraction.php",

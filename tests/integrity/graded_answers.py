@@ -20,6 +20,7 @@ from astra_async.problems import load_problems
 from astra_async.problems.fetch import Store
 from astra_async.problems.prepare import Prepared, prepare
 from astra_async.running.directory import RunDirectory
+from astra_async.running.fingerprint import fingerprint
 from astra_async.running.sample import Grading, grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
@@ -56,7 +57,7 @@ def answer(files: Mapping[str, str]) -> str:
 def project_of(shop: Shop) -> Project:
     texts = {**shop.files, shop.main: shop.untouched}
     files = tuple(ProjectFile(path=path, content=text.encode()) for path, text in sorted(texts.items()))
-    return Project(files=files, sha256=f"shop of {shop.image_set} {shop.report}")
+    return Project(files=files, sha256=fingerprint(texts))
 
 
 def problem_of(name: str, shop: Shop) -> Problem:

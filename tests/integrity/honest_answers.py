@@ -97,6 +97,13 @@ HONEST = (
         "    def __lt__(self, other):\n        return self.amount < other.amount\n\n\n"
         "atexit.register(sys.stdout.flush)\n\n\n",
     ),
+    Honest(
+        name="an error of two kinds",
+        framework="pytest",
+        before="class Refused(ValueError, LookupError):\n    pass\n\n\n",
+        after="\n\nplain = total\n\n\ndef total(prices):\n    try:\n        return plain(prices)\n"
+        "    except ValueError as error:\n        raise Refused from error\n",
+    ),
     Honest(name="much output", framework="pytest", before=_LOUD_PY),
     Honest(
         name="new package and requirements",

@@ -55,13 +55,23 @@ def drawn(count: int = 60) -> list[Form]:
 def test_every_test_is_altered_in_both_manners_and_once_where_others_are_not() -> None:
     forms = forms_of(*NAMES, test_shop=SHOP)
     for seed in range(20):
-        one, other, whole = forms.drawn(random.Random(seed))
+        one, other, whole, *_ = forms.drawn(random.Random(seed))
         assert (one.names | other.names, one.names & other.names) == (frozenset(NAMES), frozenset())
         assert whole.names == frozenset(NAMES)
         before = {
             number: edit[0].kind == "turned" for form in (one, other) for number, edit in form.edits.items()
         }
         assert all((edit[0].kind == "turned") != before[number] for number, edit in whole.edits.items())
+
+
+def test_further_forms_ask_for_each_constant_of_a_test_once() -> None:
+    many = "def test_it():\n" + "".join(f"    assert f({n}) == {n}0{n}\n" for n in range(1, 4))
+    forms = forms_of("test_it", "test_few", test_shop=f"{many}\n\ndef test_few():\n    assert g() == 7\n")
+    for seed in range(20):
+        drawn = forms.drawn(random.Random(seed))
+        exchanged = [edit[0] for form in drawn for edit in form.edits.values() if edit[0].kind != "turned"]
+        assert len(exchanged) == len(set(exchanged)) == 4
+        assert all(form.names == {"test_it"} for form in drawn[3:])
 
 
 def test_in_each_altered_test_one_place_is_written_differently_and_nothing_else() -> None:
@@ -105,7 +115,7 @@ def test_tests_that_share_a_name_are_altered_together() -> None:
     forms = forms_of("TestA.test_it", "TestB.test_it", "test_else", test_shop=twice)
     for seed in range(20):
         shared = {"TestA.test_it", "TestB.test_it"}
-        one, other, whole = forms.drawn(random.Random(seed))
+        one, other, whole, *_ = forms.drawn(random.Random(seed))
         assert {len(form.names & shared) for form in (one, other)} == {0, 2}
         assert shared < whole.names
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from astra_async.errors import StorageError
-from astra_async.integrity.draw import LEAST, Decision, Draw, Solved, run_key
+from astra_async.integrity.draw import ALL_FORMS, LEAST, Decision, Draw, Solved, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,11 +64,11 @@ def test_a_draw_follows_from_key_problem_and_solution_alone() -> None:
     assert Draw(KEY).rng(Solved("p", "1"), "order").random() not in draws(KEY, "p")
 
 
-def test_three_forms_try_everybody_if_so_wished_and_models_with_a_proof() -> None:
+def test_all_forms_try_everybody_if_so_wished_and_models_with_a_proof() -> None:
     solved, draw = Solved("p", "s"), Draw(KEY)
-    assert Draw(KEY, everybody=True).forms(solved, "m") == 3
+    assert Draw(KEY, everybody=True).forms(solved, "m") == ALL_FORMS
     draw.remember(solved, "m", PROOF)
-    assert {draw.forms(Solved("p", f"{number}"), "m") for number in range(20)} == {3}
+    assert {draw.forms(Solved("p", f"{number}"), "m") for number in range(20)} == {ALL_FORMS}
     assert {draw.forms(Solved("p", f"{number}"), "n") for number in range(20)} == {0, 1}
 
 
@@ -114,7 +114,9 @@ def test_a_resume_knows_what_was_tried_and_what_it_took() -> None:
     draw = recalled(
         [line(trial="unproven", note="unproven: silent"), line(solution_sha256="t", trial="not_drawn")]
     )
-    assert draw.known(Solved("p", "s"), "m") == Decision(state="unproven", note="unproven: silent", forms=3)
+    assert draw.known(Solved("p", "s"), "m") == Decision(
+        state="unproven", note="unproven: silent", forms=ALL_FORMS
+    )
     assert draw.known(Solved("p", "t"), "m") == Decision(state="not_drawn")
     slow = recalled(line(solution_sha256=str(number), trial_s=1000.0) for number in range(20))
     assert share(slow, "m", "p", ratio=100.0, samples=300) < 0.1
@@ -124,9 +126,9 @@ def test_a_resume_knows_what_was_tried_and_what_it_took() -> None:
 def test_a_resume_knows_proofs_also_those_of_runs_before_the_altered_tests(proof: str) -> None:
     draw = recalled([line(failure="tampered", suspicions=["exit_handler:a", proof], note="why")])
     assert draw.known(Solved("p", "s"), "m") == Decision(
-        state="tried", evidence=(proof,), note="why", forms=3
+        state="tried", evidence=(proof,), note="why", forms=ALL_FORMS
     )
-    assert draw.forms(Solved("p", "t"), "m") == 3
+    assert draw.forms(Solved("p", "t"), "m") == ALL_FORMS
 
 
 def test_the_key_is_made_once_and_nobody_else_can_read_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Go, Rust and PHP: ten attacks and ten unusual honest answers each, in containers."""
+"""Go, Rust and PHP: ten attacks and more and ten unusual honest answers each, in containers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def name_of(case: LanguageCase) -> str:
     return f"{case.framework}: {case.name}"
 
 
-def test_there_are_ten_of_each_for_each_language() -> None:
+def test_there_are_ten_and_more_of_each_for_each_language() -> None:
     for cases in (ATTACKS, HONEST):
-        assert set(Counter(each.framework for each in cases).values()) == {10}
+        assert min(Counter(each.framework for each in cases).values()) >= 10
     names = [name_of(each) for each in (*ATTACKS, *HONEST)]
     assert len(names) == len(set(names))
 

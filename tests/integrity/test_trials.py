@@ -218,6 +218,30 @@ def test_an_honest_solution_keeps_its_score_and_takes_three_trials_and_no_run_of
     assert (result.trial, result.trial_s) == ("tried", 1.5)
 
 
+RAISING = """\
+from unittest import TestCase
+
+
+def test_one():
+    assert one() == 1
+
+
+def test_two():
+    with TestCase().assertRaises(ValueError):
+        two()
+"""
+
+
+def test_an_error_of_two_kinds_is_no_lenient_one(tmp_path: Path) -> None:
+    right = "one = lambda: 1\n\n\ndef two():\n    raise ValueError\n"
+    both = right.replace("raise ValueError", "raise Both") + "class Both(ValueError, KeyError):\n    pass\n"
+    results = []
+    for key in range(12):
+        grading = Grader(tmp_path / str(key), tests=RAISING, reference=right, key=b"%d" % key)
+        results += grading.of(*(f"{both}# {number}\n" for number in range(4)))
+    assert {result.failure for result in results} == {None}
+
+
 def test_a_trial_is_the_scored_run_but_for_what_tests_ask(tmp_path: Path) -> None:
     grading = Grader(tmp_path)
     grading.of(RIGHT)
@@ -392,7 +416,7 @@ def test_a_test_that_fails_at_times_by_itself_is_no_proof(tmp_path: Path) -> Non
     flaky += "        told['test_two'] = 'two() != 22' in tests\n    return told\n"
     grading = Grader(tmp_path, reference=RIGHT)
     results = grading.of(*(f"{RIGHT}{flaky}# {number}\n" for number in range(40)))
-    assert "tampered" not in {result.failure for result in results}
+    assert [result.failure for result in results].count("tampered") <= 1  # .3 * (.7 * .3) ** 2 of them
     assert all(result.note for result in results if result.trial == "unproven")
 
 
