@@ -33,12 +33,22 @@ def walk(root: Node) -> Iterator[Node]:
         waiting += reversed(node.children)
 
 
-def above(node: Node) -> Iterator[Node]:
-    """The nodes that hold the node, innermost first."""
-    at = node.parent
-    while at is not None:
-        yield at
+def meant(name: Node, scopes: frozenset[str]) -> Node:
+    """What a variable was given where it is declared, if this is its one use in the function; else itself.
+
+    `scopes` are the types of nodes within which a name is one variable.
+    """
+    at = name.parent if name.type == "identifier" else None
+    while at is not None and at.type not in scopes:
         at = at.parent
+    if at is None:
+        return name
+    uses = [each for each in walk(at) if each.type == name.type and each.text == name.text]
+    declared = uses[0].parent if len(uses) == 2 and uses[1] == name else None  # noqa: PLR2004 - given, and used
+    given = None
+    if declared is not None and declared.type in {"variable_declarator", "assignment"}:
+        given = declared.child_by_field_name("value") or declared.child_by_field_name("right")
+    return given or name
 
 
 def source(node: Node | None) -> str:

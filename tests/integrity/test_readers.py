@@ -37,6 +37,10 @@ PYTHON = {
     "assert f() == -5": "==->!=",
     "assert f() == 'it\\'s'": "==->!=",
     "return f() == 5": "",
+    "wanted = 5\n    assert f() == wanted": "<5> ==->!=",
+    "wanted = [5, 'x']\n    self.assertEqual(f(), wanted)": "<5> <x> assertEqual->assertNotEqual",
+    "given = 5\n    assert f(given) == given": "==->!=",
+    "wanted = 5\n    wanted = g(wanted)\n    assert f() == wanted": "==->!=",
 }
 JAVASCRIPT = {
     "expect(f()).toBe(5);": "<5> ->.not",
@@ -71,6 +75,9 @@ JAVASCRIPT = {
     "list.forEach((x) => { expect(x).toBe(5); });": "",
     "try { expect(f()).toBe(5); } catch (e) {}": "",
     "expect(f()).toBe(`x${y}`);": "->.not",
+    "const wanted = 5; expect(f()).toBe(wanted);": "<5> ->.not",
+    "const given = 5; expect(f(given)).toBe(given);": "->.not",
+    "expect(f()).toBe(wanted);": "->.not",
 }
 RUBY = {
     "expect(f).to eq(5)": "<5> to->not_to",
@@ -85,6 +92,8 @@ RUBY = {
     "_(f).must_equal 5": "<5> must_equal->wont_equal",
     "[1].each { |x| expect(x).to eq(5) }": "",
     "next if f; expect(f).to eq(5)": "",
+    "wanted = 5; expect(f).to eq(wanted)": "<5> to->not_to",
+    "given = 5; expect(f(given)).to eq(given)": "to->not_to",
 }
 NOT_EQUAL = "assertEquals->org.junit.jupiter.api.Assertions.assertNotEquals"
 JAVA = {
@@ -100,6 +109,8 @@ JAVA = {
     "if (f()) assertEquals(5, g());": "",
     "for (int x : f()) { assertEquals(5, x); }": "",
     "if (f()) return; assertEquals(5, g());": "",
+    "int wanted = 5; assertEquals(wanted, f());": f"<5> {NOT_EQUAL}",
+    "int given = 5; assertEquals(given, f(given));": NOT_EQUAL,
 }
 JAVA_FRAME = """\
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -135,6 +146,19 @@ def test_a_statement_can_be_asked_otherwise_in_these_places(language: str, state
         old = text.encode()[each.begin : each.end].decode()
         shown.append(f"{old}->{each.others[0].decode()}" if each.others else f"<{old}>")
     assert " ".join(shown) == said
+
+
+PYTHON_ROWS = """\
+@pytest.mark.parametrize({}, [(1, 'a'), (2, 'b'), (3, 'a')])
+def test_it(given, wanted):
+    assert f(given) == wanted
+"""
+
+
+@pytest.mark.parametrize("names", ["'given, wanted'", "('given', 'wanted')", "['given', 'wanted']"])
+def test_what_a_row_of_parameters_expects_may_be_another_row_s(names: str) -> None:
+    (test,) = read_file("python", "test_a.py", PYTHON_ROWS.format(names))
+    assert [each.others for each in test.alterations] == [(b"'a'", b"'b'"), (b"!=",)]
 
 
 PYTHON_FILE = """\

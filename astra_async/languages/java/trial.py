@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, renamed
-from astra_async.languages.syntax import inside, parse, part, source, walk
+from astra_async.languages.syntax import inside, meant, parse, part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,7 @@ _RAISED = (
     "UnsupportedOperationException",
 )
 _CONSTANT = re.compile(r"((?:[A-Z]\w*\.)+)[A-Z][A-Z0-9_]+")
+_SCOPES = frozenset({"method_declaration"})
 _LEAVING = frozenset({"return_statement"})
 # By what a file imports: the framework, and the class of its assertions.
 _FRAMEWORKS = {
@@ -126,7 +127,7 @@ def _asserting(imports: str) -> bytes:
 
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
-    for node in nodes:
+    for node in (meant(each, _SCOPES) for each in nodes):
         if node.type in _LITERALS:
             yield from constant(text, node.start_byte, node.end_byte, asked)
         elif node.type == "binary_expression":

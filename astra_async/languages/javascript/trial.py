@@ -21,7 +21,7 @@ from astra_async.languages.altering import (
     renamed,
     within,
 )
-from astra_async.languages.syntax import inside, parse, part, source, walk
+from astra_async.languages.syntax import inside, meant, parse, part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,7 +302,7 @@ def _turned(member: Node) -> Iterator[Alteration]:
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and objects of them."""
-    for node in nodes:
+    for node in (meant(each, FUNCTIONS) for each in nodes):
         if node.type in {"string", "number", "true", "false"}:
             yield from constant(text, node.start_byte, node.end_byte, asked)
         elif node.type == "array":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,7 @@ class _Reader:
 
     source: bytes
     starts: list[int] = field(default_factory=list)
+    given: dict[str, Sequence[ast.expr]] = field(default_factory=dict)  # of the test that is being read
 
     def __post_init__(self) -> None:
         bom = 3 if self.source.startswith(b"\xef\xbb\xbf") else 0
@@ -83,6 +85,8 @@ class _Reader:
                     leaves = any(
                         isinstance(each, ast.Return | ast.Yield | ast.YieldFrom) for each in ast.walk(node)
                     )
+                    self.given.clear()
+                    self.given.update(_given(node))
                     found = () if leaves else tuple(self.alterations(node.body))
                     yield DeclaredTest((node.name,), found)
             elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
@@ -145,7 +149,14 @@ class _Reader:
 
     def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them."""
-        if isinstance(node, ast.Constant) and node.lineno == node.end_lineno:
+        given = self.given.get(node.id, ()) if isinstance(node, ast.Name) else ()
+        if len(given) == 1:
+            yield from self._constants(given[0], asked)
+        elif given:  # of a row of parameters the name says what is expected: another row's stands there
+            spans = [self._span(each) for each in given if isinstance(each, ast.Constant)]
+            rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
+            yield Alteration(*self._span(node), "rows", tuple(rows), asked)
+        elif isinstance(node, ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
         elif isinstance(node, ast.List | ast.Tuple):
             for each in node.elts:
@@ -164,6 +175,33 @@ class _Reader:
     def _span(self, node: ast.expr) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
+
+
+def _given(test: _Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:
+    """What a test's variables are given that it uses once: in an assignment, or in the rows of parameters."""
+    names = [each for each in ast.walk(test) if isinstance(each, ast.Name)]
+    used = Counter(each.id for each in names if isinstance(each.ctx, ast.Load))
+    stored = Counter(each.id for each in names if isinstance(each.ctx, ast.Store))
+    for each in test.body:
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
+            name = each.targets[0].id
+            if (used[name], stored[name]) == (1, 1):
+                yield name, (each.value,)
+    for call in test.decorator_list:
+        if isinstance(call, ast.Call) and _called(call) == "parametrize" and len(call.args) > 1:
+            for name, column in _columns(*call.args[:2]):
+                if (used[name], stored[name]) == (1, 0) and len(column) > 1:
+                    yield name, column
+
+
+def _columns(names: ast.expr, rows: ast.expr) -> Iterator[tuple[str, Sequence[ast.expr]]]:
+    """The parameters of a test with what each row gives them."""
+    plain = getattr(names, "value", None)
+    listed = re.split(r"\s*,\s*", plain) if isinstance(plain, str) else []
+    listed = listed or [str(getattr(each, "value", "")) for each in getattr(names, "elts", ())]
+    given = [getattr(row, "elts", [row]) for row in getattr(rows, "elts", ())]
+    if all(len(row) == len(listed) for row in given):
+        yield from zip(listed, zip(*given, strict=True), strict=False)
 
 
 def _is_fixture(node: _Function) -> bool:

@@ -14,7 +14,7 @@ from astra_async.languages.altering import (
     renamed,
     within,
 )
-from astra_async.languages.syntax import inside, parse, part, source, walk
+from astra_async.languages.syntax import inside, meant, parse, part, source, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,7 @@ _OPPOSITES = both_ways(
         "to": "not_to",
     }
 ) | {"to_not": "to"}
+_SCOPES = frozenset({"method", "block", "do_block"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 _MINITEST = re.compile(rb"\b(?:Minitest|ActiveSupport|ActionDispatch|IntegrationTest|Test::Unit|must_\w+)\b")
 
@@ -119,7 +120,7 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
     """The constants of which a value is made, if it is made of constants, lists and hashes of them."""
-    for node in nodes:
+    for node in (meant(each, _SCOPES) for each in nodes):
         if node.type in {"string", "integer", "float", "true", "false"}:
             yield from constant(text, node.start_byte, node.end_byte, asked)
         elif node.type in {"array", "hash"}:
