@@ -14,7 +14,7 @@ from astra_async.simulate.batches.anthropic_batches import AnthropicBatchRoutes
 from astra_async.simulate.batches.batch_store import BatchStore
 from astra_async.simulate.batches.bedrock_batches import BedrockBatchRoutes
 from astra_async.simulate.batches.gemini_batches import GeminiBatchRoutes
-from astra_async.simulate.batches.openai_batches import OpenAIBatchRoutes
+from astra_async.simulate.batches.openai_batches import AzureBatchRoutes, OpenAIBatchRoutes
 from astra_async.simulate.limits import Clocks
 from astra_async.simulate.numbering import find_bundled_problem
 from astra_async.simulate.profiles import PROFILES
@@ -117,13 +117,9 @@ def _application(service: Service, batches: BatchStore) -> web.Application:
         application.router.add_get(f"{prefix}/models", _models)
         for path, wire in _ROUTES:
             application.router.add_post(prefix + path, functools.partial(service.handle, wire))
-        for routes in (AnthropicBatchRoutes(batches, service), GeminiBatchRoutes(batches, service)):
-            routes.add_to(application.router, prefix)
-        BedrockBatchRoutes(batches, service, service.settings.batch_s3_endpoint).add_to(
-            application.router, prefix
-        )
-        OpenAIBatchRoutes(batches, service, "openai").add_to(application.router, prefix)
-        OpenAIBatchRoutes(batches, service, "azure").add_to(application.router, f"{prefix}/openai/v1")
+        for made in (AnthropicBatchRoutes, GeminiBatchRoutes, BedrockBatchRoutes, OpenAIBatchRoutes):
+            made(batches, service).add_to(application.router, prefix)
+        AzureBatchRoutes(batches, service).add_to(application.router, f"{prefix}/openai/v1")
     return application
 
 

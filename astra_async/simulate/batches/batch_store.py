@@ -6,17 +6,13 @@ a batch is the next of the settings' `batch_faults`: the first create meets the 
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Mapping  # noqa: TC003 - fields of dataclasses
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from aiohttp import web
-
 from astra_async.simulate.draws import digest
-from astra_async.simulate.service import reset
 
 if TYPE_CHECKING:
     from astra_async.simulate.limits import Clocks
@@ -26,7 +22,6 @@ Phase = Literal["validating", "in_progress", "canceling", "completed", "failed",
 Fate = Literal["answered", "errored", "expired", "cancelled"]
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _BROKEN = b'{"error":{"message":"The server had an error.","type":"server_error","code":null,"param":null}}'
-_FOR_EVER_S = 86_400.0
 _VALIDATED = 0.2  # of the delay
 
 
@@ -180,24 +175,3 @@ class BatchStore:
                 line.fate = "answered" if line.status == 200 else "errored"  # noqa: PLR2004 - HTTP
                 self.processed += line.fate == "answered"
         batch.phase = phase
-
-
-async def created(
-    store: BatchStore,
-    request: web.Request,
-    family: str,
-    prefix: str,
-    lines: list[Line],
-    about: Mapping[str, Any],
-) -> Batch:
-    """The batch of a create, where the next fault lets its client know of it."""
-    fault = store.next_fault()
-    if fault == "lost_before":
-        reset(request)
-        raise web.HTTPBadRequest
-    batch = store.create(family, prefix, lines, fault, about)
-    if fault == "silent":
-        await asyncio.sleep(_FOR_EVER_S)
-    if fault == "lost_create":
-        reset(request)
-    return batch

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 from aiohttp import web
 
-from astra_async.simulate.batches.batch_store import Line, created
+from astra_async.simulate.batches.batch_routes import BatchRoutes
+from astra_async.simulate.batches.batch_store import Line
 from astra_async.simulate.wires.chat import ChatCompletions
 from astra_async.simulate.wires.claude_messages import Messages
 from astra_async.simulate.wires.converse_stream import Converse
@@ -21,8 +22,7 @@ from astra_async.simulate.wires.wire import Detail
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.simulate.batches.batch_store import Batch, BatchStore
-    from astra_async.simulate.service import Service
+    from astra_async.simulate.batches.batch_store import Batch
     from astra_async.simulate.wires.wire import Wire
 
 _WIRE = Converse(stream=False)
@@ -39,25 +39,24 @@ _STATES = {
 _ARN = "arn:aws:bedrock:us-east-1:123456789012:model-invocation-job/"
 
 
-class BedrockBatchRoutes:
-    """The handlers; `endpoint` is the S3 that holds the files."""
+class BedrockBatchRoutes(BatchRoutes):
+    """The handlers."""
 
-    def __init__(self, store: BatchStore, service: Service, endpoint: str | None) -> None:
-        self._store = store
-        self._service = service
-        self._endpoint = endpoint
+    family = "bedrock"
+    missing: ClassVar = {"message": "Could not find the job."}
+    missing_headers: ClassVar = {"x-amzn-errortype": "ResourceNotFoundException"}
 
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
         """Serve them below a prefix."""
         router.add_post(f"{prefix}/model-invocation-job", self._create)
         router.add_get(f"{prefix}/model-invocation-jobs", self._list)
-        router.add_get(f"{prefix}/model-invocation-job/{{arn:.+}}", self._look)
-        router.add_post(f"{prefix}/model-invocation-job/{{arn:.+}}/stop", self._stop)
+        router.add_get(f"{prefix}/model-invocation-job/{{id:.+}}", self.look)
+        router.add_post(f"{prefix}/model-invocation-job/{{id:.+}}/stop", self.cancel)
 
     async def _create(self, request: web.Request) -> web.Response:
         fields = orjson.loads(await request.read())
         token = fields.get("clientRequestToken")
-        for batch in self._store.of("bedrock"):
+        for batch in self.store.of(self.family):
             if token and batch.about["clientRequestToken"] == token:
                 return web.json_response({"jobArn": _ARN + batch.id})
         try:
@@ -68,36 +67,26 @@ class BedrockBatchRoutes:
             return _WIRE.failure("bad_request", Detail(message=f"the job cannot be read: {error!r}"))
         about = {name: fields.get(name) for name in ("jobName", "clientRequestToken", "modelId", "roleArn")}
         about |= {name: fields[name] for name in ("inputDataConfig", "outputDataConfig")}
-        batch = await created(self._store, request, "bedrock", "", lines, about)
-        return web.json_response({"jobArn": _ARN + batch.id})
+        job = await self.created(request, lines, about)
+        return web.json_response({"jobArn": job["jobArn"]})
 
     def _line(self, model: str, line: bytes) -> Line:
         fields = orjson.loads(line)
         form = next(name for name in _FORMS if name in model)
         profile = model.rpartition(form)[2]
-        answer = partial(self._service.processed, _FORMS[form], fields["modelInput"], None, profile)
+        answer = partial(self.service.processed, _FORMS[form], fields["modelInput"], None, profile)
         return Line(str(fields["recordId"]), len(line) // 4, answer)
 
     async def _list(self, request: web.Request) -> web.Response:
         wanted = request.query.get("nameContains", "")
-        jobs = [await self._object(batch) for batch in self._store.of("bedrock")]
+        jobs = [await self.shown(batch, request) for batch in self.store.of(self.family)]
         return web.json_response(
             {"invocationJobSummaries": [job for job in jobs if wanted in job["jobName"]]}
         )
 
-    async def _look(self, request: web.Request) -> web.Response:
-        batch = self._store.batches.get(request.match_info["arn"].rpartition("/")[2])
-        return _missing() if batch is None else web.json_response(await self._object(batch))
-
-    async def _stop(self, request: web.Request) -> web.Response:
-        batch = self._store.batches.get(request.match_info["arn"].rpartition("/")[2])
-        if batch is None:
-            return _missing()
-        self._store.cancel(batch)
-        return web.json_response({})
-
-    async def _object(self, batch: Batch) -> dict[str, Any]:
-        batch = self._store.refreshed(batch)
+    async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
+        """A job; its results are in S3 once it has ended."""
+        del request
         if batch.has_ended and batch.phase != "failed" and not batch.results:
             batch.results = {"results": b"".join(map(_result, batch.having("answered", "errored")))}
             if batch.fault != "vanish":
@@ -138,7 +127,7 @@ class BedrockBatchRoutes:
         import aioboto3
 
         session = aioboto3.Session("simulated", "simulated", region_name="us-east-1")
-        return session.client("s3", endpoint_url=self._endpoint)
+        return session.client("s3", endpoint_url=self.service.settings.batch_s3_endpoint)
 
 
 def _result(line: Line) -> bytes:
@@ -146,8 +135,3 @@ def _result(line: Line) -> bytes:
         return orjson.dumps({"recordId": line.custom_id, "modelOutput": orjson.Fragment(line.body)}) + b"\n"
     error = {"errorCode": line.status, "errorMessage": "The model could not process this record."}
     return orjson.dumps({"recordId": line.custom_id, "error": error}) + b"\n"
-
-
-def _missing() -> web.Response:
-    headers = {"x-amzn-errortype": "ResourceNotFoundException"}
-    return web.json_response({"message": "Could not find the job."}, status=404, headers=headers)

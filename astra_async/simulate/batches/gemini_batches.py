@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 from aiohttp import web
 
-from astra_async.simulate.batches.batch_store import Line, created
+from astra_async.simulate.batches.batch_routes import BatchRoutes
+from astra_async.simulate.batches.batch_store import Line
 from astra_async.simulate.wires.generate_content import GenerateContent
 from astra_async.simulate.wires.wire import Detail
 
 if TYPE_CHECKING:
-    from astra_async.simulate.batches.batch_store import Batch, BatchStore
-    from astra_async.simulate.service import Service
+    from astra_async.simulate.batches.batch_store import Batch
 
 _WIRE = GenerateContent(stream=False)
 _STATES = {
@@ -30,12 +30,13 @@ _STATES = {
 _VERSION = "{version:v1|v1beta}"
 
 
-class GeminiBatchRoutes:
+class GeminiBatchRoutes(BatchRoutes):
     """The handlers."""
 
-    def __init__(self, store: BatchStore, service: Service) -> None:
-        self._store = store
-        self._service = service
+    family = "google"
+    missing: ClassVar = {
+        "error": {"code": 404, "message": "Requested entity was not found.", "status": "NOT_FOUND"}
+    }
 
     def add_to(self, router: web.UrlDispatcher, prefix: str) -> None:
         """Serve them below a prefix."""
@@ -43,23 +44,23 @@ class GeminiBatchRoutes:
         router.add_post(f"{prefix}/upload-to/{{name}}", self._upload)
         router.add_post(f"{prefix}/{_VERSION}/models/{{model:[^/:]+}}:batchGenerateContent", self._create)
         router.add_get(f"{prefix}/{_VERSION}/batches", self._list)
-        router.add_get(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}", self._look)
-        router.add_post(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}:cancel", self._cancel)
+        router.add_get(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}", self.look)
+        router.add_post(f"{prefix}/{_VERSION}/batches/{{id:[^/:]+}}:cancel", self.cancel)
         for place in ("", "/download"):  # the documentation's address, and the SDK's
             router.add_get(f"{prefix}{place}/{_VERSION}/files/{{name:[^/:]+}}:download", self._download)
 
     async def _start(self, request: web.Request) -> web.Response:
         if request.headers.get("X-Goog-Upload-Command") != "start":
             return _WIRE.failure("bad_request", Detail(message="X-Goog-Upload-Command must be start"))
-        name = self._store.name("")
+        name = self.store.name("")
         url = request.url.with_path(f"/upload-to/{name}").with_query(None)
         headers = {"X-Goog-Upload-URL": str(url), "X-Goog-Upload-Status": "active"}
         return web.json_response({}, headers=headers)
 
     async def _upload(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        content = self._store.files.get(name, b"") + await request.read()
-        self._store.files[name] = content
+        content = self.store.files.get(name, b"") + await request.read()
+        self.store.files[name] = content
         final = "finalize" in request.headers.get("X-Goog-Upload-Command", "")
         about = {"name": f"files/{name}", "sizeBytes": str(len(content)), "state": "ACTIVE"}
         headers = {"X-Goog-Upload-Status": "final" if final else "active"}
@@ -68,7 +69,7 @@ class GeminiBatchRoutes:
     async def _create(self, request: web.Request) -> web.Response:
         fields = orjson.loads(await request.read()).get("batch") or {}
         file = str((fields.get("inputConfig") or {}).get("fileName") or "")
-        content = self._store.files.get(file.removeprefix("files/"))
+        content = self.store.files.get(file.removeprefix("files/"))
         if content is None:
             return _WIRE.failure("bad_request", Detail(message=f"no such file: {file}"))
         model = request.match_info["model"]
@@ -80,39 +81,27 @@ class GeminiBatchRoutes:
             "model": f"models/{model}",
             **{n: fields[n] for n in ("displayName", "inputConfig") if n in fields},
         }
-        batch = await created(self._store, request, "google", "", lines, about)
-        return web.json_response(self._object(batch))
+        return web.json_response(await self.created(request, lines, about))
 
     def _line(self, model: str, line: bytes) -> Line:
         fields = orjson.loads(line)
-        answer = partial(self._service.processed, _WIRE, fields["request"], None, model)
+        answer = partial(self.service.processed, _WIRE, fields["request"], None, model)
         return Line(str(fields["key"]), len(line) // 4, answer)
 
     async def _list(self, request: web.Request) -> web.Response:
-        batches, begin = self._store.of("google"), int(request.query.get("pageToken", "0"))
+        batches, begin = self.store.of(self.family), int(request.query.get("pageToken", "0"))
         end = begin + int(request.query.get("pageSize", "20"))
         following = {"nextPageToken": str(end)} if end < len(batches) else {}
-        return web.json_response(
-            {"operations": [self._object(each) for each in batches[begin:end]], **following}
-        )
-
-    async def _look(self, request: web.Request) -> web.Response:
-        batch = self._store.batches.get(request.match_info["id"])
-        return _missing() if batch is None else web.json_response(self._object(batch))
-
-    async def _cancel(self, request: web.Request) -> web.Response:
-        batch = self._store.batches.get(request.match_info["id"])
-        if batch is None:
-            return _missing()
-        self._store.cancel(batch)
-        return web.json_response({})
+        page = [await self.shown(each, request) for each in batches[begin:end]]
+        return web.json_response({"operations": page, **following})
 
     async def _download(self, request: web.Request) -> web.Response:
-        content = self._store.files.get(request.match_info["name"])
-        return _missing() if content is None else web.Response(body=content, content_type="application/jsonl")
+        content = self.file(request.match_info["name"])
+        return web.Response(body=content, content_type="application/jsonl")
 
-    def _object(self, batch: Batch) -> dict[str, Any]:
-        batch = self._store.refreshed(batch)
+    async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
+        """An operation; an expired one has nothing to retrieve."""
+        del request
         stats = {
             "requestCount": str(len(batch.lines)),
             "successfulRequestCount": str(sum(line.fate == "answered" for line in batch.lines)),
@@ -128,16 +117,16 @@ class GeminiBatchRoutes:
         body: dict[str, Any] = {"name": f"batches/{batch.id}", "metadata": about, "done": batch.has_ended}
         if batch.phase == "failed":
             body["error"] = {"code": 3, "message": "The file is not valid.", "status": "INVALID_ARGUMENT"}
-        elif batch.phase in {"completed", "cancelled"}:  # an expired one has nothing to retrieve
+        elif batch.phase in {"completed", "cancelled"}:
             about["output"] = {"responsesFile": f"files/{self._results(batch)}"}
         return body
 
     def _results(self, batch: Batch) -> str:
         if not batch.results:
             content = b"".join(map(_result, batch.having("answered", "errored")))
-            batch.results = {"file": self._store.keep("batch-", content).encode()}
+            batch.results = {"file": self.store.keep("batch-", content).encode()}
             if batch.fault == "vanish":
-                del self._store.files[batch.results["file"].decode()]
+                del self.store.files[batch.results["file"].decode()]
         return batch.results["file"].decode()
 
 
@@ -147,8 +136,3 @@ def _result(line: Line) -> bytes:
     error = orjson.loads(line.body)["error"]
     code = 13 if line.status == 500 else 3  # noqa: PLR2004 - HTTP
     return orjson.dumps({"key": line.custom_id, "error": {"code": code, "message": error["message"]}}) + b"\n"
-
-
-def _missing() -> web.Response:
-    error = {"code": 404, "message": "Requested entity was not found.", "status": "NOT_FOUND"}
-    return web.json_response({"error": error}, status=404)

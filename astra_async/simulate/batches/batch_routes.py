@@ -1,0 +1,98 @@
+"""What the handlers of all batch interfaces share: a batch is created, listed, looked at and cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import orjson
+from aiohttp import web
+
+from astra_async.simulate.service import reset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from astra_async.simulate.batches.batch_store import Batch, BatchStore, Line
+    from astra_async.simulate.service import Service
+
+_FOR_EVER_S = 86_400.0
+
+
+class BatchRoutes:
+    """The handlers of one interface.
+
+    Attributes:
+        family: tells its batches from those of others.
+        prefix: what the ids of its batches begin with.
+        follows: what a list's query calls the batch after which a page begins.
+        shows_cancelled: who cancels a batch is shown it.
+        missing: the body of the answer where there is no such batch or file; also `missing_headers`.
+    """
+
+    family: str
+    prefix: ClassVar[str] = ""
+    follows: ClassVar[str] = ""
+    shows_cancelled: ClassVar[bool] = False
+    missing: ClassVar[Mapping[str, Any]]
+    missing_headers: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, store: BatchStore, service: Service) -> None:
+        self.store = store
+        self.service = service
+
+    async def shown(self, batch: Batch, request: web.Request) -> dict[str, Any]:
+        """A batch as its interface shows it."""
+        raise NotImplementedError
+
+    async def created(
+        self, request: web.Request, lines: list[Line], about: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The batch of a create as it is shown, where the next fault lets its client know of it."""
+        fault = self.store.next_fault()
+        if fault == "lost_before":
+            reset(request)
+            raise web.HTTPBadRequest
+        batch = self.store.create(self.family, self.prefix, lines, fault, about)
+        if fault == "silent":
+            await asyncio.sleep(_FOR_EVER_S)
+        if fault == "lost_create":
+            reset(request)
+        return await self.shown(batch, request)
+
+    async def look(self, request: web.Request) -> web.Response:
+        """One batch."""
+        return web.json_response(await self.shown(self.found(request), request))
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """Cancel it."""
+        self.store.cancel(self.found(request))
+        return await self.look(request) if self.shows_cancelled else web.json_response({})
+
+    async def page(self, request: web.Request) -> web.Response:
+        """As many batches as are asked for, the newest first."""
+        batches = self.store.of(self.family)
+        after, limit = request.query.get(self.follows), int(request.query.get("limit", "20"))
+        begin = next((number for number, each in enumerate(batches, 1) if each.id == after), 0)
+        page = [await self.shown(batch, request) for batch in batches[begin : begin + limit]]
+        ends = {"first_id": page[0]["id"] if page else None, "last_id": page[-1]["id"] if page else None}
+        has_more = begin + limit < len(batches)
+        return web.json_response({"object": "list", "data": page, "has_more": has_more, **ends})
+
+    def found(self, request: web.Request) -> Batch:
+        """The batch that the path names, as it stands. Raises HTTPNotFound."""
+        batch = self.store.batches.get(request.match_info["id"].rpartition("/")[2])
+        if batch is None:
+            raise self.not_found()
+        return self.store.refreshed(batch)
+
+    def file(self, name: str) -> bytes:
+        """A file's content. Raises HTTPNotFound."""
+        if name not in self.store.files:
+            raise self.not_found()
+        return self.store.files[name]
+
+    def not_found(self) -> web.HTTPNotFound:
+        """There is no such batch or file."""
+        text = orjson.dumps(self.missing).decode()
+        return web.HTTPNotFound(text=text, content_type="application/json", headers=self.missing_headers)
