@@ -163,7 +163,7 @@ def _forget(directory: Path, run_id: str, intents: Mapping[str, Intent], name: s
     descriptor = lock_directory(directory)
     try:
         log = BatchLog(directory, run_id)
-        asyncio.run(log.given_up(log.intents[wanted[0].token]))
+        asyncio.run(log.note("given_up", log.intents[wanted[0].token]))
         log.close()
     finally:
         os.close(descriptor)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from astra_async.asking.batches.batch_interface import FileBatches, Found, Outcome, Standing
+from astra_async.asking.batches.batch_interface import BatchInterface, Found, Outcome, Standing
 from astra_async.asking.batches.batch_log import BatchLog
 from astra_async.asking.batches.batch_pool import BatchPool
 from astra_async.asking.providers.openai_chat import ChatReader
@@ -32,7 +32,7 @@ SAMPLES = 6
 SETTINGS = ModelSettings(name="m", spec="openai/m", provider="openai", model="m")
 
 
-class InstantBatches(FileBatches):
+class InstantBatches(BatchInterface):
     """A provider whose batches have ended when they are first looked at; a turn passes one test more."""
 
     most_requests, most_bytes = 1000, 10**9

@@ -7,67 +7,51 @@ once it has ended, the first of its results tells, for a custom_id belongs to on
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
-from yarl import URL
 
 from astra_async.asking.batches.batch_interface import (
-    CLOCKS_DIFFER_S,
-    FileBatches,
+    BatchInterface,
     Found,
     Gone,
     Outcome,
     Standing,
     body_of,
-    listed,
 )
 from astra_async.asking.providers.connection import below, without_version
+from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.error_meaning import Failure
-from astra_async.errors import RequestRejected
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from astra_async.asking.batches.batch_interface import Control
     from astra_async.asking.batches.batch_log import Intent
-    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.answer import Json
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import ModelRequest
 
 _PAGE = "100"
-_STATUSES: Mapping[Any, int] = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
 
 
-class AnthropicBatches(FileBatches):
+class AnthropicBatches(BatchInterface):
     """Batches of one model."""
 
     most_requests = 100_000
     most_bytes = 256_000_000
-    opening: bytes = b'{"requests":['
-    between: bytes = b","
-    closing: bytes = b"]}"
+    opening = b'{"requests":['
+    between = b","
+    closing = b"]}"
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
-        self.control = control
-        self._wire = wire
+        super().__init__(wire, control)
         self._url = below(without_version(wire.base), "v1/messages/batches")
         self._first_ids: dict[str, str] = {}  # of ended batches that were looked into
 
     def row(self, custom_id: str, request: ModelRequest) -> bytes:
         """One element of `requests`."""
-        return orjson.dumps({"custom_id": custom_id, "params": body_of(self._wire, request)})
+        return orjson.dumps({"custom_id": custom_id, "params": body_of(self.wire, request)})
 
     async def upload(self, path: Path, token: str) -> str:
         """Nothing is uploaded before the create."""
@@ -83,11 +67,8 @@ class AnthropicBatches(FileBatches):
 
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
         """The candidate whose contents are the intent's; undecided while one has not ended."""
-        earliest = datetime.fromisoformat(intent.at).timestamp() - CLOCKS_DIFFER_S
-        is_undecided = False
-        async for batch in listed(self.control, self._url.update_query(limit=_PAGE), "data", _next_page):
-            if _created(batch) < earliest:
-                break
+        is_undecided, url = False, self._url.update_query(limit=_PAGE)
+        async for batch in self.newer(intent, url, "data", page_token=("", "after_id")):
             if batch["id"] in known or sum(batch["request_counts"].values()) != len(intent.requests):
                 continue
             if batch["processing_status"] != "ended":
@@ -120,7 +101,7 @@ class AnthropicBatches(FileBatches):
     async def fetch(self, standing: Standing, path: Path) -> None:
         """All results in one file."""
         for url in standing.results:
-            await self.control.save(self._own(url), path)
+            await self.control.save(self.own(url, "results"), path)
 
     def read(self, line: bytes) -> Outcome:
         """A message, an error, or neither: canceled, expired."""
@@ -132,12 +113,7 @@ class AnthropicBatches(FileBatches):
         if kind != "errored":
             return Outcome(custom_id=custom_id)
         error = result["error"]
-        status = _STATUSES.get((error.get("error") or {}).get("type"), 500)
-        return Outcome(custom_id=custom_id, failure=Failure(body=error, status=status))
-
-    def reader(self) -> Reader:
-        """The wire format's."""
-        return self._wire.reader()
+        return Outcome(custom_id=custom_id, failure=Failure(body=error, status=ErrorBody.read(error).status))
 
     async def cancel(self, batch_id: str) -> None:
         """It ends soon."""
@@ -149,21 +125,6 @@ class AnthropicBatches(FileBatches):
         if name not in self._first_ids:
             if not batch.get("results_url"):
                 raise Gone(f"batch {name}, which may be this one, is archived", status=410)
-            line = await self.control.first_line(self._own(batch["results_url"]))
+            line = await self.control.first_line(self.own(batch["results_url"], "results"))
             self._first_ids[name] = str(orjson.loads(line)["custom_id"]) if line else ""
         return self._first_ids[name] in intent.requests
-
-    def _own(self, address: str) -> URL:
-        """Where results are, at the host that the key is meant for. Raises RequestRejected."""
-        url = URL(address)
-        if url.origin() != self._url.origin():
-            raise RequestRejected(f"results at another address, {url.host}: the key is not sent there")
-        return url
-
-
-def _created(batch: Json) -> float:
-    return datetime.fromisoformat(str(batch["created_at"])).timestamp()
-
-
-def _next_page(page: Json) -> dict[str, str] | None:
-    return {"after_id": str(page["last_id"])} if page.get("has_more") and page.get("last_id") else None

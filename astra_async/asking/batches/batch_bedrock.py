@@ -7,21 +7,18 @@ job's name and its client token are its intent; a create with the same token is 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import orjson
 
 from astra_async.asking.batches.batch_interface import (
-    CLOCKS_DIFFER_S,
-    FileBatches,
+    BatchInterface,
     Found,
     Gone,
     Outcome,
     Standing,
     body_of,
-    listed,
 )
 from astra_async.asking.providers.anthropic import Anthropic, MessageReader
 from astra_async.asking.providers.aws import endpoint_of, region_of
@@ -52,7 +49,7 @@ _OWN_FIELDS = "additionalModelRequestFields"
 _PAGE = "100"
 
 
-class BedrockBatches(FileBatches):
+class BedrockBatches(BatchInterface):
     """Jobs of one model; `batch_s3` and `batch_role` say where its files lie and who may read them.
 
     Raises:
@@ -63,8 +60,7 @@ class BedrockBatches(FileBatches):
     most_bytes = 1_000_000_000
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
-        self.control = control
-        self._wire = wire
+        super().__init__(wire, control)
         self._settings = settings = wire.settings
         self._role, self._bucket, self._prefix = _place(settings)
         self._form = _form_of(settings)
@@ -104,26 +100,18 @@ class BedrockBatches(FileBatches):
             },
             "outputDataConfig": {"s3OutputDataConfig": {"s3Uri": self._uri(f"{self._prefix}out/")}},
         }
-        return str(
-            (await self.control.ask("POST", below(self._base, "model-invocation-job"), fields))["jobArn"]
-        )
+        job = await self.control.ask("POST", below(self._base, "model-invocation-job"), fields)
+        return str(job["jobArn"])
 
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
         """The job of that name."""
         del known
-        earliest = datetime.fromisoformat(intent.at).timestamp() - CLOCKS_DIFFER_S
-        url = below(
-            self._base,
-            "model-invocation-jobs",
-            maxResults=_PAGE,
-            nameContains=intent.token,
-            sortOrder="Descending",
-        )
-        async for job in listed(self.control, url, "invocationJobSummaries", _next_page):
+        asked = {"maxResults": _PAGE, "nameContains": intent.token, "sortOrder": "Descending"}
+        url = below(self._base, "model-invocation-jobs", **asked)
+        pages = ("nextToken", "nextToken")
+        async for job in self.newer(intent, url, "invocationJobSummaries", page_token=pages):
             if job.get("jobName") == intent.token:
                 return Found(batch_id=str(job["jobArn"]))
-            if _seconds(job.get("submitTime"), earliest) < earliest:
-                break
         return Found()
 
     async def look(self, batch_id: str) -> Standing:
@@ -183,7 +171,7 @@ class BedrockBatches(FileBatches):
             body["anthropic_version"] = _CLAUDE_VERSION
             return laid_over(body, settings.extra_body.get(_OWN_FIELDS) or {})
         if self._form is ConverseReader:
-            fields = laid_over(self._wire.body(request), self._wire.extra_body)
+            fields = laid_over(self.wire.body(request), self.wire.extra_body)
             own = fields.pop(_OWN_FIELDS, None) or {}
             body = {name: value for name, value in fields.items() if value is not None}
             return laid_over({"schemaVersion": "messages-v1", **body}, own)
@@ -236,14 +224,3 @@ def _form_of(settings: ModelSettings) -> type[Reader]:
 def _claude(settings: ModelSettings, environ: Mapping[str, str]) -> Anthropic:
     own = replace(settings, base_url=None, endpoint=None, extra_headers={}, extra_body={})
     return Anthropic(own, None, environ=environ)
-
-
-def _seconds(text: object, otherwise: float) -> float:
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return otherwise
-
-
-def _next_page(page: Json) -> dict[str, str] | None:
-    return {"nextToken": str(page["nextToken"])} if page.get("nextToken") else None

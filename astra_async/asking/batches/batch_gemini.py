@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from yarl import URL
 
 from astra_async.asking.batches.batch_interface import (
-    CLOCKS_DIFFER_S,
-    FileBatches,
+    BatchInterface,
     Found,
     Outcome,
     Standing,
     body_of,
-    listed,
 )
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.error_meaning import Failure
-from astra_async.errors import RequestRejected, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.batches.batch_interface import Control
     from astra_async.asking.batches.batch_log import Intent
-    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.answer import Json
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import ModelRequest
 
@@ -44,15 +39,14 @@ _PAGE = "100"
 _HTTP_OF_RPC: Mapping[Any, int] = {3: 400, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
 
 
-class GeminiBatches(FileBatches):
+class GeminiBatches(BatchInterface):
     """Batches of one model."""
 
     most_requests = 200_000
     most_bytes = 2_000_000_000
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
-        self.control = control
-        self._wire = wire
+        super().__init__(wire, control)
         self._root = without_version(wire.base)
         path, _, _ = wire.url.raw_path.rpartition(":")
         self._create_at = wire.url.with_path(
@@ -62,7 +56,7 @@ class GeminiBatches(FileBatches):
 
     def row(self, custom_id: str, request: ModelRequest) -> bytes:
         """A line of the file."""
-        return orjson.dumps({"key": custom_id, "request": body_of(self._wire, request)})
+        return orjson.dumps({"key": custom_id, "request": body_of(self.wire, request)})
 
     async def upload(self, path: Path, token: str) -> str:
         """The file's name, such as `files/abc`."""
@@ -81,7 +75,7 @@ class GeminiBatches(FileBatches):
         with path.open("rb") as stream:
             answer = await self.control.ask(
                 "POST",
-                self._own(headers.get("X-Goog-Upload-URL", "")),
+                self.own(headers.get("X-Goog-Upload-URL", ""), "the file"),
                 stream,
                 headers={"X-Goog-Upload-Command": "upload, finalize", "X-Goog-Upload-Offset": "0"},
             )
@@ -96,15 +90,12 @@ class GeminiBatches(FileBatches):
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
         """The batch of that name."""
         del known
-        earliest = datetime.fromisoformat(intent.at).timestamp() - CLOCKS_DIFFER_S
         url = below(self._root, f"{self._version}/batches", pageSize=_PAGE)
-        async for batch in listed(self.control, url, "operations", _next_page):
+        async for batch in self.newer(intent, url, "operations", page_token=("nextPageToken", "pageToken")):
             about = batch.get("metadata") or {}
             file = (about.get("inputConfig") or {}).get("fileName")
             if about.get("displayName") == intent.token or file == intent.file:
                 return Found(batch_id=str(batch["name"]))
-            if "createTime" in about and datetime.fromisoformat(about["createTime"]).timestamp() < earliest:
-                break
         return Found()
 
     async def look(self, batch_id: str) -> Standing:
@@ -141,26 +132,9 @@ class GeminiBatches(FileBatches):
         status = _HTTP_OF_RPC.get(error.get("code"), 500)
         return Outcome(custom_id=custom_id, failure=Failure(body={"error": error}, status=status))
 
-    def reader(self) -> Reader:
-        """The wire format's."""
-        return self._wire.reader()
-
     async def cancel(self, batch_id: str) -> None:
         """It ends soon."""
         await self.control.ask("POST", below(self._root, f"{self._version}/{batch_id}:cancel"), {})
-
-    def _own(self, address: str) -> URL:
-        """Where the file goes, at the host that the key is meant for."""
-        url = URL(address)
-        if not url.host:
-            raise TransientError("the provider named no address for the file")
-        if url.origin() != self._root.origin():
-            raise RequestRejected(f"an upload to another address, {url.host}: the key is not sent there")
-        return url
-
-
-def _next_page(page: Json) -> dict[str, str] | None:
-    return {"pageToken": str(page["nextPageToken"])} if page.get("nextPageToken") else None
 
 
 def _why(batch: Json) -> Failure:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
 import orjson
 from multidict import CIMultiDict
+from yarl import URL
 
 from astra_async.asking.providers.encodings import DamagedEncoding, Decoder, UnknownEncoding
 from astra_async.asking.providers.error_meaning import Failure, classify, parse_body
 from astra_async.asking.providers.patience import CONNECT_TIMEOUT_S
+from astra_async.asking.providers.reception import BROKEN, Reception
 from astra_async.asking.providers.request_fields import laid_over
 from astra_async.errors import ProviderError, RequestRejected, TransientError
 from astra_async.files import file_mode
@@ -29,19 +32,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from yarl import URL
-
     from astra_async.asking.batches.batch_log import Intent
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.asking.providers.request_fields import WireFormat
-    from astra_async.types import ModelRequest, ModelSettings, S3Settings
+    from astra_async.types import Completion, ModelRequest, ModelSettings, RateLimits, S3Settings
 
 # 4xx after which the request may still have been carried out.
 _UNCERTAIN = frozenset({408, 409, 425, 499})
 _GONE = frozenset({404, 410})
 _PIECE_BYTES, _LONGEST_REFUSAL_BYTES = 2**18, 2**20
 # A batch that began so long before its intent is not ours, however wrong a clock is.
-CLOCKS_DIFFER_S = 86_400.0
+_CLOCKS_DIFFER_S = 86_400.0
 _STREAMING = frozenset({"stream", "stream_options"})
 
 
@@ -79,60 +80,132 @@ class Found:
     is_undecided: bool = False
 
 
-class BatchInterface(Protocol):
-    """One provider's batches, bound to one model.
+class BatchInterface:
+    """One provider's batches, bound to one model: requests are lines of a file, over the models' session.
 
     Attributes:
-        control: how it is managed.
+        wire: the model's wire format.
+        control: how batches are managed.
         most_requests: that one batch may hold; also `most_bytes`.
         opening: what stands before the first request in its file; also `between` and `closing`.
     """
 
-    control: Control
-    most_requests: int
-    most_bytes: int
-    opening: bytes
-    between: bytes
-    closing: bytes
+    most_requests: ClassVar[int]
+    most_bytes: ClassVar[int]
+    opening: ClassVar[bytes] = b""
+    between: ClassVar[bytes] = b"\n"
+    closing: ClassVar[bytes] = b"\n"
+
+    def __init__(self, wire: WireFormat, control: Control) -> None:
+        self.wire = wire
+        self.control = control
+
+    @classmethod
+    def check(cls, settings: ModelSettings) -> None:
+        """Refuse settings that its batches cannot be made of. Raises ConfigError."""
 
     def row(self, custom_id: str, request: ModelRequest) -> bytes:
         """One request as it stands in the file: the body that is sent online, not streamed."""
-        ...
+        raise NotImplementedError
 
     async def upload(self, path: Path, token: str) -> str:
         """Bring the file to where a batch is made from; costs nothing. What it is called there."""
-        ...
+        raise NotImplementedError
 
     async def create(self, path: Path, intent: Intent) -> str:
         """Create the batch, once; returns its id. Raises ProviderError, see `is_certainly_none`."""
-        ...
+        raise NotImplementedError
 
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
         """The batch that came of an intent; those of `known` are other intents'."""
-        ...
+        raise NotImplementedError
 
     async def look(self, batch_id: str) -> Standing:
         """How a batch stands."""
-        ...
+        raise NotImplementedError
 
     async def fetch(self, standing: Standing, path: Path) -> None:
         """Bring all results into one file of lines."""
-        ...
+        raise NotImplementedError
 
     def read(self, line: bytes) -> Outcome:
         """One line of results. Raises ValueError, LookupError or TypeError for what is none."""
-        ...
-
-    def reader(self) -> Reader:
-        """Reads one whole answer."""
-        ...
+        raise NotImplementedError
 
     async def cancel(self, batch_id: str) -> None:
         """Ask for a batch's end; what is finished stays."""
-        ...
+        raise NotImplementedError
+
+    def reader(self) -> Reader:
+        """Reads one whole answer."""
+        return self.wire.reader()
 
     async def close(self) -> None:
         """Release connections of its own."""
+
+    def answer(self, settings: ModelSettings, outcome: Outcome) -> Completion:
+        """The answer in a result, read as a whole one that came online.
+
+        Raises:
+            ProviderError: the request's own failure, or a body that is no answer.
+        """
+        reception = Reception(settings, _Deaf(), self.reader())
+        try:
+            if outcome.failure is not None:
+                return reception.refused(outcome.failure)
+            reception.take([orjson.dumps(outcome.body)])
+            return reception.ended("a reason for its end")
+        except BROKEN as error:
+            return reception.broken(error)
+
+    async def newer(
+        self, intent: Intent, url: URL, field: str, *, page_token: tuple[str, str] = ("", "after")
+    ) -> AsyncIterator[Json]:
+        """The items of a list, newest first and page after page, that may have come of an intent.
+
+        `page_token` is what a page calls the token of the next one, and what the query for that does; without
+        a token it is the last item's id, while the page `has_more`.
+        """
+        earliest = datetime.fromisoformat(intent.at).timestamp() - _CLOCKS_DIFFER_S
+        token_name, asked_by = page_token
+        while True:
+            page = await self.control.ask("GET", url)
+            items = [item for item in page.get(field) or [] if isinstance(item, dict)]
+            for item in items:
+                yield item
+                if _created(item, earliest) < earliest:
+                    return
+            token = page.get(token_name) if token_name else page.get("has_more") and items and items[-1]["id"]
+            if not token:
+                return
+            url = url.update_query({asked_by: str(token)})
+
+    def own(self, text: str, what: str) -> URL:
+        """An address that the provider has named, at the host that the key is meant for.
+
+        Raises:
+            TransientError: it is none.
+            RequestRejected: it is elsewhere.
+        """
+        url = URL(text)
+        if not url.host:
+            raise TransientError(f"the provider named no address for {what}")
+        if url.origin() != self.wire.base.origin():
+            raise RequestRejected(f"{what} at another address, {url.host}: the key is not sent there")
+        return url
+
+
+class _Deaf:
+    """A watch of what is over."""
+
+    def limits(self, limits: RateLimits) -> None:
+        """Nothing is announced."""
+
+    def first_token(self) -> None:
+        """Nothing streams."""
+
+    def streamed(self, characters: int) -> None:
+        """Nothing streams."""
 
 
 class Gone(RequestRejected):
@@ -269,21 +342,6 @@ class Control:
         return found
 
 
-class FileBatches:
-    """What interfaces share whose requests are lines of a file, sent over the session of all models."""
-
-    opening: bytes = b""
-    between: bytes = b"\n"
-    closing: bytes = b"\n"
-
-    @classmethod
-    def check(cls, settings: ModelSettings) -> None:
-        """Refuse settings that its batches cannot be made of. Raises ConfigError."""
-
-    async def close(self) -> None:
-        """The session is others'."""
-
-
 async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     decoder = Decoder(response.headers)
     async for chunk in response.content.iter_chunked(_PIECE_BYTES):
@@ -297,12 +355,11 @@ def open_private(path: Path, *, anew: bool = False) -> Any:
     return os.fdopen(os.open(path, flags, file_mode(path.parent)), "wb")
 
 
-async def listed(control: Control, url: URL, field: str, follow: Any) -> AsyncIterator[Json]:
-    """All items of a list, page after page; `follow` gives the query of the next page, None at the end."""
-    query: Mapping[str, str] | None = {}
-    while query is not None:
-        page = await control.ask("GET", url.update_query(query))
-        for item in page.get(field) or []:
-            if isinstance(item, dict):
-                yield item
-        query = follow(page)
+def _created(item: Json, otherwise: float) -> float:
+    """When a batch was created, Unix time: a number or ISO 8601, under the name that its interface uses."""
+    about = item.get("metadata") or {}
+    at = item.get("created_at") or item.get("submitTime") or about.get("createTime")
+    try:
+        return float(at) if isinstance(at, int | float) else datetime.fromisoformat(str(at)).timestamp()
+    except ValueError:
+        return otherwise

@@ -19,7 +19,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import ConflictError
 from astra_async.running.log import AppendLog, now_utc, scan
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from astra_async.types import AnswerKey
 
 LOG_NAME, FOLDER_NAME = "batches.jsonl", "batches"
+Kind = Literal["intent", "submitted", "state", "refused", "collected", "given_up"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,42 +119,22 @@ class BatchLog:
         )
         self.intents[intent.token] = intent
 
-    async def submitted(self, intent: Intent, batch_id: str) -> None:
-        """The batch's id is known. Raises StorageError."""
-        await self._write("submitted", intent, batch=batch_id)
-        intent.batch_id = batch_id
-
-    async def state(self, intent: Intent, state: str, done: int) -> None:
-        """The provider says something new. Raises StorageError."""
-        await self._write("state", intent, state=state, done=done)
-        intent.state, intent.done = state, done
-
-    async def refused(self, intent: Intent, detail: str) -> None:
-        """Nothing of it was processed, and nothing ever will be. Raises StorageError."""
-        await self._write("refused", intent, detail=detail)
-        intent.is_closed = True
-
-    async def collected(self, intent: Intent) -> None:
-        """Its results are on disk. Raises StorageError."""
-        await self._write("collected", intent)
-        intent.is_collected = True
-
-    async def given_up(self, intent: Intent) -> None:
-        """The user has written it off. Raises StorageError."""
-        await self._write("given_up", intent)
-        intent.is_closed = True
+    async def note(self, kind: Kind, intent: Intent, **details: str | int) -> None:
+        """What has become of an intent: on disk, and then in the intent. Raises StorageError."""
+        _take(self.intents, await self._write(kind, intent, **details))
 
     def close(self) -> None:
         """Close the file."""
         if self._log is not None:
             self._log.close()
 
-    async def _write(self, kind: str, intent: Intent, **details: Any) -> None:
+    async def _write(self, kind: Kind, intent: Intent, **details: Any) -> dict[str, Any]:
         if self._log is None:
             self._log = AppendLog.open(self._path)
-        named = {"schema": SCHEMA, "kind": kind, "intent": intent.token, "at": now_utc()}
-        self._log.append(named | details)
+        record = {"schema": SCHEMA, "kind": kind, "intent": intent.token, "at": now_utc(), **details}
+        self._log.append(record)
         await asyncio.to_thread(self._log.sync)
+        return record
 
 
 def age_s(intent: Intent) -> float:

@@ -7,20 +7,17 @@ came of an intent, and the metadata tells it as well. A batch can be created and
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import orjson
 
 from astra_async.asking.batches.batch_interface import (
-    CLOCKS_DIFFER_S,
-    FileBatches,
+    BatchInterface,
     Found,
     Outcome,
     Standing,
     body_of,
-    listed,
 )
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.error_meaning import Failure
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.batches.batch_interface import Control
     from astra_async.asking.batches.batch_log import Intent
-    from astra_async.asking.providers.answer import Json, Reader
+    from astra_async.asking.providers.answer import Json
     from astra_async.asking.providers.request_fields import WireFormat
     from astra_async.types import ModelRequest
 
@@ -41,15 +38,14 @@ _PAGE = "100"
 _NOT_PROCESSED = frozenset({"batch_expired", "batch_cancelled"})
 
 
-class OpenAIBatches(FileBatches):
+class OpenAIBatches(BatchInterface):
     """Batches of one model; `path` is the interface that each request goes to."""
 
     most_requests = 50_000
     most_bytes = 200_000_000
 
     def __init__(self, wire: WireFormat, control: Control) -> None:
-        self._wire = wire
-        self.control = control
+        super().__init__(wire, control)
         self._base = wire.base
         self._path = "/v1" + wire.url.path.removeprefix(wire.base.path.rstrip("/"))
 
@@ -88,14 +84,10 @@ class OpenAIBatches(FileBatches):
     async def find(self, intent: Intent, known: frozenset[str]) -> Found:
         """The batch that names the intent's file, or the intent: the list is looked through, newest first."""
         del known
-        earliest = datetime.fromisoformat(intent.at).timestamp() - CLOCKS_DIFFER_S
-        url = below(self._base, "batches", limit=_PAGE)
-        async for batch in listed(self.control, url, "data", _next_page):
+        async for batch in self.newer(intent, below(self._base, "batches", limit=_PAGE), "data"):
             mark = (batch.get("metadata") or {}).get(_MARK)
             if batch.get("input_file_id") == intent.file or mark == intent.token:
                 return Found(batch_id=str(batch["id"]))
-            if (batch.get("created_at") or earliest) < earliest:
-                break
         return Found()
 
     async def look(self, batch_id: str) -> Standing:
@@ -133,16 +125,12 @@ class OpenAIBatches(FileBatches):
             return Outcome(custom_id=custom_id, failure=Failure(body=body, status=status))
         return Outcome(custom_id=custom_id, body=body)
 
-    def reader(self) -> Reader:
-        """The wire format's."""
-        return self._wire.reader()
-
     async def cancel(self, batch_id: str) -> None:
         """It takes up to ten minutes."""
         await self.control.ask("POST", below(self._base, f"batches/{batch_id}/cancel"))
 
     def _body(self, request: ModelRequest) -> Json:
-        return body_of(self._wire, request)
+        return body_of(self.wire, request)
 
 
 class AzureBatches(OpenAIBatches):
@@ -154,12 +142,7 @@ class AzureBatches(OpenAIBatches):
         self._path = "/chat/completions"
 
     def _body(self, request: ModelRequest) -> Json:
-        return {"model": self._wire.settings.model, **super()._body(request)}
-
-
-def _next_page(page: Json) -> dict[str, str] | None:
-    items = page.get("data") or []
-    return {"after": str(items[-1]["id"])} if page.get("has_more") and items else None
+        return {"model": self.wire.settings.model, **super()._body(request)}
 
 
 def _why(batch: Json) -> Failure:

@@ -1,8 +1,8 @@
 """One model's calls, sent as batches: gathered, submitted in windows, followed, collected.
 
 It stands where the throttle's pool stands: `call` takes a request and returns its answer, a day later
-perhaps. While it is open one task submits what was gathered (`batch_submitting`), and one for each batch
-follows it to its end (`batch_following`).
+perhaps. While it is open one task submits what was gathered, and one for each batch follows it to its end
+(`batch_work`).
 
 Invariants: a create follows a synced intent and happens once for it; what an unfinished create has come to is
 looked up and not guessed; results are on disk before an answer of theirs goes to anybody.
@@ -10,19 +10,20 @@ looked up and not guessed; results are on disk before an answer of theirs goes t
 
 from __future__ import annotations
 
+import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from astra_async.asking.batches.batch_answers import answer_of
 from astra_async.asking.batches.batch_calls import Calls
-from astra_async.asking.batches.batch_following import Following
-from astra_async.asking.batches.batch_log import age_s
-from astra_async.asking.batches.batch_submitting import Submitting
-from astra_async.asking.batches.batch_work import Work
-from astra_async.asking.batches.request_files import outcome_at, outcomes
+from astra_async.asking.batches.batch_interface import is_certainly_none
+from astra_async.asking.batches.batch_log import Intent, age_s, new_token
+from astra_async.asking.batches.batch_work import LATEST_S, Stopped, Work
+from astra_async.asking.batches.request_files import outcome_at, outcomes, storage, write_requests
 from astra_async.asking.throttle import PoolState
 from astra_async.asking.throttle.state import BatchState
 from astra_async.errors import ProviderError
+from astra_async.running.log import now_utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
 
     from astra_async.asking.batches.batch_calls import Call
     from astra_async.asking.batches.batch_interface import BatchInterface
-    from astra_async.asking.batches.batch_log import BatchLog, Intent
+    from astra_async.asking.batches.batch_log import BatchLog
     from astra_async.asking.throttle import Budget, PoolEvent
     from astra_async.types import AnswerKey, Completion, ModelRequest, ModelSettings, Usage
+
+_QUIET_S = 0.5  # nothing more was asked for so long, and what was gathered goes
 
 
 class BatchPool:
@@ -62,8 +65,7 @@ class BatchPool:
         self._answered = answered
         self._calls = Calls(settings, price, budget)
         self._work = Work(settings, interface, log, self._calls, on_event)
-        self._following = Following(self._work)
-        self._submitting = Submitting(self._work, self._following)
+        self._more_comes: Callable[[], bool] = lambda: False
         self._stored: dict[AnswerKey, tuple[Path, int, int]] | None = None
 
     async def call(self, request: ModelRequest) -> Completion:
@@ -90,7 +92,7 @@ class BatchPool:
 
     def expect(self, more_comes: Callable[[], bool]) -> None:
         """Ask this before a batch of turns goes: whether something under way may bring further ones."""
-        self._submitting.more_comes = more_comes
+        self._more_comes = more_comes
 
     def stop(self) -> None:
         """Submit nothing more, and wait for nothing; batches go on, and a create under way is recorded."""
@@ -104,20 +106,13 @@ class BatchPool:
         work, tally, gathered = self._work, self._calls.tally, len(self._calls.gathered)
         return PoolState(
             model=work.name,
-            in_flight=0,
             waiting=gathered,
-            limit=0,
-            buckets=(),
-            send_rate=None,
             held_by=(work.waits_for or None) if gathered else None,
-            paused_for_s=0.0,
-            pause_reason="",
             calls_ok=tally.calls_ok,
             rate_limited=tally.rate_limited,
             retries=tally.retries,
             input_tokens=tally.input_tokens,
             output_tokens=tally.output_tokens,
-            tokens_per_minute=0.0,
             cost_usd=tally.cost_usd,
             dead=None if work.dead is None else str(work.dead),
             batches=tuple(map(_state_of, work.log.open_of(work.name))),
@@ -136,8 +131,8 @@ class BatchPool:
             if intent.model == work.name and intent.is_collected:
                 self._index(intent, self._stored)
         for intent in work.log.open_of(work.name):
-            self._following.follow(intent)
-        work.start(self._submitting.go_on(), self._calls.gathered.values, lasting=True)
+            self._work.follow(intent)
+        work.start(self._go_on(), self._calls.gathered.values, lasting=True)
 
     def _index(self, intent: Intent, stored: dict[AnswerKey, tuple[Path, int, int]]) -> None:
         """Where answers stand that were collected by a process that was killed before it recorded them."""
@@ -156,8 +151,113 @@ class BatchPool:
             return False
         with suppress(ProviderError):
             outcome = outcome_at(*place, work.interface.read)
-            self._calls.succeed(call, answer_of(work.settings, work.interface, outcome))
+            self._calls.succeed(call, work.interface.answer(work.settings, outcome))
         return call.answer.done()
+
+    # --- what was gathered goes into batches: as many as fit, each an intent on disk before it is created ---
+
+    async def _go_on(self) -> None:
+        """Submit whatever is gathered, for as long as the pool is open. Raises Stopped, StorageError."""
+        while True:
+            await self._until_gathered()
+            chunk = self._next_chunk()
+            if chunk:
+                await self._submit(chunk)
+            else:
+                await self._work.until_changed(LATEST_S)
+
+    async def _until_gathered(self) -> None:
+        """Until something may go and nothing more is to be expected soon.
+
+        First answers are asked for all at once. Turns come one by one, while others are being tested.
+        """
+        while True:
+            now = time.monotonic()
+            is_quiet = now - self._work.calls.gathered_at >= _QUIET_S
+            is_turn = any(key.turn for key in self._work.calls.gathered)
+            may_go = self._work.calls.gathered and is_quiet and now >= self._work.held_until
+            if may_go and not (is_turn and self._more_comes()):
+                return
+            await self._work.until_changed(_QUIET_S if self._work.calls.gathered else LATEST_S)
+
+    def _next_chunk(self) -> list[Call]:
+        """The first of what is gathered, all of one turn, as far as tokens and money allow."""
+        chunk: list[Call] = []
+        tokens, self._work.waits_for = 0.0, ""
+        for call in [*self._work.calls.gathered.values()][: self._work.interface.most_requests]:
+            if chunk and call.request.key.turn != chunk[0].request.key.turn:
+                break
+            tokens += self._work.calls.tokens(call)
+            if not self._work.window.takes(tokens, first=not chunk):
+                self._work.waits_for = "room among the provider's enqueued tokens"
+                break
+            if not self._afford(call, first=not chunk):
+                break
+            self._work.calls.reserve(call)
+            chunk.append(call)
+        return chunk
+
+    def _afford(self, call: Call, *, first: bool) -> bool:
+        budget, ledger = self._work.calls.budget, self._work.calls.ledger
+        worst_usd = ledger.worst_usd(call.request)
+        fit = budget.fits(worst_usd)
+        if fit == "never" and first:
+            self._work.die(ledger.exhausted(worst_usd))
+        elif fit == "later":
+            self._work.waits_for = "budget"
+            budget.wake_on_settlement(self._work.changed.set)
+        return fit == "now"
+
+    async def _submit(self, chunk: list[Call]) -> None:
+        """One batch of the chunk, or of the first of it where all do not fit into one."""
+        token = new_token(self._work.log.run_id)
+        path = self._work.log.folder / f"{token}.requests"
+        ids = self._work.log.new_ids(call.request.key for call in chunk)
+        named = [*zip(ids, (call.request for call in chunk), strict=True)]
+        try:
+            written = await asyncio.to_thread(write_requests, path, self._work.interface, named)
+            for call in chunk[written:]:
+                self._work.calls.settle(call, 0.0)
+            file = await self._work.patiently(
+                lambda: self._work.interface.upload(path, token), refusals_s=0.0
+            )
+            if self._work.stopping.is_set():
+                raise Stopped
+            await self._create(
+                path, self._intent(token, chunk[:written], dict([*ids.items()][:written]), file)
+            )
+        finally:
+            with storage(path):
+                path.unlink(missing_ok=True)
+
+    def _intent(self, token: str, chunk: list[Call], ids: dict[str, AnswerKey], file: str) -> Intent:
+        most_usd = sum(call.reserved_usd or 0.0 for call in chunk)
+        return Intent(
+            token=token,
+            model=self._work.name,
+            at=now_utc(),
+            requests=ids,
+            file=file,
+            tokens=round(sum(map(self._work.calls.tokens, chunk))),
+            most_usd=most_usd or None,
+        )
+
+    async def _create(self, path: Path, intent: Intent) -> None:
+        """The one request that costs; after an answer that tells nothing the batch is looked for."""
+        await self._work.log.intend(intent)
+        for key in intent.keys:  # from here on they are the batch's
+            self._work.calls.gathered.pop(key, None)
+        try:
+            batch_id = await self._work.interface.create(path, intent)
+        except ProviderError as error:
+            if is_certainly_none(error):
+                await self._work.refused(intent, error)
+                return
+            self._work.emit(f"{intent.token}: whether it was created is unknown, it is looked for ({error})")
+        else:
+            await self._work.log.note("submitted", intent, batch=batch_id)
+            self._work.emit(f"{batch_id}: submitted with {len(intent.requests)} requests ({intent.token})")
+        self._work.follow(intent)
 
 
 def _state_of(intent: Intent) -> BatchState:

@@ -1,4 +1,4 @@
-"""What submitting and following share: calls, log, window, tasks, and how long anything is waited for."""
+"""One pool's batches at work: what is waited for and how long; each batch is found, looked at, collected."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from astra_async.asking.batches.batch_interface import Gone
-from astra_async.asking.batches.enqueued import Window
+from astra_async.asking.batches.batch_log import age_s
+from astra_async.asking.batches.enqueued import Window, is_too_much
+from astra_async.asking.batches.request_files import keep, outcomes, storage
 from astra_async.asking.throttle import PoolEvent
-from astra_async.errors import Overloaded, PoolUnusable, ProviderError, RateLimited, TransientError
+from astra_async.errors import (
+    Overloaded,
+    PoolUnusable,
+    ProviderError,
+    RateLimited,
+    TransientError,
+    TruncatedStream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from typing import Any
 
     from astra_async.asking.batches.batch_calls import Call, Calls
-    from astra_async.asking.batches.batch_interface import BatchInterface
+    from astra_async.asking.batches.batch_interface import BatchInterface, Outcome, Standing
     from astra_async.asking.batches.batch_log import BatchLog, Intent
     from astra_async.asking.throttle.state import EventKind
     from astra_async.types import ModelSettings
@@ -28,6 +37,9 @@ PASSING = (RateLimited, Overloaded, TransientError)
 SOONEST_S, LATEST_S = 1.0, 120.0
 # What manages batches may fail for so long, or be refused; batches go on meanwhile.
 _PATIENCE_S, _REFUSALS_S = 86_400.0, 1_800.0
+_TRIES = 3  # of a request that the provider itself failed at; two where it was paid for
+_PAID_TRIES = 2
+_SHARE = 0.05  # of a batch's age: how long until it is looked at again
 
 
 class Stopped(Exception):  # noqa: N818 - no error
@@ -179,3 +191,148 @@ class Work:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.interface.close()
+
+    # --- one batch, from when it may exist to when its results were handed out ----------------------------
+
+    def follow(self, intent: Intent) -> None:
+        """Follow a batch; its calls hear of its end."""
+        self.window.enter(intent)
+        self.start(self._to_its_end(intent), lambda: self.calls.inside(intent))
+
+    async def _to_its_end(self, intent: Intent) -> None:
+        try:
+            if not intent.batch_id and not await self._is_found(intent):
+                await self._nothing_came(intent)
+                return
+            standing, was_ended = await self._ended(intent)
+            if standing.failure is not None:
+                await self.refused(intent, self.interface.control.meaning(standing.failure))
+                return
+            await self._collect(intent, standing)
+        except Gone as error:
+            raise ProviderError(self._gone(intent, error), status=error.status) from error
+        await self._hand_out(intent, standing, again=not was_ended)
+
+    async def _nothing_came(self, intent: Intent) -> None:
+        await self.log.note("refused", intent, detail="no batch came of it")
+        self.emit(f"{intent.token}: no batch came of it, its requests are sent now")
+        self._let_go(intent)
+        for call in self.calls.inside(intent):
+            self.gather(call)
+
+    def _let_go(self, intent: Intent) -> None:
+        """Its tokens are the next batch's."""
+        self.window.leave(intent)
+        self.held_until = 0.0
+        self.changed.set()
+
+    async def _is_found(self, intent: Intent) -> bool:
+        """Whether a batch came of the intent: until that is certain, nothing of it is sent.
+
+        No clock is asked how long ago the create was: this process waits as long as one may take to be seen.
+        """
+        began, pause_s = time.monotonic(), SOONEST_S
+        while True:
+            known = frozenset(each.batch_id for each in self.log.intents.values() if each.batch_id)
+            found = await self.patiently(lambda known=known: self.interface.find(intent, known))  # type: ignore[misc]
+            if found.batch_id:
+                await self.log.note("submitted", intent, batch=found.batch_id)
+                self.emit(f"{found.batch_id}: found again, it was created ({intent.token})")
+                return True
+            if not found.is_undecided and time.monotonic() - began >= self.settings.batch_settled_s:
+                return False
+            await self.pause(pause_s)
+            pause_s = min(LATEST_S, 1.5 * pause_s)
+
+    async def _ended(self, intent: Intent) -> tuple[Standing, bool]:
+        """How it has ended, and whether that was somebody's will since this process first looked."""
+        first: Standing | None = None
+        while True:
+            standing = await self.patiently(lambda: self.interface.look(intent.batch_id))
+            first = first or standing
+            if (standing.state, standing.done) != (intent.state, intent.done):
+                await self.log.note("state", intent, state=standing.state, done=standing.done)
+            if standing.has_ended:
+                self.emit(f"{intent.batch_id}: ended, {standing.state}")
+                return standing, standing.was_cancelled and not first.was_cancelled
+            await self.pause(min(LATEST_S, max(SOONEST_S, _SHARE * age_s(intent))))
+
+    async def _collect(self, intent: Intent, standing: Standing) -> None:
+        """Its results, on disk under the name by which they are believed."""
+        path = self.log.results(intent)
+        draft = path.with_suffix(".draft")
+
+        async def fetch() -> None:
+            with storage(draft):
+                draft.parent.mkdir(mode=0o700, exist_ok=True)
+                draft.write_bytes(b"")
+                await self.interface.fetch(standing, draft)
+
+        await self.patiently(fetch)
+        await asyncio.to_thread(keep, draft, path)
+        await self.log.note("collected", intent)
+        self._let_go(intent)
+
+    async def _hand_out(self, intent: Intent, standing: Standing, *, again: bool) -> None:
+        """Each call gets its result; the first answer to a request counts, whatever else is there."""
+        for _, _, outcome in outcomes(self.log.results(intent), self.interface.read, self.odd(intent)):
+            key = intent.requests.get(outcome.custom_id)
+            call = self.calls.waiting(key) if key else None
+            if call is None:
+                continue
+            if outcome.body is not None or outcome.failure is not None:
+                self._resolve(call, outcome)
+                await asyncio.sleep(0)  # whoever waited records it before the next line is read
+        for call in self.calls.inside(intent):
+            if not standing.is_partial:
+                text = "has ended without a result of this request; the same command asks once more"
+                self.calls.fail(call, ProviderError(f"{self.who(intent)} {text}"))
+            elif again:
+                self.gather(call)
+            else:
+                text = "was cancelled; the same command sends the rest again"
+                self.calls.fail(call, ProviderError(f"{self.who(intent)} {text}"))
+        self.changed.set()
+
+    def _resolve(self, call: Call, outcome: Outcome) -> None:
+        try:
+            self.calls.succeed(call, self.interface.answer(self.settings, outcome))
+        except ProviderError as error:
+            if error.usage is not None:
+                self.calls.bill(call, error.usage, 0)
+            call.tries += 1
+            most = _PAID_TRIES if isinstance(error, TruncatedStream) else _TRIES
+            if isinstance(error, PASSING) and call.tries < most:
+                self.calls.tally.retries += 1
+                self.gather(call)
+                return
+            self.calls.fail(call, error)
+            if isinstance(error, PoolUnusable):
+                self.die(error)
+
+    async def refused(self, intent: Intent, error: ProviderError) -> None:
+        """Nothing of a batch was processed. What was only too much is sent again, in pieces that fit."""
+        await self.log.note("refused", intent, detail=str(error))
+        self.window.leave(intent)
+        self.emit(f"{intent.batch_id or intent.token}: nothing of it was processed: {error}")
+        calls = self.calls.inside(intent)
+        too_much = is_too_much(error)
+        if not too_much and not isinstance(error, PASSING):
+            self.tell(calls, error)
+            if isinstance(error, PoolUnusable):
+                self.die(error)
+            return
+        self.calls.tally.rate_limited += 1
+        if not (too_much and self.window.learn(intent, str(error))):
+            self.held_until = time.monotonic() + (error.hint_s or LATEST_S / 4)
+            self.waits_for = str(error)
+        for call in calls:
+            self.gather(call)
+
+    def _gone(self, intent: Intent, error: ProviderError) -> str:
+        directory = self.log.folder.parent
+        return (
+            f"{self.who(intent)} or its results are unknown to the provider ({error}): is this the same"
+            f" account and project? `astra batches {directory} --forget {intent.token}` writes it off; its"
+            " requests are then asked and paid for once more"
+        )

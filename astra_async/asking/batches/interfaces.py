@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from astra_async.asking.providers import PROVIDERS, wire_format
 from astra_async.errors import ConfigError
@@ -32,25 +32,20 @@ def open_interface(
     from astra_async.asking.batches.batch_interface import Control
     from astra_async.asking.providers.models import resolve
 
-    made_by = _class_of(settings)
+    made_by = check_batch(settings)
     settings = resolve(settings)
     wire = wire_format(settings, environ)
-    interface: BatchInterface = made_by(wire, Control(settings, wire, session, s3=s3, environ=environ))
-    return interface
+    return made_by(wire, Control(settings, wire, session, s3=s3, environ=environ))
 
 
-def check_batch(settings: ModelSettings) -> None:
-    """Refuse batches where there are none, or where a setting for them is missing. Raises ConfigError."""
-    _class_of(settings)
-
-
-def _class_of(settings: ModelSettings) -> Any:
+def check_batch(settings: ModelSettings) -> type[BatchInterface]:
+    """The class of a model's batches. Raises ConfigError: there are none, or a setting is missing."""
     module, _, name = PROVIDERS[settings.provider].batches.partition(".")
     if not name:
         raise ConfigError(
             f"{settings.name}: {settings.provider} has no batches here; leave out --batch, or `batch`"
             " in [[models]]"
         )
-    made_by = getattr(import_module(f"{__package__}.{module}"), name)
+    made_by: type[BatchInterface] = getattr(import_module(f"{__package__}.{module}"), name)
     made_by.check(settings)
     return made_by

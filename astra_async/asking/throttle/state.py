@@ -60,20 +60,20 @@ class PoolState:
     """
 
     model: str
-    in_flight: int
     waiting: int
-    limit: int
-    buckets: tuple[BucketState, ...]
-    send_rate: float | None
     held_by: str | None
-    paused_for_s: float
-    pause_reason: str
     calls_ok: int
     rate_limited: int
     retries: int
     input_tokens: int
     output_tokens: int
-    tokens_per_minute: float
     cost_usd: float | None
     dead: str | None
+    in_flight: int = 0
+    limit: int = 0
+    buckets: tuple[BucketState, ...] = ()
+    send_rate: float | None = None
+    paused_for_s: float = 0.0
+    pause_reason: str = ""
+    tokens_per_minute: float = 0.0
     batches: tuple[BatchState, ...] = ()
