@@ -16,7 +16,7 @@ from astra_async.asking.throttle.bucket import Bucket, Dimension, announced_buck
 from astra_async.asking.throttle.concurrency import Ceiling, Concurrency, Smoothing
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.pace import Pace
-from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, Opening, Outage, Pause, Rejections
+from astra_async.asking.throttle.pacing import LONGEST_BACKOFF_S, PARKED_S, InVain, Opening, Pause
 from astra_async.asking.throttle.waiting import Attempt
 from astra_async.errors import ConfigError, RateLimited
 
@@ -58,7 +58,7 @@ class Gate:
         buckets: the limits that are known.
         pause: the pool's shared pause.
         pace: how fast to send, as rejections have taught it.
-        rejections: since somebody was let in.
+        in_vain: attempts that brought no answer.
     """
 
     def __init__(
@@ -93,8 +93,7 @@ class Gate:
         self._sends = 0
         self._refused_until = 0  # lost connections of what was sent until then are one burst
         self._paused_by: Cause | None = None
-        self._outage = Outage()
-        self.rejections = Rejections()
+        self.in_vain = InVain()
         self._reported: set[str] = set()
 
     # --- admission ----------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ class Gate:
         if self.pause.until > now:
             return self.pause.until, "pause"
         self._believe_silence(now)
-        if self._outage.one_by_one and self.in_flight:
+        if self.in_vain.one_by_one and self.in_flight:
             return math.inf, "outage"
         if self._concurrency.full(self.in_flight):
             return self._silent_at(), "concurrency"
@@ -188,8 +187,7 @@ class Gate:
         if attempt.accepted:
             return
         attempt.accepted = True
-        self._outage.begun()
-        self.rejections.let_in(attempt.request.prompt_sha256)
+        self.in_vain.let_in(attempt.request.prompt_sha256)
         self._ceiling.let_in(attempt, now)
         self._opening.alive()
         self.pause.answered(self._epoch - attempt.epoch)
@@ -200,19 +198,19 @@ class Gate:
 
     def answered(self) -> None:
         """The provider has refused a request for what it is: it is there."""
-        self._outage.over()
+        self.in_vain.heard()
         self._opening.alive()
 
     def succeeded(self, attempt: Attempt) -> None:
         """A request has ended with an answer."""
-        self._outage.over()
-        self.rejections.let_in(attempt.request.prompt_sha256)
+        self.in_vain.heard()
+        self.in_vain.let_in(attempt.request.prompt_sha256)
         self._concurrency.ended(well=True)
 
     def rate_limited(self, attempt: Attempt, error: RateLimited, now: float) -> None:
         """A rate signal (rules 7, 8, 17): one pause for all, and one new pace or cut for a burst."""
-        self._outage.over()
-        self.rejections.rejected(attempt.request.prompt_sha256, now)
+        self.in_vain.heard()
+        self.in_vain.rejected(attempt.request.prompt_sha256, now)
         self._opening.alive()
         self.pace.rejected(attempt.number)
         fresh = attempt.epoch == self._epoch
@@ -228,7 +226,7 @@ class Gate:
 
     def overloaded(self, attempt: Attempt, error: Overloaded, now: float) -> None:
         """Short of capacity (rule 7): a single one is noise unless the provider says how long to wait."""
-        self.rejections.rejected(attempt.request.prompt_sha256, now)
+        self.in_vain.rejected(attempt.request.prompt_sha256, now)
         self._ceiling.ended(attempt)
         self._opening.alive()
         burst = attempt.epoch == self._epoch and self._concurrency.overloaded(now)
@@ -253,17 +251,16 @@ class Gate:
 
     def failed(self, attempt: Attempt, reason: str, now: float) -> int:
         """Transport or a 5xx (rules 7, 10); how many tries one by one have failed, 0 without an outage."""
-        self.rejections.interrupted()
         if self._concurrency.ended(well=False):
             self._report_cut()
-        probes = self._outage.interrupted(attempt.request.prompt_sha256, attempt.sent_at, now)
+        probes = self.in_vain.failed(attempt.request.prompt_sha256, attempt.sent_at, now)
         if probes:
             self._stop_for(min(LONGEST_BACKOFF_S, 2.0**probes), reason, now)
         return probes
 
     def lets_nobody_in(self, now: float) -> bool:
         """Whether all that was sent in half an hour was rejected (rule 10), and nobody's answer is open."""
-        return self.rejections.of_all(now) and now - self._ceiling.oldest_sent_at() <= _REJECTED_WITHIN_S
+        return self.in_vain.of_all(now) and now - self._ceiling.oldest_sent_at() <= _REJECTED_WITHIN_S
 
     # --- slots and reservations ---------------------------------------------------------------------
 

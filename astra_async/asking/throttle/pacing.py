@@ -1,12 +1,15 @@
-"""Rules 8, 9 and 10: when a whole pool pauses, how it opens again, and when nobody is answered any more."""
+"""Rules 8 to 10 and 12: when a pool pauses, how it opens again, and when nobody is answered any more."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import random
+
+    from astra_async.errors import ProviderError
 
 PARKED_S = 600.0
 LONGEST_BACKOFF_S = 60.0
@@ -14,6 +17,7 @@ GIVE_UP_S = 1800.0
 _JITTER, _MOST_JITTER_S = 0.02, 1.0
 _EPISODES_BEFORE_DOUBT = 2
 
+ATTEMPTS = 6
 ERRORS_ALIKE, PROMPTS = 10, 3
 _YIELDS_AFTER = 5
 PROBES = 8  # one by one, with pauses that double from 2 s to a minute: four minutes in all
@@ -119,13 +123,10 @@ class Opening:
         return 1 if self._first and second else _FIRST_SENDS << second
 
 
-class InVain:
-    """Rejections in a row, of one call, one prompt or all, with nobody let in between.
+class Row:
+    """Rejections in a row, of one call, one prompt or all, with nobody let in between: how many, since when.
 
     Two that are further apart than the longest pause are two matters: nothing was asked between them.
-
-    Attributes:
-        count: how many.
     """
 
     __slots__ = ("_latest", "_since", "count")
@@ -146,94 +147,94 @@ class InVain:
         return now - self._since >= GIVE_UP_S
 
 
-class Rejections:
-    """Rule 10: a provider that lets nobody in, and says no more than that its rate or its load is too high.
+class InVain:
+    """Rules 10 and 12: attempts without an answer. One prompt may be at fault by itself: it takes three.
 
-    One prompt may never be let in by itself, as one that passes a limit alone: it takes three, and a prompt's
-    calls let others go first before that. A hint excuses nothing: each call anew would wait for one that says
-    a minute thirty times over, for days. Invariant: only a request that was let in ends it; connections may
-    be lost meanwhile, but not as many.
-    """
+    Rejections, where a provider says no more than that its rate or its load is too high, end with a request
+    that is let in, and with nothing else; connections may be lost meanwhile, but not as many. A prompt that
+    is rejected lets others go first for a while. A hint excuses nothing: each call anew would wait for one
+    that says a minute thirty times over, for days.
 
-    def __init__(self) -> None:
-        self._of: dict[str, InVain] = {}
-        self._begin()
+    Failures (a lost connection, a 5xx) are an outage until anything shows that the provider answers: an
+    answer, a rejection for its rate, a refusal. A first token ends the tries one by one and no more: where
+    every stream breaks each call would pay for two. An overload ends nothing, for gateways send it in front
+    of a dead server.
 
-    def let_in(self, prompt_sha256: str) -> None:
-        """A request was let in."""
-        self._of.pop(prompt_sha256, None)
-        self._begin()
-
-    def rejected(self, prompt_sha256: str, now: float) -> None:
-        """A request was rejected."""
-        self._of.setdefault(prompt_sha256, InVain()).another(now)
-        self._all.another(now)
-        self._prompts.add(prompt_sha256)
-
-    def interrupted(self) -> None:
-        """An attempt failed, which says nothing."""
-        self._failed += 1
-
-    def yields(self, prompt_sha256: str) -> bool:
-        """Whether a prompt's calls should let others go first: they may be what holds them up."""
-        return self._count(prompt_sha256) >= _YIELDS_AFTER
-
-    def of_prompt(self, prompt_sha256: str, now: float) -> bool:
-        """Whether a prompt was rejected for so long that one more rejection is enough for each call."""
-        return self._count(prompt_sha256) >= ERRORS_ALIKE and self._of[prompt_sha256].too_long(now)
-
-    def of_all(self, now: float) -> bool:
-        """Whether nobody has been let in for as long as a call may wait."""
-        alike = self._all.count > self._failed and len(self._prompts) >= PROMPTS
-        return alike and self._all.too_long(now)
-
-    def _count(self, prompt_sha256: str) -> int:
-        known = self._of.get(prompt_sha256)
-        return known.count if known else 0
-
-    def _begin(self) -> None:
-        self._all = InVain()
-        self._failed = 0
-        self._prompts: set[str] = set()
-
-
-class Outage:
-    """Rule 10: a provider that answers nobody. One prompt may break a server by itself: it takes three.
-
-    Invariant: it is known here and nowhere else, and whatever shows that the provider answers (an answer, a
-    rejection for its rate, a refusal) begins the count anew. A first token ends the tries one by one and no
-    more: where every stream breaks each call would pay for two. An overload ends nothing, for gateways send
-    it in front of a dead server.
+    Refusals alike, and failures with one prompt, are counted until a call has its answer.
 
     Attributes:
         one_by_one: one request at a time, until the provider is heard of.
     """
 
     def __init__(self) -> None:
-        self.over()
+        self._rejections_of: dict[str, Row] = {}  # by prompt
+        self.let_in("")
+        self.heard()
+        self.answered()
 
-    def over(self) -> None:
+    def let_in(self, prompt_sha256: str) -> None:
+        """A request was let in: its answer has begun."""
+        self.one_by_one = False
+        self._rejections_of.pop(prompt_sha256, None)
+        self._rejections, self._rejected_prompts, self._lost_between = Row(), set[str](), 0
+
+    def heard(self) -> None:
         """The provider has answered, whatever it said."""
         self.one_by_one = False
-        self._failures = self._probes = 0
-        self._began_at = math.inf
-        self._prompts: set[str] = set()
+        self._failures: Counter[str] = Counter()  # by prompt, also the next two
+        self._probes, self._outage_at = 0, math.inf
 
-    def begun(self) -> None:
-        """An answer has begun."""
-        self.one_by_one = False
+    def answered(self) -> None:
+        """A call has its answer."""
+        self._likeness, self._refusals = "", Counter[str]()
+        self._failures_since_answer: Counter[str] = Counter()
 
-    def interrupted(self, prompt_sha256: str, sent_at: float, now: float) -> int:
+    def rejected(self, prompt_sha256: str, now: float) -> None:
+        """A request was rejected."""
+        self._rejections_of.setdefault(prompt_sha256, Row()).another(now)
+        self._rejections.another(now)
+        self._rejected_prompts.add(prompt_sha256)
+
+    def failed(self, prompt_sha256: str, sent_at: float, now: float) -> int:
         """An attempt failed, sent at `sent_at`; how many tries one by one have failed since the outage began.
 
         0: no outage. Of requests that were in flight when it began nothing more is learned.
         """
-        self._failures += 1
-        self._prompts.add(prompt_sha256)
-        if self._failures < ERRORS_ALIKE or len(self._prompts) < PROMPTS:
+        self._lost_between += 1
+        self._failures_since_answer[prompt_sha256] += 1
+        self._failures[prompt_sha256] += 1
+        if self._failures.total() < ERRORS_ALIKE or len(self._failures) < PROMPTS:
             return 0
         self.one_by_one = True
-        if self._probes == 0 or sent_at >= self._began_at:
+        if self._probes == 0 or sent_at >= self._outage_at:
             self._probes += 1
-            self._began_at = now
+            self._outage_at = now
         return self._probes
+
+    def refused(self, prompt_sha256: str, error: ProviderError) -> bool:
+        """A request was refused for good; whether every other one would be, too."""
+        likeness = error.likeness or str(error)
+        if likeness != self._likeness:
+            self._likeness, self._refusals = likeness, Counter()
+        self._refusals[prompt_sha256] += 1
+        everybody = error.meets_all or len(self._refusals) >= PROMPTS
+        return everybody and self._refusals.total() >= ERRORS_ALIKE
+
+    def yields(self, prompt_sha256: str) -> bool:
+        """Whether a prompt's calls should let others go first: they may be what holds them up."""
+        known = self._rejections_of.get(prompt_sha256)
+        return known is not None and known.count >= _YIELDS_AFTER
+
+    def of_prompt(self, prompt_sha256: str, now: float) -> bool:
+        """Whether a prompt was rejected for so long that one more rejection is enough for each call."""
+        known = self._rejections_of.get(prompt_sha256)
+        return known is not None and known.count >= ERRORS_ALIKE and known.too_long(now)
+
+    def breaks_servers(self, prompt_sha256: str) -> bool:
+        """Whether so many attempts failed with a prompt that one is enough for each further call."""
+        return self._failures_since_answer[prompt_sha256] >= ERRORS_ALIKE * ATTEMPTS
+
+    def of_all(self, now: float) -> bool:
+        """Whether nobody has been let in for as long as a call may wait."""
+        alike = self._rejections.count > self._lost_between and len(self._rejected_prompts) >= PROMPTS
+        return alike and self._rejections.too_long(now)

@@ -23,8 +23,8 @@ from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.gate import Gate
 from astra_async.asking.throttle.ledger import Budget, Ledger
 from astra_async.asking.throttle.state import PoolEvent, PoolState
-from astra_async.asking.throttle.verdicts import Judge, Retry
-from astra_async.asking.throttle.waiting import Line, Ticket
+from astra_async.asking.throttle.verdicts import Judge
+from astra_async.asking.throttle.waiting import Line, Retry, Ticket
 from astra_async.errors import PoolUnusable, ProviderError, TransientError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Pool:
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
         self._tally = self._ledger.tally
-        self._judge = Judge(settings.name, self._gate, self._tally, self._emit, rng)
+        self._judge = Judge(settings.name, self._gate, self._tally, self._emit, self._die, rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
         self._dead: PoolUnusable | None = None
@@ -175,6 +175,7 @@ class Pool:
         """Wait in line, first for the back-off, and hold nothing meanwhile."""
         if self._dead is not None:
             raise self._unusable(self._dead, ticket)
+        self._tally.retries += ticket.effort.attempts > 0
         if retry.to_tail:
             self._line.new_place(ticket)
         self._waiting.add(ticket)
@@ -248,7 +249,7 @@ class Pool:
 
     def _yields(self, ticket: Ticket) -> bool:
         """Whether the first in line went to the tail: its prompt is rejected again and again (rule 10)."""
-        if ticket.yielded or not self._gate.rejections.yields(ticket.request.prompt_sha256):
+        if ticket.yielded or not self._gate.in_vain.yields(ticket.request.prompt_sha256):
             return False
         ticket.yielded = True
         self._line.leave()
@@ -290,7 +291,7 @@ class Pool:
             self._held_by = "budget"
             self._budget.wake_on_settlement(self._pump)
         elif fit == "never":
-            self._die(self._ledger.exhausted(worst_usd), "pool_failed")
+            self._die(self._ledger.exhausted(worst_usd))
         return fit == "now"
 
     # --- how a request ends -----------------------------------------------------------------------------
@@ -332,14 +333,12 @@ class Pool:
         if not began and not isinstance(error, TransientError):
             # Nothing was processed: the request itself stays counted, as OpenAI documents.
             self._gate.settle(attempt, _NOTHING, now)
-        verdict = self._judge.failed(ticket.effort, attempt, error, now)
-        if verdict.dead is not None:
-            self._die(verdict.dead, "pool_failed")
-        if verdict.retry is None:
+        retry = self._judge.failed(ticket.effort, attempt, error, now)
+        if retry is None:
             ticket.effort.sign(error)
         self._lose_leader(attempt)
         self._end(attempt, cost_usd)
-        return verdict.retry
+        return retry
 
     def _abandoned(self, attempt: Attempt) -> None:
         """The task was cancelled in flight, or the provider is broken: what had streamed is paid for."""
@@ -381,7 +380,7 @@ class Pool:
 
     # --- the end of the pool (rule 12) ----------------------------------------------------------------------
 
-    def _die(self, error: PoolUnusable, kind: EventKind) -> None:
+    def _die(self, error: PoolUnusable, kind: EventKind = "pool_failed") -> None:
         """Nothing is sent any more: everyone who waits is told at once."""
         if self._dead is not None:
             return

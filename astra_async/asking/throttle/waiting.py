@@ -12,18 +12,84 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.verdicts import Effort
+from astra_async.asking.throttle.pacing import ATTEMPTS, Row, backoff_s
+from astra_async.errors import RateLimited
 
 if TYPE_CHECKING:
     import asyncio
+    import random
     from collections.abc import Sequence
 
     from astra_async.asking.throttle.bucket import Hold
     from astra_async.asking.throttle.pool import Pool
+    from astra_async.errors import Overloaded, ProviderError
     from astra_async.types import ModelRequest, RateLimits
 
 
+CUT_STREAMS = 2
 AHEAD = 1024  # more than wait at a time in a pool of the usual 256 in flight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Try again after `delay_s`, spent outside every slot; `to_tail`: behind everything that waits."""
+
+    delay_s: float = 0.0
+    to_tail: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Effort:
+    """What one call has cost so far."""
+
+    attempts: int = 0  # requests sent
+    cost_usd: float | None = 0.0  # US dollars spent on them, None once a price was unknown
+    cost_estimated: bool = False  # tokens that the provider did not report are estimated in it
+    failures: int = 0
+    cut_streams: int = 0
+    overloads: int = 0
+    rejections: Row = field(default_factory=Row)
+
+    def spend(self, cost_usd: float | None, *, estimated: bool = False) -> None:
+        """Add an attempt's cost; a cost that is unknown, or an estimate, makes the sum one."""
+        self.cost_estimated |= estimated
+        known = cost_usd is not None and self.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (cost_usd or 0.0) if known else None
+
+    def rejected(
+        self, error: RateLimited | Overloaded, now: float, *, billed: bool, rng: random.Random
+    ) -> Retry | None:
+        """The provider had no capacity: no attempt is counted, but waiting ends after `GIVE_UP_S`.
+
+        Unless tokens were billed before: then it is a cut stream, of which a call has two (rule 11).
+
+        A rate limit is waited out by the whole pool (rule 8). A single overload is this call's own
+        trouble, with delays twice as long as after a lost connection.
+        """
+        self.cut_streams += billed
+        if not self.waits_on(now) or self.cut_streams >= CUT_STREAMS:
+            return None
+        if isinstance(error, RateLimited):
+            return Retry()
+        self.overloads += 1
+        return Retry(delay_s=0.0 if error.hint_s else backoff_s(self.overloads + 1, rng))
+
+    def waits_on(self, now: float) -> bool:
+        """One rejection or connection too many: no attempt is counted, until `GIVE_UP_S` have gone."""
+        self.rejections.another(now)
+        return not self.rejections.too_long(now)
+
+    def failed(self, *, billed: bool) -> bool:
+        """Connection, time-out or 5xx: 6 attempts; 2 for whatever ended after tokens were billed."""
+        self.failures += 1
+        self.cut_streams += billed
+        return self.failures < ATTEMPTS and self.cut_streams < CUT_STREAMS
+
+    def sign(self, error: ProviderError) -> None:
+        """Write what the call has cost into the error that ends it."""
+        error.attempts = self.attempts
+        error.cost_usd = self.cost_usd
+        error.cost_estimated = self.cost_estimated
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
