@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from astra_async.asking.providers.answer import label
 
@@ -17,101 +16,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # What a code or type stands for when no HTTP status says it, as for errors in mid-stream.
-_STATUS_OF_CODE = {
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-    "insufficient_quota": 429,
-    "slow_down": 429,
-    "too_many_requests": 429,
-    "overloaded_error": 529,
-    "server_is_overloaded": 503,
-    "engine_overloaded_error": 503,
-    "server_overloaded": 503,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "request_too_large": 413,
-    "invalid_request_error": 400,
-    "invalid_prompt": 400,
-    "content_filter": 400,
-    "context_length_exceeded": 400,
-    "timeout_error": 504,
-    "api_error": 500,
-    "server_error": 500,
-    "RESOURCE_EXHAUSTED": 429,
-    "UNAVAILABLE": 503,
-    "INVALID_ARGUMENT": 400,
-    "FAILED_PRECONDITION": 400,
-    "UNAUTHENTICATED": 401,
-    "PERMISSION_DENIED": 403,
-    "NOT_FOUND": 404,
-    "DEADLINE_EXCEEDED": 504,
-    "INTERNAL": 500,
-    "CANCELLED": 499,
-    "ThrottlingException": 429,
-    "ModelNotReadyException": 429,
-    "ModelTimeoutException": 408,
-    "ModelErrorException": 424,
-    "ModelStreamErrorException": 424,
-    "InternalServerException": 500,
-    "ServiceUnavailableException": 503,
-    "ValidationException": 400,
-    "ResourceNotFoundException": 404,
-    "AccessDeniedException": 403,
+_CODES_OF_STATUS = {
+    400: (
+        *("invalid_request_error", "invalid_prompt", "content_filter", "context_length_exceeded"),
+        *("INVALID_ARGUMENT", "FAILED_PRECONDITION", "ValidationException"),
+    ),
+    401: ("authentication_error", "invalid_api_key", "UNAUTHENTICATED"),
+    402: ("billing_error",),
+    403: ("permission_error", "PERMISSION_DENIED", "AccessDeniedException"),
+    404: ("not_found_error", "model_not_found", "NOT_FOUND", "ResourceNotFoundException"),
+    408: ("ModelTimeoutException",),
+    413: ("request_too_large",),
+    424: ("ModelErrorException", "ModelStreamErrorException"),
+    429: (
+        *("rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "slow_down", "too_many_requests"),
+        *("RESOURCE_EXHAUSTED", "ThrottlingException", "ModelNotReadyException"),
+    ),
+    499: ("CANCELLED",),
+    500: ("api_error", "server_error", "INTERNAL", "InternalServerException"),
+    503: (
+        *("server_is_overloaded", "engine_overloaded_error", "server_overloaded", "UNAVAILABLE"),
+        "ServiceUnavailableException",
+    ),
+    504: ("timeout_error", "DEADLINE_EXCEEDED"),
+    529: ("overloaded_error",),
 }
+_STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_STATUS.items() for code in codes}
 
 _NO_CODE = re.compile(r"\d*|error")  # a number repeats the status, and `error` says that there is one
 _MESSAGE = ("message", "detail", "Message")
 _STATUS = re.compile(r"[3-5][0-9]{2}")
-
-_OVERFLOW_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
-)
-
-# In the sentences below <p> is the prompt's tokens, <a> all tokens asked for, <w> the window, <r> what
-# some versions of vLLM call the window: what max_tokens leaves of it, or the window itself.
-_SENTENCES = (
-    # OpenAI, vLLM, DeepSeek, SGLang
-    r"maximum context length \w\w <w>.{0,60}?requested (?:a total of )?<a> tokens.{0,9}?\W<p> (?:in|tokens)",
-    r"maximum context length \w\w <w>.{0,120}?(?:resulted in|contains|least|passed) <p> (?:input )?tokens",
-    r"maximum context length \w\w <r>.{0,60}?request has <p> input tokens",
-    r"maximum context length \w\w <w>.{0,60}?requested about <a> tokens \(<p> of text input",  # OpenRouter
-    r"maximum context length \w\w <w>.{0,60}?requested (?:about )?<a> ",
-    # Anthropic
-    r"prompt is too long: <p> tokens > <w>",
-    r"exceed context limit: <p> \+ \d{1,9} > <w>",
-    # Gemini
-    r"input token count \(?<p>\)? exceeds the maximum number of tokens allowed \(?<w>",
-    # SGLang, Mistral, xAI, llama.cpp
-    r"input \(<p> tokens\) is longer than the model's context length \(<w>",
-    r"[Pp]rompt contains <p> tokens.{0,80}?too large for model with <w>",
-    r"maximum prompt length is <w> but the request contains <p>",
-    r"request \(<p> tokens\) exceeds the available context size \(<w>",
-    # TGI and Together, Cohere, Fireworks, LM Studio
-    r"`inputs` must have less than <w> tokens\. Given: <p>",
-    r"`inputs` tokens \+ `max_new_tokens` must be <= <w>\. Given: <p> `inputs`",
-    r"tokens in the prompt cannot exceed <w>.{0,40}received <p>",
-    r"prompt is too long: <p>, model maximum context length: <w>",
-    r"keep the first <p> tokens when.{0,60}context length of only <w> tokens",
-)
-_NUMBER = {f"<{name}>": rf"(?P<{name}>\d[\d,]{{0,11}})" for name in "pawr"}
-_PROMPT_ALONE = (  # no numbers, but the sentence speaks of the input only (Bedrock, Gemini, Anthropic)
-    "prompt is too long",
-    "input is too long for requested model",
-    "input length exceeds context window",
-    "input token count exceeds the maximum",
-    "exceeds the available context size",  # llama.cpp
-    "your input exceeds the context window",
-    "prompt exceeds max length",
-    "please reduce the length of the prompt",
-    "reduce the length of the messages",
-    "number of input tokens exceeds maximum length",  # Nova
-    "range of input length should be",  # Alibaba
-    "initial prompt is greater than the context length",  # LM Studio
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,29 +88,6 @@ class ErrorBody:
             # OpenRouter: 403 with the reasons for which the input was flagged.
             flagged="flagged_input" in metadata or bool(metadata.get("reasons")),
         )
-
-
-def overflow(
-    codes: frozenset[str], message: str, *, max_tokens: int | None
-) -> Literal["prompt", "max_tokens"] | None:
-    """`prompt`: too long by itself; `max_tokens`: only together with max_tokens; None: something else.
-
-    Args:
-        codes: every code and type in the error.
-        message: the error's sentence.
-        max_tokens: what the request asked for, to be taken off where only the sum is told.
-    """
-    message = message[:2000]
-    found = next((found for shape in _shapes() if (found := shape.search(message))), None)
-    if found:
-        numbers = {name: int(text.replace(",", "")) for name, text in found.groupdict().items()}
-        prompt = numbers["p"] if "p" in numbers else numbers["a"] - (max_tokens or 0)
-        window = numbers["w"] if "w" in numbers else numbers["r"] + (max_tokens or 0)
-        return "prompt" if prompt >= window else "max_tokens"
-    lower = message.lower()
-    if codes & _OVERFLOW_CODES or any(sentence in lower for sentence in _PROMPT_ALONE):
-        return "prompt"
-    return "max_tokens" if "max_tokens" in lower and "exceed context limit" in lower else None
 
 
 def _unwrapped(error: dict[str, Any]) -> dict[str, Any]:
@@ -229,14 +140,3 @@ def _daily_quota(details: Any) -> bool:
             ):
                 return True
     return False
-
-
-@cache
-def _shapes() -> tuple[re.Pattern[str], ...]:
-    shapes = []
-    for sentence in _SENTENCES:
-        shape = sentence
-        for mark, group in _NUMBER.items():
-            shape = shape.replace(mark, group)
-        shapes.append(re.compile(shape))
-    return tuple(shapes)

@@ -1,7 +1,7 @@
 """One place that says what a provider's error means: which ProviderError, or which result.
 
 Where a 429 is handled: its meaning here (`classify`), how long to wait in `rate_limits`, what its body
-says in `error_body`; what follows for the call and its pool is the throttle's (`Judge`).
+says in `error_body` and `error_rules`; what follows for the call and its pool is the throttle's (`Judge`).
 
 Tables: OpenAI's error codes, Anthropic's error types, google.rpc codes with their details, Bedrock's
 exception names; each falls back to the HTTP status. A content filter that blocked the prompt and a prompt
@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from astra_async.asking.providers.error_body import ErrorBody, overflow
-from astra_async.asking.providers.error_words import is_filtered, is_unusable, quota_is_used_up
+from astra_async.asking.providers.error_body import ErrorBody
+from astra_async.asking.providers.error_rules import FILTERED, QUOTA_IS_USED_UP, UNUSABLE, overflow
 from astra_async.asking.providers.rate_limits import body_hint_s, exhausted_reset_s, header_hint_s
 from astra_async.errors import (
     Overloaded,
@@ -69,6 +69,7 @@ _KIND_OF_STATUS: dict[int, Kind] = {
 }
 # Redirects are not followed, and like a wrong method they meet every request.
 _STATUS_OF_ADDRESS = frozenset({301, 302, 303, 307, 308, 405})
+_NOT_FOUND_CODES = frozenset({"NotFoundError", "not_found_error", "NOT_FOUND", "ResourceNotFoundException"})
 _OVERLOAD_CODES = frozenset({"server_is_overloaded", "overloaded_error", "engine_overloaded_error"})
 
 # A 4xx of these says that this one prompt is at fault: other prompts may be answered.
@@ -130,10 +131,9 @@ def classify(
     """What the error means for the pool: an exception to raise, or the finish reason of a result."""
     body = ErrorBody.read(failure.body)
     status = failure.status or body.status
-    if is_filtered(body, status):
+    if body.flagged or FILTERED.meets(body, status):
         return "content_filter"
-    over = overflow(body.codes, body.message, max_tokens=settings.max_tokens)
-    over = over if status in _STATUS_OF_OVERFLOW else None
+    over = overflow(body, status, settings.max_tokens)
     if over == "prompt":
         return "context_exceeded"
     kind = "request" if over else _kind(body, status, failure.headers)
@@ -164,8 +164,6 @@ def parse_body(body: bytes) -> Any:
         return text
 
 
-# 500 and 502: llama.cpp, older servers, and gateways in front of either.
-_STATUS_OF_OVERFLOW = frozenset({400, 413, 422, 500, 502})
 _API_VERSION = re.compile(r"api[- _]versions?", re.IGNORECASE)
 _LOWER_MAX_TOKENS = (
     "prompt and max_tokens together pass the context window: set a lower max_tokens in [[models]]"
@@ -173,23 +171,16 @@ _LOWER_MAX_TOKENS = (
 
 
 def _kind(body: ErrorBody, status: int, headers: Mapping[str, str]) -> Kind:
-    message = body.message[:2000].lower()
-    if is_unusable(body, status):
+    spent = body.daily or UNUSABLE.meets(body, status) or QUOTA_IS_USED_UP.meets(body, status)
+    if spent or status in _STATUS_OF_ADDRESS:
         return "pool"
     again = headers.get("x-should-retry")
-    if status in _STATUS_OF_ADDRESS:
-        return "pool"
     kind = _KIND_OF_STATUS.get(status) or (
         "transient" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "request"
     )
-    if status == HTTPStatus.NOT_FOUND and body.codes & {
-        "NotFoundError",
-        "not_found_error",
-        "NOT_FOUND",
-        "ResourceNotFoundException",
-    }:
+    if status == HTTPStatus.NOT_FOUND and body.codes & _NOT_FOUND_CODES:
         kind = "pool"  # the model's name: the same for every request
-    if status == HTTPStatus.TOO_MANY_REQUESTS and "request too large" in message:
+    if status == HTTPStatus.TOO_MANY_REQUESTS and "request too large" in body.message[:2000].lower():
         kind = "request"
     if status == HTTPStatus.PAYMENT_REQUIRED and "retry-after" in headers:
         kind = "rate"
@@ -285,7 +276,7 @@ def _pool_remedy(body: ErrorBody, status: int) -> str:
         return "the quota of the day is used up: resume tomorrow, or raise it"
     if body.codes & _KEY_CODES:
         return "check the API key"
-    if status == HTTPStatus.FORBIDDEN and quota_is_used_up(body, status):
+    if status == HTTPStatus.FORBIDDEN and QUOTA_IS_USED_UP.meets(body, status):
         return _CHECK_QUOTA
     return _REMEDY_OF_STATUS.get(status, _CHECK_QUOTA)
 
