@@ -190,7 +190,7 @@ class AgentRuns:
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
-        with self._gateway.admit(calls, agent.speaks, calls.settings.model):
+        with self._gateway.admit(calls, calls.settings.model):
             async with relayed(
                 self._containers, await self._base_image(), place.container, self._gateway.socket
             ) as relay:
@@ -198,31 +198,31 @@ class AgentRuns:
                 return await self._within_limits(_ended(work), calls, lost=relay.lost)
 
     async def _within_limits(
-        self,
-        work: Awaitable[_Outcome],
-        calls: Calls,
-        *,
-        lost: asyncio.Event | None = None,
+        self, work: Awaitable[_Outcome], calls: Calls, *, lost: asyncio.Event | None = None
     ) -> _Outcome:
         """The work's outcome, or the limit that came first: then the work is cut."""
-        clock = _Clock(calls)
+        began, before_s = time.monotonic(), calls.model_s
+
+        def own_s() -> float:
+            return max(0.0, time.monotonic() - began - (calls.model_s - before_s))
+
         working = asyncio.ensure_future(work)
         events = [calls.ended, self._stopping, *([lost] if lost else [])]
         waits = [asyncio.ensure_future(event.wait()) for event in events]
         try:
             while not working.done() and not any(event.is_set() for event in events):
-                left_s = 60 * self._limits.minutes - clock.own_s
+                left_s = 60 * self._limits.minutes - own_s()
                 if left_s <= 0:
-                    return _Outcome(end="time", own_s=clock.own_s)
+                    return _Outcome(end="time", own_s=own_s())
                 wait_s = max(left_s, _LEAST_S)  # the clock may stand still
                 await asyncio.wait({working, *waits}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if self._stopping.is_set():
                 raise SandboxError("The run is being stopped: the next goes on from the agent's last call")
             # At a limit the gateway refuses, and an agent may end by itself on that: the limit was first.
             if calls.end is not None or calls.trouble is not None:
-                return _Outcome(end=calls.end or "crashed", own_s=clock.own_s)
+                return _Outcome(end=calls.end or "crashed", own_s=own_s())
             if working.done():
-                return replace(working.result(), own_s=clock.own_s)
+                return replace(working.result(), own_s=own_s())
             raise ContainerLost("The way from the agent's container to its model was lost")
         finally:
             for each in (working, *waits):
@@ -240,25 +240,13 @@ class AgentRuns:
 
     async def _base_image(self) -> str:
         if self._base is None or (self._base.done() and (self._base.cancelled() or self._base.exception())):
-            self._base = self._containers.spawn(self._find_base())
+            self._base = self._containers.spawn(_ensured_base(self._containers))
         return await asyncio.shield(self._base)
 
-    async def _find_base(self) -> str:
-        base = await ensure_base(self._containers.engine, progress=lambda _: None)
-        return await self._containers.image_id(base)
 
-
-class _Clock:
-    """An agent's own time: it stands still while a call to its model is under way."""
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._began = time.monotonic()
-        self._model_before_s = calls.model_s
-
-    @property
-    def own_s(self) -> float:
-        return max(0.0, time.monotonic() - self._began - (self._calls.model_s - self._model_before_s))
+async def _ensured_base(containers: Containers) -> str:
+    base = await ensure_base(containers.engine, progress=lambda _: None)
+    return await containers.image_id(base)
 
 
 class _Fill:
@@ -296,9 +284,8 @@ def _replaced(text: str, values: Mapping[str, str]) -> str:
 
 async def _ended(work: Awaitable[Ended]) -> _Outcome:
     ended = await work
-    is_done = ended.exit_code == 0
     return _Outcome(
-        end="done" if is_done else "crashed",
+        end="done" if ended.exit_code == 0 else "crashed",
         own_s=0.0,
         exit_code=ended.exit_code,
         output=f"{ended.stopped} limit; " * bool(ended.stopped) + ended.output.text(),

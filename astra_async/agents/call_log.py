@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from astra_async.agents.requests import Json
     from astra_async.types import AnswerKey
 
-FILE = "calls.jsonl"
 _OF_COMPLETION = frozenset(
     {
         *("text", "finish_reason", "returned_model", "ttft_s", "latency_s", "attempts", "cost_usd"),
@@ -71,8 +71,7 @@ _PLACE = msgspec.json.Decoder(_Place)
 class CallLog:
     """The file, open for appending or for reading only; `keep` appends a line and loses none.
 
-    Attributes:
-        damaged: lines that cannot be read; their calls are asked again.
+    The calls of lines that cannot be read are asked again.
     """
 
     def __init__(
@@ -83,7 +82,6 @@ class CallLog:
     ) -> None:
         self.path = path
         self._keep = keep
-        self.damaged = 0
         self._log = log
         self._places: dict[SampleKey, list[tuple[int, int]]] = {}
         self._paid: dict[SampleKey, float] = {}
@@ -105,10 +103,8 @@ class CallLog:
         """The answered calls of a sample, in the order in which they ended. Raises StorageError."""
         found = []
         for line in self._lines(key.first):
-            try:
+            with suppress(Flaw, KeyError, TypeError, ValueError):
                 found.append(recorded_call(line))
-            except (Flaw, KeyError, TypeError, ValueError):
-                self.damaged += 1
         return found
 
     def refused(self, key: AnswerKey) -> list[tuple[str, str]]:
@@ -121,9 +117,8 @@ class CallLog:
         known: dict[int, Json] = {}
         for call in self.of(key):
             if call.since is None or call.since in known:
-                known[call.step] = rebuilt(
-                    known.get(call.since, {}) if call.since is not None else {}, call.request
-                )
+                since = {} if call.since is None else known[call.since]
+                known[call.step] = rebuilt(since, call.request)
                 yield call, known[call.step]
 
     def paid_usd(self, *, but: Container[AnswerKey] = ()) -> dict[str, float]:
@@ -143,12 +138,7 @@ class CallLog:
         if self._log is None:
             raise StorageError(f"{self.path}: open for reading only")
         first = key.first
-        named = {
-            "schema": SCHEMA,
-            **dict(zip(SampleKey._fields, first, strict=True)),
-            **line,
-            "at": now_utc(),
-        }
+        named = {"schema": SCHEMA, **first._asdict(), **line, "at": now_utc()}
         place = self._keep(self._log, encode(named))
         self._places.setdefault(first, []).append(place)
         self._paid[first] = self._paid.get(first, 0.0) + (line.get("cost_usd") or 0.0)
@@ -164,7 +154,6 @@ class CallLog:
         try:
             found = _PLACE.decode(line)
         except msgspec.DecodeError:
-            self.damaged += 1
             return
         key = SampleKey(found.model, found.format, found.problem_id, found.sample)
         self._places.setdefault(key, []).append((offset, len(line)))

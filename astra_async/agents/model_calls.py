@@ -80,7 +80,7 @@ class Calls:
     Attributes:
         token: the agent's "API key": tells its requests from those of other samples.
         ended: set once a limit or trouble has ended the sample; `end` or `trouble` says which.
-        steps: calls that were answered, `replayed` of them from the record.
+        steps: calls that were answered, `replayed` of them from the record, which took `replayed_s` seconds.
         usage: summed over them, as `cost_usd`, which also has what was paid in vain, and `cost_estimated`.
         translated: the agent does not speak its model's interface.
         removed: what was taken out of its requests.
@@ -122,7 +122,7 @@ class Calls:
         self._first = self._next
         self._asking = 0
         self._since_s = self._asked_s = 0.0
-        self._replayed_s = 0.0
+        self.replayed_s = 0.0
         self._caches = PROVIDERS[settings.provider].caches_prompts
 
     # --- asking -------------------------------------------------------------------------------------------
@@ -148,7 +148,8 @@ class Calls:
         self.translated |= translated
         self.removed |= dict.fromkeys(removed)
         self._refuse_again(request)
-        if (found := self._found(request)) is not None:
+        found = next((call for call in self._recorded if call.sha256 == request.sha256), None)
+        if found is not None:
             return self._replay(found)
         task = self._under_way.get(request.exact)
         if task is None:
@@ -184,19 +185,9 @@ class Calls:
     # --- sums ---------------------------------------------------------------------------------------------
 
     @property
-    def is_asking(self) -> bool:
-        """Whether a call is under way."""
-        return self._asking > 0
-
-    @property
     def model_s(self) -> float:
         """Seconds of this process in which at least one call was under way, until now."""
         return self._asked_s + (time.monotonic() - self._since_s if self._asking else 0.0)
-
-    @property
-    def replayed_s(self) -> float:
-        """Seconds that the replayed calls took when they were made."""
-        return self._replayed_s
 
     @property
     def repeated_usd(self) -> float:
@@ -211,14 +202,11 @@ class Calls:
 
     # --- one call -----------------------------------------------------------------------------------------
 
-    def _found(self, request: Asked) -> RecordedCall | None:
-        return next((call for call in self._recorded if call.sha256 == request.sha256), None)
-
     def _replay(self, call: RecordedCall) -> Step:
         self._recorded.remove(call)
         earlier = call.step < self._first  # else it was given back in this process
         self.replayed += earlier
-        self._replayed_s += call.seconds if earlier else 0.0
+        self.replayed_s += call.seconds if earlier else 0.0
         return self._given(Step(number=call.step, completion=call.completion, replayed=earlier))
 
     async def _live(
@@ -268,15 +256,14 @@ class Calls:
 
     def _made_of(self, request: Asked) -> tuple[int | None, Json]:
         """The shortest difference to an earlier request of this process, and of which step that was."""
-        best: tuple[int | None, Json] = None, difference({}, request.body)
         for number, earlier in reversed(self._before):
             made = difference(earlier.body, request.body)
             if any(kept for kept, _ in (made.get("grown") or {"": (1, 0)}).values()):
                 return number, made
-        return best
+        return None, difference({}, request.body)
 
     def _request(self, asked: Dialogue | NativeBody, request: Asked, made: Json) -> ModelRequest:
-        native = asked if isinstance(asked, NativeBody) else None
+        native, dialogue = (asked, None) if isinstance(asked, NativeBody) else (None, asked)
         rest = sum(len(str(rest)) for _, rest in (made.get("grown") or {}).values())
         return ModelRequest(
             key=self.key,
@@ -286,7 +273,7 @@ class Calls:
             input_bytes=request.size_bytes,
             fresh_bytes=min(rest, request.size_bytes) if self._before else request.size_bytes,
             max_tokens=_max_tokens(request.body),
-            dialogue=asked if isinstance(asked, Dialogue) else None,
+            dialogue=dialogue,
             native=native,
             seed=self._seed if native is None else None,
             sample_header=self._sample_header,
@@ -351,12 +338,9 @@ class Calls:
         else:
             self._spent.remove(completion.cost_usd)
         self.cost_estimated |= completion.cost_estimated
-        self.usage = Usage(
-            **{
-                each.name: _sum(getattr(self.usage, each.name), getattr(completion.usage, each.name), by)
-                for each in fields(Usage)
-            }
-        )
+        names = [each.name for each in fields(Usage)]
+        pairs = {name: (getattr(self.usage, name), getattr(completion.usage, name)) for name in names}
+        self.usage = Usage(**{name: _sum(*pair, by) for name, pair in pairs.items()})
 
     def _begin(self) -> float:
         # `_since_s` means something while `_asking` is above 0: the moment at which it rose above it.

@@ -189,11 +189,9 @@ class ClusterSandbox:
             async with self._suspects if len(lost) >= _SUSPECT_AFTER else nullcontext():
                 node = await self._place()
                 try:
-                    done = await node.run(content)
+                    return await node.run(content)
                 except NodeGone:
                     lost.append(node.name)
-                else:
-                    return done
                 finally:
                     node.taken -= 1
                     self._changed.set()
@@ -242,11 +240,14 @@ class ClusterSandbox:
     # --- what nodes ask of the head (`nodes.Surroundings`) -------------------------------------------
 
     async def supply(self, node: Node) -> None:
-        """Bring the run's images to a node."""
+        """Bring the run's images to a node. Raises NodeRefused, OSError."""
         await self._supply.bring(node, self.connection)
 
     def admit(self, node: Node) -> None:
-        """Workers on one engine must see each other's processes: each sweeps what the dead left there."""
+        """Workers on one engine must see each other's processes: each sweeps what the dead left there.
+
+        Raises NodeRefused.
+        """
         engine, place = node.about["engine_id"], _place(node)
         for other in self.nodes.values():
             if other is node or other.state not in ("preparing", "ready"):
@@ -284,7 +285,7 @@ class ClusterSandbox:
 
     def _hand_out(self) -> None:
         while self._queue:
-            node = max(self.nodes.values(), key=lambda each: each.share_free, default=None)
+            node = max(self.nodes.values(), key=lambda each: each.free / max(1, each.slots), default=None)
             if node is None or node.free <= 0:
                 return
             place = self._queue.popleft()
@@ -334,8 +335,8 @@ class ClusterSandbox:
         self._changed.set()
 
     def _nobody(self) -> str:
-        known = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
-        why = known or self._scheduler_says or "none has joined"
+        nodes = "; ".join(f"{node.name}: {node.why or node.state}" for node in self.nodes.values())
+        why = nodes or self._scheduler_says or "none has joined"
         return (
             f"No worker of the cluster at {self.address} can run tests ({why}); start one with `astra worker`"
         )

@@ -32,6 +32,7 @@ _CREDENTIALS = {"ca_file": "CA_FILE"} | {
     for role in ("scheduler", "worker", "client")
     for kind in ("key", "cert")
 }
+_KEPT_BEGINNINGS = ("DOCKER_", "DASK_")
 _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
 
 
@@ -91,7 +92,7 @@ class LocalCluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _spawn(self, *words: str) -> asyncio.subprocess.Process:
-        with (self._folder / "said").open("ab") as output:
+        with (self._folder / "output").open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "astra_async.cluster.local", *words),
                 stdin=asyncio.subprocess.PIPE,
@@ -105,17 +106,13 @@ class LocalCluster:
 
     def _check(self) -> None:
         if not self.address:
-            output = (self._folder / "said").read_text(errors="replace").strip()[-400:]
+            output = (self._folder / "output").read_text(errors="replace").strip()[-400:]
             raise EngineUnavailable(f"the local Dask scheduler did not start: {output}")
 
 
 def _environment(environ: Mapping[str, str], files: Mapping[str, Path]) -> dict[str, str]:
     """What the processes need, which is no key of a provider."""
-    kept = {
-        name: value
-        for name, value in environ.items()
-        if name in _KEPT or name.startswith(("DOCKER_", "DASK_"))
-    }
+    kept = {name: environ[name] for name in environ if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
     tls = {f"DASK_DISTRIBUTED__COMM__TLS__{_CREDENTIALS[name]}": str(path) for name, path in files.items()}
     return kept | tls | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
 

@@ -19,8 +19,7 @@ from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Protocol
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from astra_async.agents.agent_runs import AgentRuns
     from astra_async.agents.model_calls import Calls
@@ -29,13 +28,8 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Completion, SampleKey
 
-    class OpensRuns(Protocol):
-        """`AgentRuns.open`, but for what differs between engines."""
-
-        async def __call__(self, *, docker_host: str, whose: str, graders_bytes: int) -> AgentRuns:
-            """Agents at work on one engine."""
-            ...
-
+    # `AgentRuns.open`, but for what differs between engines: docker_host, whose, graders_bytes.
+    OpensRuns = Callable[..., Awaitable[AgentRuns]]
 
 _AGAIN_S = 30.0
 
@@ -70,7 +64,7 @@ class ClusterAgents:
         agents = cls(head, opens, tuple(filter(None, volumes)), at_once)
         try:
             await head.until(lambda: bool(agents._runs))
-            await head.settled(agents._all_ready)
+            await head.settled(lambda: len(agents._runs) >= len(agents._engines_ready()))
         except BaseException:
             await agents.close()
             raise
@@ -118,9 +112,8 @@ class ClusterAgents:
             self._taken[node] -= 1
             self._head.changed()
 
-    def _all_ready(self) -> bool:
-        ready = {node.about["engine_id"] for node in self._head.nodes.values() if node.state == "ready"}
-        return len(self._runs) >= len(ready)
+    def _engines_ready(self) -> set[str]:
+        return {node.about["engine_id"] for node in self._head.nodes.values() if node.state == "ready"}
 
     # --- nodes -----------------------------------------------------------------------------------------
 

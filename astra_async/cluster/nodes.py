@@ -104,11 +104,6 @@ class Node:
             return 0
         return self.slots - self.taken
 
-    @property
-    def share_free(self) -> float:
-        """The part of its places that is free."""
-        return self.free / self.slots if self.slots else 0.0
-
     async def run(self, job: Message) -> Execution:
         """Run a job there. Raises NodeGone, or the SandboxError that it met."""
         stream = self._stream

@@ -176,7 +176,7 @@ class NodeService:
             "version": version("astra_async"),
             "name": self._name,
             "process": owner(),
-            "slots": self._slots(limits),
+            "slots": self._sandboxes or default_sandboxes(limits),
             "cores": os.cpu_count() or 1,
             "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             "free_disk_bytes": shutil.disk_usage("/").free,
@@ -189,18 +189,11 @@ class NodeService:
         try:
             async with await Engine.open() as engine:
                 info = await engine.info()
-                about |= {
-                    "engine": f"{info.get('ServerVersion')}",
-                    "engine_id": str(info.get("ID", "")),
-                    "images": int(info.get("Images") or 0),
-                }
+                about["engine"], about["engine_id"] = str(info.get("ServerVersion")), str(info.get("ID", ""))
+                about["images"] = int(info.get("Images") or 0)
         except SandboxError as error:
             about["trouble"] = str(error)
         return about
-
-    def _slots(self, limits: Limits) -> int:
-        """As told when it was started; else what this machine's cores and memory hold at these limits."""
-        return self._sandboxes or default_sandboxes(limits)
 
     async def _serve(self, stream: Stream, asked: Message) -> None:
         limits = Limits(memory_bytes=asked["memory_bytes"])
@@ -209,10 +202,9 @@ class NodeService:
         if about["trouble"] or (about["messages"], about["version"]) != (asked["messages"], asked["version"]):
             await stream.receive()  # until the head has read why, and hangs up
             return
-        slots = self._slots(limits)
         try:
             sandbox = await DockerSandbox.open(
-                run_id=asked["run_id"], slots=slots, patience_s=_ENGINE_RETURNS_S
+                run_id=asked["run_id"], slots=about["slots"], patience_s=_ENGINE_RETURNS_S
             )
         except SandboxError as error:
             stream.send("left", text=str(error))
@@ -224,9 +216,7 @@ class NodeService:
                 await _Session(stream, sandbox, self._places).serve()
             finally:
                 del self._engines[asked["run_id"]]
-                with contextlib.suppress(
-                    SandboxError
-                ):  # an engine that is away: swept when this process ends
+                with contextlib.suppress(SandboxError):  # one that is away is swept when this process ends
                     await sweep_own(sandbox.engine, of_agents(asked["run_id"]))
 
 

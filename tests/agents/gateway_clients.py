@@ -69,7 +69,7 @@ async def behind(
     connector = aiohttp.UnixConnector(str(gateway.socket))
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
-            with gateway.admit(calls, "chat", "real-name"):
+            with gateway.admit(calls, "real-name"):
                 yield Behind(calls, session, gateway)
     finally:
         await calls.close()

@@ -106,11 +106,11 @@ def test_a_repeated_request_joins_the_call_under_way_even_when_its_client_has_go
         gone.cancel()
         waiting = [asyncio.create_task(calls.answer(asking("first"))) for _ in range(2)]
         await asyncio.sleep(0.01)
-        assert calls.is_asking
+        assert calls._asking
         pool.may_answer.set()
         assert {one.text for one in await asyncio.gather(*waiting)} == {"answer 0"}
         assert (len(pool.asked), calls.steps) == (1, 1)
-        assert not calls.is_asking
+        assert not calls._asking
 
     asyncio.run(run())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from astra_async.agents.gateway.interface import (
@@ -9,17 +10,19 @@ from astra_async.agents.gateway.interface import (
     Json,
     NotUnderstood,
     Talk,
+    call,
     event,
     is_remote,
-    now,
     text_of,
+    tool,
 )
-from astra_async.types.agents import Dialogue, Tool, ToolCall
+from astra_async.types.agents import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.types import Completion, Usage
+    from astra_async.types.agents import ToolCall
 
 FINISH = {"length": "length", "content_filter": "content_filter"}
 
@@ -42,26 +45,13 @@ class Chat(Interface):
                 case "tool":
                     talk.gives(message.get("tool_call_id") or "", text_of(message.get("content")))
                 case "assistant" | "user" as role:
-                    talk.says(
-                        role,
-                        text_of(message.get("content")),
-                        map(_read_call, message.get("tool_calls") or ()),
-                    )
+                    calls = map(_read_call, message.get("tool_calls") or ())
+                    talk.says(role, text_of(message.get("content")), calls)
                 case other:
                     raise NotUnderstood(f"messages: no such role: {other!r}")
-        tools = [tool["function"] for tool in body.get("tools") or () if "function" in tool]
-        return Dialogue(
-            system="\n\n".join(system),
-            tools=tuple(
-                Tool(
-                    name=t["name"],
-                    description=t.get("description") or "",
-                    parameters=t.get("parameters") or {},
-                )
-                for t in tools
-            ),
-            messages=tuple(talk.messages),
-        )
+        functions = [each["function"] for each in body.get("tools") or () if "function" in each]
+        tools = tuple(tool(each, each.get("parameters") or {}) for each in functions)
+        return Dialogue(system="\n\n".join(system), tools=tools, messages=tuple(talk.messages))
 
     def whole(self, completion: Completion, model: str, name: str) -> Json:
         """A chat.completion."""
@@ -69,17 +59,17 @@ class Chat(Interface):
         if completion.calls:
             message["tool_calls"] = [
                 {
-                    "id": call.id,
+                    "id": each.id,
                     "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
+                    "function": {"name": each.name, "arguments": each.arguments},
                 }
-                for call in completion.calls
+                for each in completion.calls
             ]
         finish = FINISH.get(completion.finish_reason, "tool_calls" if completion.calls else "stop")
         return {
             "id": f"chatcmpl-{name}",
             "object": "chat.completion",
-            "created": now(),
+            "created": int(time.time()),
             "model": model,
             "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
             "usage": _usage(completion.usage),
@@ -110,11 +100,9 @@ class Chat(Interface):
         return "file" if isinstance(file, dict) and file.get("file_id") else ""
 
 
-def _read_call(call: Json) -> ToolCall:
-    function = call.get("function") or {}
-    return ToolCall(
-        id=call.get("id") or "", name=function.get("name") or "", arguments=function.get("arguments") or ""
-    )
+def _read_call(made: Json) -> ToolCall:
+    function = made.get("function") or {}
+    return call(function, made.get("id") or "", function.get("arguments") or "")
 
 
 def _usage(usage: Usage) -> Json:

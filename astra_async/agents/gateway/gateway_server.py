@@ -15,8 +15,9 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 from aiohttp import web
@@ -46,6 +47,11 @@ _OVER = "The model cannot be asked any more: this task is over."
 INTERFACES: dict[AgentWire, Interface] = {
     each.speaks: each for each in (Chat(), Responses(), Messages(), Gemini())
 }
+_PATHS = {
+    "chat/completions": INTERFACES["chat"],
+    "responses": INTERFACES["responses"],
+    "messages": INTERFACES["messages"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,13 @@ class _Request:
     streams: bool
     translated: bool
 
-    def answer(self, step: Step) -> Json:
-        """The answer as an object of the agent's interface."""
-        completion = step.completion
-        if not self.translated and isinstance(completion.native, dict):
-            return completion.native
-        return self.interface.whole(completion, self.guest.model, f"{step.number}_{secrets.token_hex(6)}")
+    def answer(self, step: Step) -> bytes:
+        """The answer in the agent's interface."""
+        whole = step.completion.native
+        if self.translated or not isinstance(whole, dict):
+            name = f"{step.number}_{secrets.token_hex(6)}"
+            whole = self.interface.whole(step.completion, self.guest.model, name)
+        return b"".join(self.interface.events(whole, self.body)) if self.streams else orjson.dumps(whole)
 
 
 class Gateway:
@@ -115,12 +122,8 @@ class Gateway:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextmanager
-    def admit(self, calls: Calls, speaks: AgentWire | None, model_name: str) -> Iterator[None]:
-        """Requests with `calls.token` are this sample's; answers that are made here bear `model_name`.
-
-        `speaks` is what the agent is known to speak; it may speak any interface.
-        """
-        del speaks
+    def admit(self, calls: Calls, model_name: str) -> Iterator[None]:
+        """Requests with `calls.token` are this sample's; answers that are made here bear `model_name`."""
         self._guests[calls.token] = _Guest(calls, model_name)
         try:
             yield
@@ -131,23 +134,13 @@ class Gateway:
         application = web.Application(client_max_size=MOST_BYTES)
         router = application.router
         for prefix in ("", "/v1"):
-            for path, speaks in (
-                ("chat/completions", "chat"),
-                ("responses", "responses"),
-                ("messages", "messages"),
-            ):
-                router.add_post(f"{prefix}/{path}", self._handler(speaks))  # type: ignore[arg-type]
+            for path, interface in _PATHS.items():
+                router.add_post(f"{prefix}/{path}", partial(self._answer, interface))
             router.add_post(f"{prefix}/messages/count_tokens", self._count)
         for version in ("v1", "v1beta"):
             router.add_post(f"/{version}/models/{{model}}:{{action}}", self._gemini)
         router.add_route("*", "/{path:.*}", _nothing_here)
         return application
-
-    def _handler(self, speaks: AgentWire) -> Any:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            return await self._answer(INTERFACES[speaks], request)
-
-        return handle
 
     async def _gemini(self, request: web.Request) -> web.StreamResponse:
         match request.match_info["action"]:
@@ -175,7 +168,7 @@ class Gateway:
             body = await _body(request)
             streams = bool(body.get("stream")) if streams is None else streams
             if (local := interface.local(body)) is not None:
-                return _json(local) if not streams else _stream_of(interface, local, body)
+                return _local(interface, local, body) if streams else _json(local)
             asked = _understood(interface, guest, body, request, streams=streams)
         except NotUnderstood as error:
             return _refused(interface, str(error))
@@ -214,7 +207,8 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
         await asyncio.wait({task}, timeout=interface.headers_after_s if asked.streams else _WHOLE_AFTER_S)
         if task.done() and (error := task.exception()) is not None:
             return _ended(asked, error)
-        response = _head(asked)
+        kind = "text/event-stream; charset=utf-8" if asked.streams else "application/json"
+        response = web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache"})
         try:
             await response.prepare(request)
             await _kept(asked, task, response)
@@ -222,7 +216,7 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
                 _ended(asked, error)
                 await response.write(interface.error_event(_words(error)))
             else:
-                await response.write(_payload(asked, task.result()))
+                await response.write(asked.answer(task.result()))
                 received = not (request.transport is None or request.transport.is_closing())
             await response.write_eof()
         except ConnectionResetError:
@@ -245,16 +239,6 @@ async def _kept(asked: _Request, task: asyncio.Task[Step], response: web.StreamR
 def _accounted(calls: Calls, task: asyncio.Task[Step], *, received: bool) -> None:
     if not task.cancelled() and task.exception() is None:
         (calls.received if received else calls.give_back)(task.result())
-
-
-def _payload(asked: _Request, step: Step) -> bytes:
-    whole = asked.answer(step)
-    return b"".join(asked.interface.events(whole, asked.body)) if asked.streams else orjson.dumps(whole)
-
-
-def _head(asked: _Request) -> web.StreamResponse:
-    kind = "text/event-stream; charset=utf-8" if asked.streams else "application/json"
-    return web.StreamResponse(headers={"Content-Type": kind, "Cache-Control": "no-cache"})
 
 
 def _ended(asked: _Request, error: BaseException) -> web.Response:
@@ -296,7 +280,7 @@ async def _body(request: web.Request) -> Json:
     return body
 
 
-def _stream_of(interface: Interface, whole: Json, body: Json) -> web.Response:
+def _local(interface: Interface, whole: Json, body: Json) -> web.Response:
     return web.Response(body=b"".join(interface.events(whole, body)), content_type="text/event-stream")
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 
-from astra_async.agents.gateway.interface import REMOVED, Interface, Json, Talk, text_of
-from astra_async.types.agents import Dialogue, Tool, ToolCall
+from astra_async.agents.gateway.interface import REMOVED, Interface, Json, Talk, call, text_of, tool
+from astra_async.asking.providers.request_fields import arguments_of
+from astra_async.types.agents import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from astra_async.types import Completion, Usage
+    from astra_async.types.agents import Tool, ToolCall
 
 _FINISH = {"length": "MAX_TOKENS", "content_filter": "SAFETY", "refusal": "PROHIBITED_CONTENT"}
 _FUNCTIONS = ("functionDeclarations", "function_declarations")
@@ -30,6 +32,7 @@ class Gemini(Interface):
     ping = b'data: {"candidates":[]}\r\n\r\n'
     messages_at = "contents"
     dropped_fields = ("cachedContent",)
+    text_part: ClassVar = {"text": REMOVED}
 
     def read(self, body: Json) -> Dialogue:
         """Calls may have no ids: they are told by their place, and results by their names in turn."""
@@ -39,21 +42,17 @@ class Gemini(Interface):
             parts = content.get("parts") or ()
             for part in parts:
                 if answer := part.get("functionResponse"):
-                    found = next(
-                        (
-                            c
-                            for c in waiting
-                            if answer.get("id", c.id) == c.id and c.name == answer.get("name")
-                        ),
-                        None,
-                    )
+                    name = answer.get("name")
+                    alike = (c for c in waiting if answer.get("id", c.id) == c.id and c.name == name)
+                    found = next(alike, None)
                     if found is not None:
                         waiting.remove(found)
                     talk.gives(found.id if found else "", _result(answer.get("response")))
+            made = {f"g{number}_{at}": part.get("functionCall") for at, part in enumerate(parts)}
             calls = [
-                _read_call(part["functionCall"], f"g{number}_{at}")
-                for at, part in enumerate(parts)
-                if "functionCall" in part
+                call(each, each.get("id") or place, each.get("args") or {})
+                for place, each in made.items()
+                if each is not None
             ]
             waiting += calls
             text = text_of([part for part in parts if not part.get("thought")])
@@ -65,8 +64,8 @@ class Gemini(Interface):
         """A GenerateContentResponse."""
         parts: list[Json] = [{"text": completion.text}] if completion.text else []
         parts += [
-            {"functionCall": {"id": call.id, "name": call.name, "args": _arguments(call.arguments)}}
-            for call in completion.calls
+            {"functionCall": {"id": each.id, "name": each.name, "args": arguments_of(each)}}
+            for each in completion.calls
         ]
         finish = _FINISH.get(completion.finish_reason, "STOP")
         candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": finish}
@@ -94,27 +93,23 @@ class Gemini(Interface):
         """An entry may hold functions and tools of the provider's beside them."""
         removed: list[str] = []
         tools = body.get("tools")
-        for tool in tools if isinstance(tools, list) else ():
-            for name in [name for name in tool if name not in _FUNCTIONS]:
+        for entry in tools if isinstance(tools, list) else ():
+            for name in [name for name in entry if name not in _FUNCTIONS]:
                 removed.append(name)
-                del tool[name]
+                del entry[name]
         if removed and isinstance(tools, list):
-            body["tools"] = [tool for tool in tools if tool]
+            body["tools"] = [entry for entry in tools if entry]
         return removed
 
     def _remote(self, part: Json) -> str:
         return "fileData" if part.get("fileData") or part.get("file_data") else ""
 
-    def _text_part(self, part: Json) -> Json:
-        del part
-        return {"text": REMOVED}
-
 
 def _tools(body: Json) -> Iterator[Tool]:
     for entry in body.get("tools") or ():
-        for tool in next((entry[name] for name in _FUNCTIONS if name in entry), ()):
-            schema = tool.get("parametersJsonSchema") or _small(tool.get("parameters") or {"type": "object"})
-            yield Tool(name=tool["name"], description=tool.get("description") or "", parameters=schema)
+        for each in next((entry[name] for name in _FUNCTIONS if name in entry), ()):
+            schema = each.get("parametersJsonSchema") or _small(each.get("parameters") or {"type": "object"})
+            yield tool(each, schema)
 
 
 def _small(schema: object) -> Json:
@@ -129,24 +124,12 @@ def _small(schema: object) -> Json:
     }
 
 
-def _read_call(call: Json, made: str) -> ToolCall:
-    arguments = orjson.dumps(call.get("args") or {}).decode()
-    return ToolCall(id=call.get("id") or made, name=call.get("name") or "", arguments=arguments)
-
-
 def _result(response: object) -> str:
     if isinstance(response, dict) and len(response) == 1:
         (value,) = response.values()
         if isinstance(value, str):
             return value
     return orjson.dumps(response).decode()
-
-
-def _arguments(text: str) -> object:
-    try:
-        return orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return {}
 
 
 def _usage(usage: Usage) -> Json:

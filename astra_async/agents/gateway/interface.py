@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
 
-from astra_async.types.agents import Message, ToolResult
+from astra_async.types.agents import Message, Tool, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from astra_async.types import Completion
-    from astra_async.types.agents import AgentWire, Dialogue, ToolCall
+    from astra_async.types.agents import AgentWire, Dialogue
 
 Json = dict[str, Any]
 REMOVED = "(removed: nothing is fetched for this task)"
@@ -34,6 +33,7 @@ class Interface:
         ping: what breaks it, in a stream.
         messages_at: the field of a body that holds the messages.
         passed_on: headers of the agent's that the provider is to see.
+        text_part: what takes the place of content that the provider would fetch.
     """
 
     speaks: ClassVar[AgentWire]
@@ -42,11 +42,14 @@ class Interface:
     ping: ClassVar[bytes] = b": ping\n\n"
     messages_at: ClassVar[str] = "messages"
     passed_on: ClassVar[tuple[str, ...]] = ()
+    text_part: ClassVar[Mapping[str, str]] = {"type": "text", "text": REMOVED}
 
     def tidied(self, body: Json) -> list[str]:
         """Take out of a body what would leave the container by the model's provider; returns its names."""
         removed = self._without_tools(body)
-        removed += self._without_fields(body)
+        for name in [name for name in self.dropped_fields if body.get(name)]:
+            removed.append(name)
+            del body[name]
         items = body.get(self.messages_at)
         for item in items if isinstance(items, list) else ():
             removed += self._without_remote(item)
@@ -110,12 +113,6 @@ class Interface:
     def _is_kept(self, tool: Json) -> bool:
         return tool.get("type") in self.kept_tools
 
-    def _without_fields(self, body: Json) -> list[str]:
-        gone = [name for name in self.dropped_fields if body.get(name)]
-        for name in gone:
-            del body[name]
-        return gone
-
     def _without_remote(self, item: Any) -> list[str]:
         """Content that the provider would fetch: its place is taken by a text that says so."""
         removed: list[str] = []
@@ -128,7 +125,7 @@ class Interface:
                     continue
                 if name := self._remote(part):
                     removed.append(name)
-                    parts[at] = self._text_part(part)
+                    parts[at] = dict(self.text_part)
                 else:
                     removed += self._without_remote(part)
         return removed
@@ -136,10 +133,6 @@ class Interface:
     def _remote(self, part: Json) -> str:
         """What a part is that the provider would fetch, or nothing."""
         raise NotImplementedError
-
-    def _text_part(self, part: Json) -> Json:
-        del part
-        return {"type": "text", "text": REMOVED}
 
 
 class Talk:
@@ -179,6 +172,17 @@ class Talk:
             self.messages.append(Message(role="user", results=(result,)))
 
 
+def tool(fields: Json, schema: Mapping[str, Any]) -> Tool:
+    """A tool whose name and description stand in `fields`."""
+    return Tool(name=fields["name"], description=fields.get("description") or "", parameters=schema)
+
+
+def call(fields: Json, call_id: str, arguments: object) -> ToolCall:
+    """A call of the tool whose name stands in `fields`; arguments that are no text are written as JSON."""
+    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    return ToolCall(id=call_id, name=fields.get("name") or "", arguments=text)
+
+
 def text_of(content: Any) -> str:
     """The text of a message's content: text, or a list of parts, of which those with text count."""
     if isinstance(content, str):
@@ -200,8 +204,3 @@ def event(data: Mapping[str, Any], name: str | None = None) -> bytes:
     """One server-sent event with a JSON payload."""
     head = b"event: %b\n" % name.encode() if name else b""
     return b"%bdata: %b\n\n" % (head, orjson.dumps(data))
-
-
-def now() -> int:
-    """Unix time."""
-    return int(time.time())

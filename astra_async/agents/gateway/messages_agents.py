@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 
-from astra_async.agents.gateway.interface import Interface, Json, Talk, event, text_of
+from astra_async.agents.gateway.interface import Interface, Json, Talk, call, event, text_of, tool
 from astra_async.types import Completion, Usage
-from astra_async.types.agents import Dialogue, Tool, ToolCall
+from astra_async.types.agents import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,22 +41,20 @@ class Messages(Interface):
                 if block.get("type") == "tool_result":
                     failed = bool(block.get("is_error"))
                     talk.gives(block.get("tool_use_id") or "", text_of(block.get("content")), failed=failed)
-            calls = [_read_call(block) for block in blocks if block.get("type") == "tool_use"]
+            uses = [block for block in blocks if block.get("type") == "tool_use"]
+            calls = [call(use, use.get("id") or "", use.get("input") or {}) for use in uses]
             text = text_of([block for block in blocks if block.get("type") == "text"])
             talk.says(message.get("role") or "user", text, calls)
-        tools = tuple(
-            Tool(name=t["name"], description=t.get("description") or "", parameters=t["input_schema"])
-            for t in body.get("tools") or ()
-            if "input_schema" in t
-        )
+        offered = body.get("tools") or ()
+        tools = tuple(tool(each, each["input_schema"]) for each in offered if "input_schema" in each)
         return Dialogue(system=text_of(body.get("system") or ""), tools=tools, messages=tuple(talk.messages))
 
     def whole(self, completion: Completion, model: str, name: str) -> Json:
         """A message."""
         content: list[Json] = [{"type": "text", "text": completion.text}] if completion.text else []
         content += [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": _read(call.arguments)}
-            for call in completion.calls
+            {"type": "tool_use", "id": each.id, "name": each.name, "input": _read(each.arguments)}
+            for each in completion.calls
         ]
         stop = _STOP.get(completion.finish_reason, "tool_use" if completion.calls else "end_turn")
         return {
@@ -134,11 +132,6 @@ def _block_events(block: Json) -> Iterator[tuple[str, Json]]:
     for delta in deltas:
         yield "content_block_delta", {"delta": delta}
     yield "content_block_stop", {}
-
-
-def _read_call(block: Json) -> ToolCall:
-    arguments = orjson.dumps(block.get("input") or {}).decode()
-    return ToolCall(id=block.get("id") or "", name=block.get("name") or "", arguments=arguments)
 
 
 def _read(arguments: str) -> object:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, ClassVar
-
-import orjson
 
 from astra_async.agents.gateway.interface import (
     REMOVED,
     Interface,
     Json,
     Talk,
+    call,
     event,
     is_remote,
-    now,
     text_of,
+    tool,
 )
-from astra_async.types.agents import Dialogue, Tool, ToolCall
+from astra_async.types.agents import Dialogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,17 +35,13 @@ class Responses(Interface):
     messages_at = "input"
     kept_tools = frozenset(
         {
-            "function",
-            "custom",
-            "local_shell",
-            "apply_patch",
-            "namespace",
-            "tool_search",
+            *("function", "custom", "local_shell", "apply_patch", "namespace", "tool_search"),
             "computer_use_preview",
         }
     )
     dropped_fields = ("previous_response_id", "conversation", "background", "prompt")
     passed_on: ClassVar[tuple[str, ...]] = ("openai-beta",)
+    text_part: ClassVar = {"type": "input_text", "text": REMOVED}
 
     def read(self, body: Json) -> Dialogue:
         """Items in order; reasoning is its provider's and stays away."""
@@ -54,7 +50,9 @@ class Responses(Interface):
         for item in [{"role": "user", "content": items}] if isinstance(items, str) else items:
             kind = item.get("type")
             if kind in _CALLS:
-                talk.says("assistant", "", [_read_call(item)])
+                given = item.get("arguments")
+                arguments = {"input": item.get("input") or ""} if given is None else given
+                talk.says("assistant", "", [call(item, item.get("call_id") or "", arguments)])
             elif kind in _RESULTS:
                 talk.gives(item.get("call_id") or "", text_of(item.get("output")))
             elif item.get("role") in {"system", "developer"}:
@@ -62,9 +60,8 @@ class Responses(Interface):
             elif "role" in item:
                 role: Role = "assistant" if item["role"] == "assistant" else "user"
                 talk.says(role, text_of(item.get("content")))
-        tools = tuple(
-            _read_tool(tool) for tool in body.get("tools") or () if tool.get("type") in {"function", "custom"}
-        )
+        offered = [each for each in body.get("tools") or () if each.get("type") in {"function", "custom"}]
+        tools = tuple(tool(each, each.get("parameters") or _FREE_TEXT) for each in offered)
         return Dialogue(system="\n\n".join(filter(None, system)), tools=tools, messages=tuple(talk.messages))
 
     def whole(self, completion: Completion, model: str, name: str) -> Json:
@@ -74,20 +71,20 @@ class Responses(Interface):
             part = {"type": "output_text", "text": completion.text, "annotations": []}
             head = {"type": "message", "id": f"msg_{name}", "role": "assistant", "status": "completed"}
             output.append({**head, "content": [part]})
-        for at, call in enumerate(completion.calls):
+        for at, each in enumerate(completion.calls):
             head = {
                 "type": "function_call",
                 "id": f"fc_{name}_{at}",
-                "call_id": call.id,
+                "call_id": each.id,
                 "status": "completed",
             }
-            output.append({**head, "name": call.name, "arguments": call.arguments})
+            output.append({**head, "name": each.name, "arguments": each.arguments})
         reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
         cut = reasons.get(completion.finish_reason)
         return {
             "id": f"resp_{name}",
             "object": "response",
-            "created_at": now(),
+            "created_at": int(time.time()),
             "status": "incomplete" if cut else "completed",
             "error": None,
             "incomplete_details": {"reason": cut} if cut else None,
@@ -123,10 +120,6 @@ class Responses(Interface):
             return "image_url"
         return "file" if kind == "input_file" and (part.get("file_id") or part.get("file_url")) else ""
 
-    def _text_part(self, part: Json) -> Json:
-        del part
-        return {"type": "input_text", "text": REMOVED}
-
 
 def _item_events(at: int, item: Json) -> list[tuple[str, Json]]:
     """An item's begin, its text or arguments in one delta, its end."""
@@ -139,19 +132,17 @@ def _item_events(at: int, item: Json) -> list[tuple[str, Json]]:
         for number, part in enumerate(item.get("content") or ()):
             made += _part_events({**where, "content_index": number}, part)
     elif kind == "function_call":
-        bare["arguments"] = ""
-        made.append(
-            ("response.function_call_arguments.delta", {**where, "delta": item.get("arguments") or ""})
-        )
-        made.append(
-            ("response.function_call_arguments.done", {**where, "arguments": item.get("arguments") or ""})
-        )
+        made = _written(bare, "arguments", "response.function_call_arguments", where)
     elif kind == "custom_tool_call":
-        bare["input"] = ""
-        made.append(("response.custom_tool_call_input.delta", {**where, "delta": item.get("input") or ""}))
-        made.append(("response.custom_tool_call_input.done", {**where, "input": item.get("input") or ""}))
+        made = _written(bare, "input", "response.custom_tool_call_input", where)
     begins = ("response.output_item.added", {"output_index": at, "item": bare})
     return [begins, *made, ("response.output_item.done", {"output_index": at, "item": item})]
+
+
+def _written(bare: Json, field: str, kind: str, where: Json) -> list[tuple[str, Json]]:
+    """The text of a call's field in one delta; it is taken out of the item that begins."""
+    text, bare[field] = bare.get(field) or "", ""
+    return [(f"{kind}.delta", {**where, "delta": text}), (f"{kind}.done", {**where, field: text})]
 
 
 def _part_events(where: Json, part: Json) -> list[tuple[str, Json]]:
@@ -164,21 +155,6 @@ def _part_events(where: Json, part: Json) -> list[tuple[str, Json]]:
         (f"response.{name}.done", {**where, field: text}),
         ("response.content_part.done", {**where, "part": part}),
     ]
-
-
-def _read_call(item: Json) -> ToolCall:
-    arguments = item.get("arguments")
-    if arguments is None:
-        arguments = orjson.dumps({"input": item.get("input") or ""}).decode()
-    return ToolCall(id=item.get("call_id") or "", name=item.get("name") or "", arguments=arguments)
-
-
-def _read_tool(tool: Json) -> Tool:
-    return Tool(
-        name=tool["name"],
-        description=tool.get("description") or "",
-        parameters=tool.get("parameters") or _FREE_TEXT,
-    )
 
 
 def _usage(usage: Usage) -> Json:
