@@ -115,11 +115,9 @@ def _windows(write: Write) -> Write:
 
 
 def _with_literal_escapes(write: Write) -> Write:
-    return lambda files: write({path: _spelled_out(content) for path, content in files.items()})
-
-
-def _spelled_out(content: str) -> str:
-    return content.replace("\n", "\\n").replace("\t", "\\t")
+    return lambda files: write(
+        {path: content.replace("\n", "\\n").replace("\t", "\\t") for path, content in files.items()}
+    )
 
 
 # --- flaws that cannot ------------------------------------------------------------------------------

@@ -76,6 +76,10 @@ class _Bucket:
         missing = min(amount, self.capacity) - self.level
         return missing / self.rate if missing > _ROUNDING else 0.0
 
+    def rejected(self, amount: float, wait_s: float = 0.0, **about: bool) -> Rejected:
+        limit = self.per_minute
+        return Rejected(dimension=self.dimension, limit=limit, requested=amount, wait_s=wait_s, **about)
+
     def window(self, unix: float) -> Window:
         reset_s = (self.capacity - self.level) / self.rate
         return Window(
@@ -103,10 +107,11 @@ class RateLimiter:
         wanted = [(bucket, amounts[bucket.dimension]) for bucket in self._refilled(model, now)]
         for bucket, amount in wanted:
             if amount > bucket.per_minute and bucket.dimension == "tokens":
-                return _rejected(bucket, amount, 0.0, never=True)
+                return bucket.rejected(amount, never=True)
         tightest = max(wanted, key=lambda pair: pair[0].wait_s(pair[1]), default=None)
         if tightest and (wait_s := tightest[0].wait_s(tightest[1])) > 0:
-            return _rejected(*tightest, wait_s, announced=self._was_announced(model, now, wait_s))
+            bucket, amount = tightest
+            return bucket.rejected(amount, wait_s, announced=self._was_announced(model, now, wait_s))
         for bucket, amount in wanted:
             bucket.level -= amount
         return None
@@ -142,19 +147,6 @@ class RateLimiter:
         if now >= end:
             self._pauses[model] = (now + GRACE_S, now + wait_s)
         return begin <= now < end
-
-
-def _rejected(
-    bucket: _Bucket, amount: float, wait_s: float, *, never: bool = False, announced: bool = False
-) -> Rejected:
-    return Rejected(
-        dimension=bucket.dimension,
-        limit=bucket.per_minute,
-        requested=amount,
-        wait_s=wait_s,
-        never=never,
-        announced=announced,
-    )
 
 
 class PromptCache:

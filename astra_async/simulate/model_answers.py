@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from astra_async.bundled import BundledAnswers, Faulty
     from astra_async.types import Format
+    from astra_async.types.agents import ToolCall
 
 CHARACTERS_PER_TOKEN = 3.6
 ERROR_RATE = 0.15
@@ -44,15 +45,6 @@ REFUSALS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedCall:
-    """A call of a tool; `arguments` is JSON."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedAnswer:
     """One answer before it is put on a wire.
 
@@ -65,7 +57,7 @@ class SimulatedAnswer:
     solution: str | None = None
     flaw: str | None = None
     reasoning_tokens: int = 0
-    calls: tuple[SimulatedCall, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
 
     @property
     def text_tokens(self) -> int:

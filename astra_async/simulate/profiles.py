@@ -74,9 +74,9 @@ class Profile:
 
     name: str
     skill: float
-    spread: float
-    habit: float
-    nearness: float
+    spread: float = 1.2
+    habit: float = 0.6
+    nearness: float = 1.5
     unreadable: Mapping[Format, float]
     malformed: Mapping[Format, float]
     refusal: float = 0.0
@@ -156,9 +156,6 @@ PROFILES: Mapping[str, Profile] = {
         Profile(
             name="json-shy",
             skill=0.68,
-            spread=1.2,
-            habit=0.6,
-            nearness=1.5,
             unreadable={"xml": 0.006, "json": 0.2},
             malformed={"xml": 0.05, "json": 0.4},
             refusal=0.002,
@@ -170,9 +167,6 @@ PROFILES: Mapping[str, Profile] = {
         Profile(
             name="refuser",
             skill=0.66,
-            spread=1.2,
-            habit=0.6,
-            nearness=1.5,
             unreadable={"xml": 0.008, "json": 0.012},
             malformed={"xml": 0.05, "json": 0.08},
             refusal=0.12,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from astra_async.bundled import BundledAnswers
-    from astra_async.simulate.limits import Clocks, Rejected
+    from astra_async.simulate.limits import Clocks
     from astra_async.simulate.model_answers import SimulatedAnswer
     from astra_async.simulate.numbering import Taken
     from astra_async.types.simulation import FaultKind, SimulationSettings
@@ -116,7 +116,7 @@ class Service:
             name = _sample_name(header, ask) if header is not None else None
         except BadAsk as error:
             return wire.failure("bad_request", Detail(message=str(error)))
-        failure = self._refusal(wire, ask)
+        failure = self._unfit(wire, ask) or self._rejection(wire, ask)
         if failure:
             return self._announced(failure, wire, ask.model)
         taken = self._samples.take(ask, name)
@@ -136,14 +136,6 @@ class Service:
 
     # --- before the answer ------------------------------------------------------------------------
 
-    def _refusal(self, wire: Wire, ask: Ask) -> web.Response | None:
-        """Why the call gets no answer now; None admits it."""
-        unfit = self._unfit(wire, ask)
-        if unfit:
-            return unfit
-        rejected = self._limiter.admit(ask.model, self._charged(wire, ask, tokens_in(ask.prompt)))
-        return self._rejection(wire, ask, rejected) if rejected else None
-
     def _unfit(self, wire: Wire, ask: Ask) -> web.Response | None:
         """Why the call gets no answer at any time: key, quota, model, context length."""
         denial = self.settings.denied.get(ask.model)
@@ -158,12 +150,13 @@ class Service:
             return wire.failure("context", detail)
         return None
 
-    def _charged(self, wire: Wire, ask: Ask, tokens: int) -> int:
-        if wire.cached_is_exempt and ask.cacheable:
-            tokens -= self._cached(ask)
-        return tokens + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
-
-    def _rejection(self, wire: Wire, ask: Ask, rejected: Rejected) -> web.Response:
+    def _rejection(self, wire: Wire, ask: Ask) -> web.Response | None:
+        """Why the call is not admitted now; None admits it."""
+        tokens = tokens_in(ask.prompt) + (ask.max_tokens or 0 if wire.charges_max_tokens else 0)
+        tokens -= self._cached(ask) if wire.cached_is_exempt and ask.cacheable else 0
+        rejected = self._limiter.admit(ask.model, tokens)
+        if rejected is None:
+            return None
         self.counters.rejected += 1
         self.counters.violations += rejected.announced
         detail = Detail(model=ask.model, rejected=rejected, wait_s=rejected.wait_s)

@@ -20,9 +20,9 @@ from astra_async.simulate.model_answers import (
     REFUSALS,
     UNKNOWN,
     SimulatedAnswer,
-    SimulatedCall,
     draw_solution,
 )
+from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     import random
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from astra_async.bundled import BundledAnswers
     from astra_async.simulate.draws import SampleName
     from astra_async.simulate.profiles import Profile
+    from astra_async.types.agents import Tool
 
 _SHELLS = re.compile(r"bash|shell|exec|terminal|run_command|cmd", re.IGNORECASE)
 _SURE_SHELLS = frozenset(
@@ -49,14 +50,6 @@ _DONE = ("The work is done.", "All changes are in place.", "I have made the chan
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """A tool of a request: its name and its JSON schema."""
-
-    name: str
-    schema: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class _Round:
     text: str
     commands: tuple[str, ...]
@@ -66,7 +59,7 @@ def draw_work(
     profile: Profile,
     name: SampleName,
     solutions: BundledAnswers | None,
-    tools: Sequence[OfferedTool],
+    tools: Sequence[Tool],
     *,
     rounds: int,
     prompt: str,
@@ -84,7 +77,7 @@ def draw_work(
     plan = _plan(files, generator)
     if rounds < len(plan):
         step = plan[rounds]
-        made = [_arguments(shell.schema, command) for command in step.commands]
+        made = [_arguments(shell.parameters, command) for command in step.commands]
         calls = tuple(_call(name, rounds, at, shell.name, one) for at, one in enumerate(made))
         return SimulatedAnswer(text=step.text, finish="stop", solution=solution, calls=calls)
     last = _last_call(shell, tools, prompt)
@@ -135,20 +128,18 @@ def _write(path: str, text: str, generator: random.Random) -> str:
     return f"{makes}cat > {_quoted(path)} <<'{_END_OF_FILE}'\n{text}{_END_OF_FILE}"
 
 
-def _last_call(
-    shell: OfferedTool, tools: Sequence[OfferedTool], prompt: str
-) -> tuple[str, Mapping[str, Any]] | None:
+def _last_call(shell: Tool, tools: Sequence[Tool], prompt: str) -> tuple[str, Mapping[str, Any]] | None:
     """The call that ends the work, where words do not."""
     if any(tool.name == "submit" for tool in tools):
         return "submit", {}
     if _MINI_ENDS in prompt:
-        return shell.name, _arguments(shell.schema, f"echo {_MINI_ENDS}")
+        return shell.name, _arguments(shell.parameters, f"echo {_MINI_ENDS}")
     return None
 
 
-def _call(name: SampleName, rounds: int, at: int, tool: str, arguments: Mapping[str, Any]) -> SimulatedCall:
+def _call(name: SampleName, rounds: int, at: int, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
     made = digest(f"{name}/{rounds}/{at}")
-    return SimulatedCall(id=f"call_{made}", name=tool, arguments=orjson.dumps(arguments).decode())
+    return ToolCall(id=f"call_{made}", name=tool, arguments=orjson.dumps(arguments).decode())
 
 
 def _arguments(schema: Mapping[str, Any], command: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Ask,
     Detail,
@@ -17,7 +16,6 @@ from astra_async.simulate.wires.wire import (
     Tokens,
     Trouble,
     Wire,
-    entries_of,
     event,
     object_in,
 )
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from astra_async.simulate.limits import Window
-    from astra_async.simulate.model_answers import SimulatedCall
+    from astra_async.types.agents import ToolCall
 
 _DONE = b"data: [DONE]\n\n"
 _FINISH = {"stop": "stop", "refusal": "stop", "length": "length", "content_filter": "content_filter"}
@@ -100,6 +98,8 @@ class OpenAI(Wire):
 class ChatCompletions(OpenAI):
     """POST /v1/chat/completions."""
 
+    tool = "function"
+    finishes = _FINISH
     most_tokens = ("max_completion_tokens", "max_tokens")
     seeds = ("seed", "random_seed")
     least_seed = -(2**63)
@@ -109,15 +109,13 @@ class ChatCompletions(OpenAI):
         wanted = object_in(body, "stream_options").get("include_usage")
         return replace(super().read(body, path), with_usage=bool(wanted))
 
-    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
-        """Functions."""
-        for tool in entries_of(body):
-            function = object_in(tool, "function")
-            yield OfferedTool(str(function.get("name") or ""), object_in(function, "parameters"))
-
     def calls_in(self, message: Mapping[str, Any]) -> bool:
         """Calls stand beside the text."""
         return bool(message.get("tool_calls"))
+
+    def finish(self, reply: Reply) -> str:
+        """Why the answer ends."""
+        return "tool_calls" if reply.calls else super().finish(reply)
 
     def opening(self, reply: Reply) -> bytes:
         """The chunk that names the role."""
@@ -130,7 +128,7 @@ class ChatCompletions(OpenAI):
     def closing(self, reply: Reply) -> bytes:
         """The finish reason, usage where it was asked for, and `[DONE]`."""
         end = b"".join(event(_chunk(reply, {"tool_calls": [delta]})) for delta in _call_deltas(reply))
-        end += event(_chunk(reply, {}, finish=_finish(reply)))
+        end += event(_chunk(reply, {}, finish=self.finish(reply)))
         if reply.with_usage:
             last = {"choices": [], "usage": _usage(reply.tokens)}
             end += event(_head(reply, "chat.completion.chunk") | last)
@@ -145,7 +143,7 @@ class ChatCompletions(OpenAI):
             "refusal": reply.text if refused else None,
             **({"tool_calls": [_call(call) for call in reply.calls]} if reply.calls else {}),
         }
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.finish(reply)}
         head = _head(reply, "chat.completion")
         return orjson.dumps(head | {"choices": [choice], "usage": _usage(reply.tokens)})
 
@@ -199,11 +197,7 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
     }
 
 
-def _finish(reply: Reply) -> str:
-    return "tool_calls" if reply.calls else _FINISH[reply.finish]
-
-
-def _call(call: SimulatedCall) -> dict[str, Any]:
+def _call(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Detail,
     Error,
@@ -18,14 +17,13 @@ from astra_async.simulate.wires.wire import (
     Wire,
     entries_of,
     event,
-    object_in,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.simulate.limits import Window
-    from astra_async.simulate.model_answers import SimulatedCall
+    from astra_async.types.agents import ToolCall
 
 _STOP = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
 
@@ -50,15 +48,12 @@ _ERRORS: dict[Trouble, Error] = {
 class Messages(Wire):
     """`input_tokens` is the uncached rest; a prompt is cached only where `cache_control` asks for it."""
 
+    schema = "input_schema"
+    finishes = _STOP
     cache_mark = "cache_control"
     cached_is_exempt = True
     needs_max_tokens = True
     errors = _ERRORS
-
-    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
-        """Tools; those of Anthropic's own types have no schema."""
-        for tool in entries_of(body):
-            yield OfferedTool(str(tool.get("name") or ""), object_in(tool, "input_schema"))
 
     def calls_in(self, message: Mapping[str, Any]) -> bool:
         """Calls are blocks."""
@@ -83,7 +78,7 @@ class Messages(Wire):
     def closing(self, reply: Reply) -> bytes:
         """The stop reason with the whole usage, then message_stop."""
         usage = _input_usage(reply.tokens) | {"output_tokens": reply.tokens.output}
-        delta = {"stop_reason": _stop(reply), "stop_sequence": None}
+        delta = {"stop_reason": self.finish(reply), "stop_sequence": None}
         return (
             _event("content_block_stop", {"index": 0})
             + _calls(reply)
@@ -95,7 +90,7 @@ class Messages(Wire):
         """A message object."""
         content: list[Any] = [{"type": "text", "text": reply.text}] if reply.text else []
         content += [_call(call) | {"input": orjson.loads(call.arguments)} for call in reply.calls]
-        stop = {"stop_reason": _stop(reply), "stop_sequence": None}
+        stop = {"stop_reason": self.finish(reply), "stop_sequence": None}
         usage = _input_usage(reply.tokens) | {"output_tokens": reply.tokens.output}
         return orjson.dumps(_message(reply) | {"content": content, "usage": usage} | stop)
 
@@ -130,11 +125,7 @@ def _event(kind: str, fields: Mapping[str, Any]) -> bytes:
     return event({"type": kind, **fields}, kind)
 
 
-def _stop(reply: Reply) -> str:
-    return "tool_use" if reply.calls else _STOP[reply.finish]
-
-
-def _call(call: SimulatedCall) -> dict[str, Any]:
+def _call(call: ToolCall) -> dict[str, Any]:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
 
 

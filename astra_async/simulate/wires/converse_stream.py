@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Detail,
     Error,
@@ -22,11 +21,13 @@ from astra_async.simulate.wires.wire import (
     Wire,
     entries_of,
     object_in,
+    offered,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from astra_async.types.agents import Tool
 
 _STOP = {
     "stop": "end_turn",
@@ -59,6 +60,7 @@ class Converse(Wire):
     stream_type = "application/vnd.amazon.eventstream"
     charges_max_tokens = True
     limits, most_tokens = "inferenceConfig", ("maxTokens",)
+    finishes = _STOP
     cache_mark = "cachePoint"
     cached_is_exempt = True
     errors = _ERRORS
@@ -66,12 +68,12 @@ class Converse(Wire):
     def __init__(self, *, stream: bool) -> None:
         self.streams = stream
 
-    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[Tool]:
         """Specifications of tools."""
         for entry in entries_of(object_in(body, "toolConfig")):
             tool = object_in(entry, "toolSpec")
             schema = object_in(object_in(tool, "inputSchema"), "json")
-            yield OfferedTool(str(tool.get("name") or ""), schema)
+            yield offered(tool, schema)
 
     def calls_in(self, message: Mapping[str, Any]) -> bool:
         """Calls are blocks."""
@@ -95,7 +97,7 @@ class Converse(Wire):
         return (
             _event("contentBlockStop", {"contentBlockIndex": 0})
             + _calls(reply)
-            + _event("messageStop", {"stopReason": _stop(reply)})
+            + _event("messageStop", {"stopReason": self.finish(reply)})
             + _event("metadata", metadata)
         )
 
@@ -110,7 +112,7 @@ class Converse(Wire):
         return orjson.dumps(
             {
                 "output": {"message": message},
-                "stopReason": _stop(reply),
+                "stopReason": self.finish(reply),
                 "usage": _usage(reply.tokens),
                 "metrics": {"latencyMs": 0},
             }
@@ -131,10 +133,6 @@ class Converse(Wire):
         reply = _ERRORS["stream_error"]
         payload = {"message": reply.message, "originalStatusCode": 500, "originalMessage": reply.message}
         return _message({":exception-type": reply.kind, ":message-type": "exception"}, payload)
-
-
-def _stop(reply: Reply) -> str:
-    return "tool_use" if reply.calls else _STOP[reply.finish]
 
 
 def _calls(reply: Reply) -> bytes:

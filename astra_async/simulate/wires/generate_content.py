@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.wire import (
     Detail,
     Error,
@@ -17,12 +16,14 @@ from astra_async.simulate.wires.wire import (
     Wire,
     entries_of,
     object_in,
+    offered,
     text_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from astra_async.types.agents import Tool
 
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
@@ -68,21 +69,16 @@ class GenerateContent(Wire):
         system = body.get("systemInstruction")
         return text_of(system.get("parts"), "systemInstruction.parts") if isinstance(system, dict) else ""
 
-    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
+    def tools_of(self, body: Mapping[str, Any]) -> Iterator[Tool]:
         """Declarations of functions, with a schema of JSON or of Gemini's own spelling."""
         for entry in entries_of(body):
             for tool in entries_of(entry, "functionDeclarations"):
                 schema = object_in(tool, "parametersJsonSchema") or object_in(tool, "parameters")
-                yield OfferedTool(str(tool.get("name") or ""), schema)
+                yield offered(tool, schema)
 
     def calls_in(self, message: Mapping[str, Any]) -> bool:
         """Calls are parts."""
         return any("functionCall" in part for part in entries_of(message, "parts"))
-
-    def opening(self, reply: Reply) -> bytes:
-        """Nothing comes before the first piece."""
-        del reply
-        return b""
 
     def events(self, reply: Reply) -> list[bytes]:
         """One chunk for each piece; a blocked prompt has none."""

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from astra_async.simulate.tool_work import OfferedTool
 from astra_async.simulate.wires.chat import OpenAI
-from astra_async.simulate.wires.wire import BadAsk, Detail, Reply, Tokens, entries_of, event, object_in
+from astra_async.simulate.wires.wire import BadAsk, Detail, Reply, Tokens, event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from astra_async.simulate.model_answers import SimulatedCall
+    from astra_async.types.agents import ToolCall
 
 _OPENING_EVENTS = 4
 
@@ -34,11 +33,6 @@ class Responses(OpenAI):
         if not isinstance(body.get("instructions") or "", str):
             raise BadAsk("instructions must be a string")
         return super().system_of(body)
-
-    def tools_of(self, body: Mapping[str, Any]) -> Iterator[OfferedTool]:
-        """Functions; tools of other types have no schema."""
-        for tool in entries_of(body):
-            yield OfferedTool(str(tool.get("name") or ""), object_in(tool, "parameters"))
 
     def is_own(self, message: Mapping[str, Any]) -> bool:
         """Calls and reasoning are items of their own."""
@@ -132,7 +126,7 @@ def _item(reply: Reply) -> dict[str, Any]:
     }
 
 
-def _call(call: SimulatedCall) -> dict[str, Any]:
+def _call(call: ToolCall) -> dict[str, Any]:
     head = {"type": "function_call", "id": f"fc_{call.id}", "call_id": call.id, "status": "completed"}
     return {**head, "name": call.name, "arguments": call.arguments}
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from aiohttp import web
 
+from astra_async.types.agents import Tool
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from astra_async.simulate.limits import Rejected, Window
-    from astra_async.simulate.model_answers import Finish, SimulatedCall
-    from astra_async.simulate.tool_work import OfferedTool
+    from astra_async.simulate.model_answers import Finish
+    from astra_async.types.agents import ToolCall
 
 Trouble = Literal[
     "rate_limit",
@@ -59,7 +61,7 @@ class Ask:
     with_usage: bool = True
     answers: tuple[str, ...] = ()
     begun: tuple[str, ...] = ()
-    tools: tuple[OfferedTool, ...] = ()
+    tools: tuple[Tool, ...] = ()
     rounds: int = 0
 
 
@@ -85,7 +87,7 @@ class Reply:
     finish: Finish
     tokens: Tokens
     with_usage: bool = True
-    calls: tuple[SimulatedCall, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
 
     @property
     def text(self) -> str:
@@ -125,11 +127,13 @@ class Wire:
     """One wire format, as a server speaks it. A stream is opening, one event for each piece, closing.
 
     The names say where a request's body holds what: `messages`, the `text` of each, the `system`'s word, the
-    `limits` that `most_tokens` and `seeds` stand in (the body itself where it is None), the mark that asks
-    for a prompt's caching.
+    `limits` that `most_tokens` and `seeds` stand in (the body itself where it is None), a `tool` in an entry
+    of the tools and its `schema`, the mark that asks for a prompt's caching. `finishes` names ends.
     """
 
     messages, text, system = "messages", "content", "system"
+    tool, schema = "", "parameters"
+    finishes: ClassVar[Mapping[str, str]]
     limits: str | None = None
     most_tokens: tuple[str, ...] = ("max_tokens",)
     seeds: tuple[str, ...] = ()
@@ -177,9 +181,11 @@ class Wire:
             raise BadAsk(f"{self.messages} must hold objects")
         return messages
 
-    def tools_of(self, body: Mapping[str, Any]) -> Iterable[OfferedTool]:
-        """The tools that a body offers. Raises BadAsk."""
-        raise NotImplementedError
+    def tools_of(self, body: Mapping[str, Any]) -> Iterable[Tool]:
+        """The tools that a body offers; some of a provider's own have no schema. Raises BadAsk."""
+        for entry in entries_of(body):
+            tool = object_in(entry, self.tool) if self.tool else entry
+            yield offered(tool, object_in(tool, self.schema))
 
     def is_own(self, message: Mapping[str, Any]) -> bool:
         """Whether the model has said this."""
@@ -196,7 +202,8 @@ class Wire:
 
     def opening(self, reply: Reply) -> bytes:
         """What comes before the first piece."""
-        raise NotImplementedError
+        del reply
+        return b""
 
     def piece(self, reply: Reply, text: str) -> bytes:
         """The event of one piece."""
@@ -214,6 +221,10 @@ class Wire:
     def whole(self, reply: Reply) -> bytes:
         """The answer to a request that does not want a stream."""
         raise NotImplementedError
+
+    def finish(self, reply: Reply) -> str:
+        """Why the answer ends."""
+        return "tool_use" if reply.calls else self.finishes[reply.finish]
 
     def failure(self, trouble: Trouble, detail: Detail) -> web.Response:
         """The error response for a trouble."""
@@ -324,6 +335,11 @@ def entries_of(body: Mapping[str, Any], name: str = "tools") -> list[Mapping[str
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise BadAsk(f"{name} must be an array of objects")
     return found
+
+
+def offered(tool: Mapping[str, Any], schema: Mapping[str, Any]) -> Tool:
+    """A tool of a request with its JSON schema."""
+    return Tool(name=str(tool.get("name") or ""), description="", parameters=schema)
 
 
 def object_in(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
