@@ -14,7 +14,7 @@ from astra_async.surrogates import without_surrogates
 from astra_async.types import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from astra_async.types import FinishReason
     from astra_async.types.agents import ToolCall
@@ -315,6 +315,26 @@ def mend(text: str) -> tuple[str, tuple[str, ...]]:
     """Join surrogate halves that arrived apart; what stays alone becomes U+FFFD and a named repair."""
     whole = without_surrogates(text)
     return whole, ("surrogate",) if whole is not text and whole.count("\ufffd") > text.count("\ufffd") else ()
+
+
+def read_input(text: Any) -> Any:
+    """A call's input that streamed as JSON text; the text itself where it was cut off, or is none."""
+    try:
+        return orjson.loads(text or "{}") if isinstance(text, str) else text
+    except orjson.JSONDecodeError:
+        return text
+
+
+def uncached(counts: Iterable[object], thinking: object = None) -> Usage:
+    """A usage of input that no cache held, what it read, what was written to it, and output."""
+    fresh, read, written, output = map(count, counts)
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
+        cached_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=output,
+        reasoning_tokens=count(thinking),
+    )
 
 
 def count(value: object) -> int | None:

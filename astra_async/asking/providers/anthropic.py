@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, count, label
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, label, read_input, uncached
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.rate_limits import anthropic_limits
 from astra_async.asking.providers.request_fields import WireFormat, arguments_of, tools_of
 from astra_async.errors import ConfigError
-from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import ModelRequest, ModelSettings, RateLimits, Usage
     from astra_async.types.agents import Message
 
 BASE_URL = "https://api.anthropic.com"
@@ -66,21 +65,16 @@ class MessageReader(Reader):
 
     def usage(self) -> Usage:
         """Tokens so far: the counts of `message_delta` are cumulative."""
-        usage = self.counts
-        fresh = count(usage.get("input_tokens"))
-        read = count(usage.get("cache_read_input_tokens"))
-        written = count(usage.get("cache_creation_input_tokens"))
-        return Usage(
-            input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
-            cached_tokens=read,
-            cache_write_tokens=written,
-            output_tokens=count(usage.get("output_tokens")),
-            reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("thinking_tokens")),
-        )
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+        details = self.counts.get("output_tokens_details") or {}
+        return uncached(map(self.counts.get, names), details.get("thinking_tokens"))
 
     def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """The message with its blocks; the input of a call that was cut off stays text."""
-        blocks = [_closed(block) for _, block in sorted(self._blocks.items())]
+        blocks = [
+            {**block, "input": read_input(block["input"])} if "input" in block else block
+            for _, block in sorted(self._blocks.items())
+        ]
         calls = tuple(
             ToolCall(id=block["id"], name=block["name"], arguments=text_of(block["input"]))
             for block in blocks
@@ -141,17 +135,6 @@ def _grow(block: Json, delta: Json) -> None:
         elif name != "type":
             known = block.get(name)
             block[name] = known + piece if isinstance(known, str) and isinstance(piece, str) else piece
-
-
-def _closed(block: Json) -> Json:
-    """A block that nothing more is added to: a call's input read, where that can be done."""
-    text = block.get("input")
-    if not isinstance(text, str):
-        return block
-    try:
-        return {**block, "input": orjson.loads(text or "{}")}
-    except orjson.JSONDecodeError:
-        return block
 
 
 def text_of(arguments: Any) -> str:

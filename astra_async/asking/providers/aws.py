@@ -74,7 +74,8 @@ class Signer:
         """What signs now: found once, and renewed when its time is over."""
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-        if self._found is not None and not _is_old(self._found):
+        # Only credentials that are renewed can be old.
+        if self._found is not None and not getattr(self._found, "refresh_needed", bool)():
             return self._found.get_frozen_credentials()
         try:
             async with self._finding:
@@ -111,7 +112,7 @@ def region_of(name: str, environ: Mapping[str, str], *, default: str | None = No
         ConfigError: none of them names one.
     """
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    region = region or default or _configured(environ.get("AWS_PROFILE"), "region")
+    region = region or default or _configured_region(environ.get("AWS_PROFILE"))
     if not region:
         raise ConfigError(f"{name} needs a region: set AWS_REGION, or AWS_PROFILE to a profile that has one")
     return str(region)
@@ -142,11 +143,11 @@ def _listed_endpoint(service: str, region: str, *, fips: bool, dual: bool) -> st
     return f"https://{found['hostname'] if found else f'{service}.{region}.amazonaws.com'}"
 
 
-def _configured(profile: str | None, variable: str) -> Any:
+def _configured_region(profile: str | None) -> Any:
     from botocore.exceptions import BotoCoreError
 
     try:
-        return _session(profile).get_config_variable(variable)
+        return _session(profile).get_config_variable("region")
     except BotoCoreError as error:  # a profile that nobody has written, a file that cannot be parsed
         raise ConfigError(f"{_CHECK}: {one_line(error)}") from error
 
@@ -155,8 +156,3 @@ def _session(profile: str | None) -> Any:
     from botocore.session import Session
 
     return Session(profile=profile or None)
-
-
-def _is_old(credentials: Any) -> bool:
-    """Only credentials that are renewed can be."""
-    return bool(getattr(credentials, "refresh_needed", bool)())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import orjson
-
-from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, read_input, uncached
 from astra_async.asking.providers.anthropic import text_of
 from astra_async.asking.providers.deltas import merge
-from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
+
+if TYPE_CHECKING:
+    from astra_async.types import Usage
 
 
 class ConverseReader(Reader):
@@ -32,10 +32,8 @@ class ConverseReader(Reader):
         if "contentBlockDelta" in event:
             self._block(event["contentBlockDelta"]["delta"])
             if self.gathers:
-                self._gather(
-                    event["contentBlockDelta"].get("contentBlockIndex", 0),
-                    event["contentBlockDelta"]["delta"],
-                )
+                piece = event["contentBlockDelta"]
+                self._gather(piece.get("contentBlockIndex", 0), piece["delta"])
         elif self.gathers and "contentBlockStart" in event:
             start = event["contentBlockStart"]
             self._gather(start.get("contentBlockIndex", 0), start.get("start") or {})
@@ -57,16 +55,8 @@ class ConverseReader(Reader):
 
     def usage(self) -> Usage:
         """Tokens of the metadata; `inputTokens` leaves out what the prompt cache read or wrote."""
-        usage = self.counts
-        fresh = count(usage.get("inputTokens"))
-        read = count(usage.get("cacheReadInputTokens"))
-        written = count(usage.get("cacheWriteInputTokens"))
-        return Usage(
-            input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
-            cached_tokens=read,
-            cache_write_tokens=written,
-            output_tokens=count(usage.get("outputTokens")),
-        )
+        names = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens")
+        return uncached(map(self.counts.get, names))
 
     def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """The response of Converse; the input of a call that was cut off stays text."""
@@ -114,9 +104,4 @@ def _reason(content: Json, piece: Json) -> None:
 def _closed(block: Json) -> Json:
     """A block that nothing more is added to: a call's input read, where that can be done."""
     use = block.get("toolUse")
-    if not use or not isinstance(use.get("input", ""), str):
-        return block
-    try:
-        return {"toolUse": {**use, "input": orjson.loads(use.get("input") or "{}")}}
-    except orjson.JSONDecodeError:
-        return block
+    return {"toolUse": {**use, "input": read_input(use.get("input", ""))}} if use else block

@@ -36,16 +36,9 @@ def _merge_list(items: list[Any], deltas: list[Any]) -> None:
             items.append(delta)
             continue
         index = delta.get("index")
-        if (
-            index is None
-            and isinstance(delta, dict)
-            and not delta.get("id")
-            and items
-            and "function" in delta
-        ):
-            merge(items[-1], delta)  # a server that numbers nothing goes on with its last call
-            continue
         found = next((item for item in items if index is not None and item.get("index") == index), None)
+        if index is None and not delta.get("id") and items and "function" in delta:
+            found = items[-1]  # a server that numbers nothing goes on with its last call
         if found is None:
             items.append(copy.deepcopy(delta))
         else:

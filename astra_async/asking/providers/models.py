@@ -97,13 +97,7 @@ def batch_share(settings: ModelSettings) -> float:
 
 
 def cost_usd(settings: ModelSettings, usage: Usage) -> float | None:
-    """US dollars for one call, in a batch where it is sent so; None when a price or a count is unknown."""
-    usd = _online_usd(settings, usage)
-    return None if usd is None else usd * batch_share(settings)
-
-
-def _online_usd(settings: ModelSettings, usage: Usage) -> float | None:
-    """US dollars for one call that is answered at once.
+    """US dollars for one call, in a batch where it is sent so; None when a price or a count is unknown.
 
     Own prices count when `price_input` and `price_output` are both set; input that was read from the cache
     then costs `price_cached_input`, what was written to it `price_cache_write`; without them `price_input`.
@@ -115,7 +109,8 @@ def _online_usd(settings: ModelSettings, usage: Usage) -> float | None:
     read = min(usage.cached_tokens or 0, total)
     written = min(usage.cache_write_tokens or 0, total - read)
     if settings.price_input is None or settings.price_output is None:
-        return _listed_price(settings, total, read, written, output)
+        listed_usd = _listed_price(settings, total, read, written, output)
+        return None if listed_usd is None else listed_usd * batch_share(settings)
     read_usd, written_usd = settings.price_cached_input, settings.price_cache_write
     parts = (
         (total - read - written, settings.price_input),
@@ -123,7 +118,7 @@ def _online_usd(settings: ModelSettings, usage: Usage) -> float | None:
         (written, settings.price_input if written_usd is None else written_usd),
         (output, settings.price_output),
     )
-    return sum(tokens * usd for tokens, usd in parts) / 1e6
+    return sum(tokens * usd for tokens, usd in parts) / 1e6 * batch_share(settings)
 
 
 def bytes_per_token(settings: ModelSettings) -> float:

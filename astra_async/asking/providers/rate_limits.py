@@ -22,15 +22,6 @@ from astra_async.types import LONGEST_RESET_S, RateLimits, RateWindow
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_UNITS_S = {
-    "h": 3600.0,
-    "m": 60.0,
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "ns": 1e-9,
-    "d": 86400.0,
-}
 _PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?)(ms|us|ns|d|h|m|s)")
 _LONGEST_DURATION = 64
 _WORDS_S = {
@@ -41,6 +32,7 @@ _WORDS_S = {
     **dict.fromkeys(("d", "day", "days"), 86400.0),
     **dict.fromkeys(("w", "week", "weeks"), 604800.0),
 }
+_UNITS_S = {**_WORDS_S, "us": 1e-6, "ns": 1e-9}
 _AMOUNT = r"(?<![\d.,])\d{1,12}(?:\.\d{1,12})?"
 _WORDED = rf"({_AMOUNT})[\s-]{{0,3}}({'|'.join(_WORDS_S)})(?![^\W\d_])"
 _BARE = rf"{_AMOUNT}(?![.,:/-]\d|\s{{0,3}}[\w%])"
@@ -57,8 +49,8 @@ def openai_limits(headers: Mapping[str, str], *, daily_requests: bool = False) -
         headers: of a response; names compare without case.
         daily_requests: the request headers count per day (Groq): leave them out.
     """
-    requests = None if daily_requests else _openai_window(headers, "requests")
-    tokens = _openai_window(headers, "tokens")
+    requests = None if daily_requests else _window(headers, "x-ratelimit-{}-requests", duration_s)
+    tokens = _window(headers, "x-ratelimit-{}-tokens", duration_s)
     return RateLimits(requests=requests, tokens=tokens) if requests or tokens else None
 
 
@@ -68,10 +60,13 @@ def anthropic_limits(headers: Mapping[str, str], now: datetime) -> RateLimits | 
     `tokens` repeats the most restrictive of the others, so it is used only where they are missing.
     """
     now = server_time(headers, now)
-    requests = _anthropic_window(headers, "requests", now)
-    inputs = _anthropic_window(headers, "input-tokens", now)
-    outputs = _anthropic_window(headers, "output-tokens", now)
-    tokens = None if inputs or outputs else _anthropic_window(headers, "tokens", now)
+
+    def announced(dimension: str) -> RateWindow | None:
+        name = f"anthropic-ratelimit-{dimension}-{{}}"
+        return _window(headers, name, lambda at: _seconds_until(_moment(at, datetime.fromisoformat), now))
+
+    requests, inputs, outputs = map(announced, ("requests", "input-tokens", "output-tokens"))
+    tokens = None if inputs or outputs else announced("tokens")
     if not (requests or inputs or outputs or tokens):
         return None
     return RateLimits(requests=requests, input_tokens=inputs, output_tokens=outputs, tokens=tokens)
@@ -151,17 +146,11 @@ def window(limit: str | None, remaining: str | None, reset_s: float | None) -> R
     return RateWindow(limit=most, remaining=left, reset_s=reset_s) if most or left is not None else None
 
 
-def _openai_window(headers: Mapping[str, str], dimension: str) -> RateWindow | None:
-    limit = headers.get(f"x-ratelimit-limit-{dimension}")
-    remaining = headers.get(f"x-ratelimit-remaining-{dimension}")
-    return window(limit, remaining, duration_s(headers.get(f"x-ratelimit-reset-{dimension}")))
-
-
-def _anthropic_window(headers: Mapping[str, str], dimension: str, now: datetime) -> RateWindow | None:
-    limit = headers.get(f"anthropic-ratelimit-{dimension}-limit")
-    remaining = headers.get(f"anthropic-ratelimit-{dimension}-remaining")
-    reset = _moment(headers.get(f"anthropic-ratelimit-{dimension}-reset"), datetime.fromisoformat)
-    return window(limit, remaining, _seconds_until(reset, now))
+def _window(
+    headers: Mapping[str, str], name: str, reset_s: Callable[[str | None], float | None]
+) -> RateWindow | None:
+    limit, remaining, reset = (headers.get(name.format(part)) for part in ("limit", "remaining", "reset"))
+    return window(limit, remaining, reset_s(reset))
 
 
 def _moment(text: str | None, parse: Callable[[str], datetime]) -> datetime | None:
