@@ -184,10 +184,11 @@ def _p_value(a: Floats, b: Floats, families: NDArray[np.str_] | None) -> float:
     if families is not None:
         a, b = by_family(a, families), by_family(b, families)
     test = paired_t(a, b)
-    if test is None or test.p is None:
+    if test is None:
         return 1.0
+    p_t = 0.0 if test.p is None else test.p  # all differ by the same amount: the flips alone decide
     # from ALPHA on, p is above every bound of Benjamini and Hochberg, however far: the slower test is spared
-    return test.p if test.p >= ALPHA else max(test.p, sign_flips(a, b) or 0.0)
+    return p_t if p_t >= ALPHA else max(p_t, sign_flips(a, b) or 0.0)
 
 
 def _names(info: ProblemInfo, kind: SkillKind) -> tuple[str, ...]:

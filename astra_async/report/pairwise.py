@@ -298,11 +298,9 @@ def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
 def _verdict(c: Comparison, holm_p: dict[str, float | None]) -> PairedVerdict:
     if c.difference is None:
         return "inconclusive"
-    return verdict(
-        c.difference,
-        p_values=(holm_p["p_t"], holm_p["p_permutation"]),
-        p_equivalence=holm_p["p_equivalence"],
-    )
+    # Where all differ by the same amount there is no spread and no t-test: the flips of their signs decide.
+    tests = [p for p in (holm_p["p_t"], holm_p["p_permutation"]) if p is not None]
+    return verdict(c.difference, p_values=tests, p_equivalence=holm_p["p_equivalence"])
 
 
 def _obstacle(c: Comparison, tests: int) -> str:
@@ -315,7 +313,6 @@ def _obstacle(c: Comparison, tests: int) -> str:
         (many < FEWEST, f"{many} {one if many == 1 else several} {cannot}"),
         (c.differing == 0, f"all {many} {several} came out alike, from which nothing can be concluded"),
         (c.differing < FEWEST, f"only {c.differing} of {many} {several} differ, which {cannot}"),
-        (c.p_t is None, f"all {many} {several} differ by the same amount: nothing can be tested"),
         (c.difference_interval is None, "one family has most of the problems: nothing can be tested"),
         (c.least_p * tests >= ALPHA, f"{c.differing} differing {several} {cannot} among {tests} comparisons"),
     )

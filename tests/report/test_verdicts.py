@@ -13,6 +13,7 @@ import pytest
 from astra_async.report.compare import compare_runs
 from astra_async.report.pairwise import Values, compare_values, judge
 from astra_async.report.tables import build_report
+from astra_async.stats.sequential import Series, decide, schedule_of
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -57,6 +58,19 @@ def test_equal_differences_in_two_problems_are_no_difference() -> None:
     found = judged([0.9, 0.8], [0.5, 0.4])
     assert found.comparison.p_t is None
     assert (found.verdict, found.why) == ("inconclusive", "2 problems cannot show a difference at 5 %")
+
+
+@pytest.mark.parametrize(("n", "expected"), [(5, "inconclusive"), (6, "better"), (20, "better")])
+def test_equal_differences_are_decided_by_their_signs_as_the_looks_decide(n: int, expected: str) -> None:
+    """Without a spread there is no t-test, and the looks of `--until decided` know none."""
+    a, b = np.linspace(0.5, 0.9, n), np.linspace(0.3, 0.7, n)
+    found = judged(a.tolist(), b.tolist())
+    schedule = schedule_of(2)
+    schedule = replace(schedule, rounds=schedule.rounds[-1:], spent=(schedule.alpha,))
+    looks = decide(schedule, [Series(a=a[None], b=b[None], within=[0.0], families=None)])
+    assert found.comparison.p_t is None
+    assert found.verdict == expected
+    assert (looks[0][-1].state == "better") == (expected == "better")
 
 
 def test_two_equal_problems_are_not_equivalent() -> None:
