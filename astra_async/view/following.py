@@ -6,10 +6,13 @@ import os
 import socket
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from astra_async.errors import AstraError, ConflictError, UsageError
 from astra_async.files import file_mode, write_atomically
@@ -18,14 +21,17 @@ from astra_async.report.deciding import goes_on
 from astra_async.report.harness import Events
 from astra_async.report.labels import read_sourced, relabelled
 from astra_async.report.load import RunSettings, read_settings
+from astra_async.report.packing import FAILURES
 from astra_async.report.sidecar import kept_columns
 from astra_async.running.ownership import owner_of
+from astra_async.running.untried import STILL_TO_BE_TRIED, untried
 from astra_async.types import SampleKey
 from astra_async.types.records import Flaw, read_head, read_key, read_record
 from astra_async.view.tails import LineIndex, Regrown, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Future
     from pathlib import Path
 
     from astra_async.report.packing import Columns
@@ -43,6 +49,8 @@ _HAPPENED_KEPT = 5
 _SHOWN_S = 120.0  # that what happened is told
 _KEY = ("model", "format", "problem_id", "sample")
 _LOSING = ("_error", "pool_failed", "budget")  # kinds of events after which samples of theirs are missing
+_TAMPERED = FAILURES.index("tampered")
+_COUNTING = ThreadPoolExecutor(1, "untried")  # which begins none before it is used
 _SLICE_S = 0.02  # the event loop is held no longer than that
 
 
@@ -179,6 +187,7 @@ class Following:
         self.labels: dict[SampleKey, tuple[str, str]] = {}
         self._labels_trouble = ""
         self._stamps: dict[str, Stamp | None] = {}
+        self._retrials = _Retrials(directory)
 
     def look(self) -> bool:
         """Read on for some milliseconds; whether there is more to read at once."""
@@ -227,6 +236,8 @@ class Following:
         """One line for everything that is ignored or cannot be read."""
         lines = [each for each in (self.trouble, self._labels_trouble) if each]
         lines += [text for at, text in self._happened if at > time.monotonic() - _SHOWN_S]
+        if self.state == "stopped" and (left := self._retrials.left(self.logs)):
+            lines.append(f"{left} {STILL_TO_BE_TRIED}; the command of the run does that")
         conflicts = self.logs.conflicts
         lines += [*self.logs.columns.warnings(), *conflicts[:_CONFLICTS_SHOWN]]
         if len(conflicts) > _CONFLICTS_SHOWN:
@@ -328,8 +339,30 @@ class Following:
             missing.any()
             or not missing.size
             or goes_on(self.logs.settings.deciding, self.logs.settings.formats)
+            or self._retrials.left(self.logs) != 0
         )
         return "stopped" if left else "finished"
+
+
+class _Retrials:
+    """How many samples are to be tried after all, counted anew when there are more verdicts.
+
+    Only of a run in which somebody was proven to bend tests; in a thread, for it reads all lines again.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._of: tuple[int, ...] = ()
+        self._count: Future[int] | None = None
+
+    def left(self, logs: Logs) -> int | None:
+        """None until they are counted for the first time."""
+        if not np.any(logs.columns.places["failure"] == _TAMPERED):
+            return 0
+        of = tuple(logs.tails[name].offset for name in ("results", "turn_results"))
+        if self._count is None or (self._count.done() and self._of != of):
+            self._of, self._count = of, _COUNTING.submit(lambda: len(untried(self._directory)))
+        return self._count.result() if self._count.done() and not self._count.exception() else None
 
 
 def is_running(directory: Path, live: Mapping[str, Any] | None) -> bool:
