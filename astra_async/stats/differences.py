@@ -128,15 +128,18 @@ def least_p(a: ArrayLike, b: ArrayLike) -> float:
     return min(1.0, 2.0 ** (1 - min(60, int(np.count_nonzero(_differences(a, b))))))
 
 
-def verdict(difference: float, *, p_values: Sequence[float], p_equivalence: float | None) -> PairedVerdict:
+def verdict(
+    difference: float, *, p_values: Sequence[float | None], p_equivalence: float | None
+) -> PairedVerdict:
     """What may be said of A against B: equivalence first, for a real difference may be too small to matter.
 
     A difference needs every test of `p_values` (Student's and the sign flips': the one trusts a shape, the
-    other needs enough problems). All p-values are to be adjusted for the number of comparisons beforehand.
+    other needs enough problems). All p-values are to be adjusted for the number of comparisons beforehand;
+    None is a test that could not be done.
     """
     if p_equivalence is not None and p_equivalence < ALPHA:
         return "equivalent"
-    if difference and p_values and all(p < ALPHA for p in p_values):
+    if difference and all(p is not None and p < ALPHA for p in p_values):
         return "better" if difference > 0 else "worse"
     return "inconclusive"
 
