@@ -12,7 +12,7 @@ import difflib
 import os
 import shlex
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -52,16 +52,9 @@ BUNDLED = "bundled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
+class SharedOptions:
+    """What a run takes over as somebody set it."""
 
-    problems: Annotated[
-        str | None,
-        MinLen(1),
-        Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV"),
-    ] = None
-    model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
-    out: Annotated[str | None, MinLen(1), Setting("Run directory; the same one resumes.", "DIR")] = None
     samples: Annotated[int, Ge(1), Setting("Independent samples of each problem.", "K")] = 32
     until: Annotated[
         Until | None,
@@ -71,28 +64,10 @@ class Options:
         float | None, Gt(0), Setting("Standard error of a mean score, for --until precise.", "POINTS")
     ] = None
     margin: Annotated[float, Gt(0), Setting("Difference that --until decided calls none.", "POINTS")] = 2.0
-    format: Annotated[
-        Literal["xml", "json", "both"],
-        Setting("Answer format asked for; `both` gives K samples of each."),
-    ] = "xml"
-    agent: Annotated[
-        tuple[str, ...],
-        Setting("Agent that works on each problem, `none` for a single answer; may be repeated.", "NAME"),
-    ] = ()
-    agent_minutes: Annotated[
-        float, Gt(0), Setting("Most minutes of an agent's work, without those of model calls.", "M")
-    ] = 30.0
-    agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
-    agent_usd: Annotated[
-        float | None, Gt(0), Setting("Most dollars of one agent's work; no limit if not set.", "USD")
-    ] = None
     agents_at_once: Annotated[
         int | None, Ge(1), Setting("Agents' containers at once (by the memory that is left).", "N")
     ] = None
     projects: Annotated[str | None, MinLen(1), Setting("Folder or URL of relative projects.", "ROOT")] = None
-    column: Annotated[
-        tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
-    ] = ()
     skills: Annotated[
         str | None, MinLen(1), Setting("CSV of skills by id: id, main_skill, sub_skills.", "CSV")
     ] = None
@@ -101,15 +76,6 @@ class Options:
         None
     )
     limit: Annotated[int | None, Ge(1), Setting("Only the first N problems, this time.", "N")] = None
-    base_url: Annotated[
-        str | None,
-        Predicate(is_http_url),
-        Setting("Server of every model on this command line.", "URL"),
-    ] = None
-    max_in_flight: Annotated[int | None, Ge(1), Setting("Most calls at once for each model (256).", "N")] = (
-        None
-    )
-    sandboxes: Annotated[int | None, Ge(1), Setting("Containers at once (by cores and memory).", "N")] = None
     budget_usd: Annotated[float | None, Gt(0), Setting("Stop before this sum is passed.", "USD")] = None
     seed: Annotated[int | None, Setting("Sent to the model, a different one for each sample.", "N")] = None
     image: Annotated[str, Setting("Image of problems that name none.", "NAME")] = ""
@@ -131,13 +97,53 @@ class Options:
     turns: Annotated[
         int, Ge(0), Setting("Further turns of a sample, after feedback on its failed tests.", "R")
     ] = 0
-    batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
-        False
-    )
     feedback: Annotated[
         FeedbackMode | None,
         Setting("What a turn is told of tests; `count` where files are hidden, else `full`, if not set."),
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(SharedOptions):
+    """What a flag (`--max-in-flight`), a variable (`ASTRA_MAX_IN_FLIGHT`) or a TOML key can say."""
+
+    problems: Annotated[
+        str | None,
+        MinLen(1),
+        Setting("CSV, fetched folder, hf:OWNER/NAME, https://...csv, or `bundled`.", "CSV"),
+    ] = None
+    model: Annotated[tuple[str, ...], Setting("provider/model; may be repeated.", "SPEC")] = ()
+    out: Annotated[str | None, MinLen(1), Setting("Run directory; the same one resumes.", "DIR")] = None
+    format: Annotated[
+        Literal["xml", "json", "both"],
+        Setting("Answer format asked for; `both` gives K samples of each."),
+    ] = "xml"
+    agent: Annotated[
+        tuple[str, ...],
+        Setting("Agent that works on each problem, `none` for a single answer; may be repeated.", "NAME"),
+    ] = ()
+    agent_minutes: Annotated[
+        float, Gt(0), Setting("Most minutes of an agent's work, without those of model calls.", "M")
+    ] = 30.0
+    agent_steps: Annotated[int, Ge(1), Setting("Most model calls of one agent's work.", "N")] = 250
+    agent_usd: Annotated[
+        float | None, Gt(0), Setting("Most dollars of one agent's work; no limit if not set.", "USD")
+    ] = None
+    column: Annotated[
+        tuple[str, ...], Setting("Which CSV column holds a field; may be repeated.", "FIELD=NAME")
+    ] = ()
+    base_url: Annotated[
+        str | None,
+        Predicate(is_http_url),
+        Setting("Server of every model on this command line.", "URL"),
+    ] = None
+    max_in_flight: Annotated[int | None, Ge(1), Setting("Most calls at once for each model (256).", "N")] = (
+        None
+    )
+    sandboxes: Annotated[int | None, Ge(1), Setting("Containers at once (by cores and memory).", "N")] = None
+    batch: Annotated[bool, Setting("Send every model's calls as batches: half the price, within a day.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +168,7 @@ _ALIKE = 0.75  # below that it is another program's variable, such as ASTRA_DB_T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(SharedOptions):
     """A whole run, checked: what to ask, whom, how often, and within which limits.
 
     `problems` is a CSV path or BUNDLED; `leave_out` replaces the prompt's default rules when not None;
@@ -178,28 +184,8 @@ class RunConfig:
     formats: tuple[Format, ...] = ("xml",)
     agents: tuple[AgentSettings, ...] = ()
     agent_limits: AgentLimits = field(default_factory=AgentLimits)
-    agents_at_once: int | None = None
-    samples: int = 32
-    until: Until | None = None
-    target_se: float | None = None
-    margin: float = 2.0
-    projects: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    skills: str | None = None
-    only: tuple[str, ...] = ()
-    skill: str | None = None
-    limit: int | None = None
     sandboxes: int = 2
-    budget_usd: float | None = None
-    seed: int | None = None
-    image: str = ""
-    retry_images: bool = False
-    trials: TrialMode = "drawn"
-    reuse_identical: bool = False
-    keep_output: KeepOutput = "failed"
-    cluster: str | None = None
-    turns: int = 0
-    feedback: FeedbackMode | None = None
     limits: Limits = field(default_factory=Limits)
     s3: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] = field(default_factory=dict)
@@ -212,8 +198,9 @@ class RunConfig:
 
 @cache
 def options() -> Mapping[str, Declared]:
-    """The declared options by name."""
-    return {item.name: item for item in declared(Options)}
+    """The declared options by name; what is asked of whom comes first."""
+    shared = {item.name for item in fields(SharedOptions)}
+    return {item.name: item for item in sorted(declared(Options), key=lambda item: item.name in shared)}
 
 
 @cache
@@ -292,15 +279,8 @@ def load_config(
         simulation=inside.get("simulation", {}),
         leave_out=PromptSettings(**inside.get("prompt", {})).leave_out,
         warnings=warnings,
-        **{name: getattr(typed, name) for name in _TAKEN_OVER},
+        **{item.name: getattr(typed, item.name) for item in fields(SharedOptions)},
     )
-
-
-_TAKEN_OVER = (
-    *("samples", "projects", "skills", "only", "skill", "limit", "budget_usd", "seed", "image", "trials"),
-    *("reuse_identical", "keep_output", "cluster", "turns", "feedback", "retry_images"),
-    *("until", "target_se", "margin", "agents_at_once"),
-)
 
 
 # Options by the names that they had before 23 November 2026, and values that are called otherwise since.
