@@ -729,6 +729,37 @@ def test_s3_is_not_followed_elsewhere(tmp_path: Path, monkeypatch: pytest.Monkey
     run(test())
 
 
+def test_nobody_is_let_compress_what_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that compresses for whoever accepts it would change the bytes."""
+
+    async def test() -> None:
+        credentials(monkeypatch)
+        async with (
+            serving(file(ONE)) as server,
+            storing(tmp_path, s3=S3Settings(endpoint_url=server.url)) as store,
+        ):
+            await store.load("s3://bucket/p.zip")
+            await store.load(f"{server.url}/q.zip")
+            assert [request.headers["Accept-Encoding"] for request in server.requests] == ["identity"] * 2
+
+    run(test())
+
+
+def test_a_proxy_that_wants_a_password_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        credentials(monkeypatch)
+        async with serving(file(b"", status=407)) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+            async with storing(tmp_path, s3=S3Settings(endpoint_url="https://s3.test")) as store:
+                for location in ("s3://bucket/p.zip", "https://files.test/p.zip"):
+                    with pytest.raises(
+                        SourceError, match="the proxy answers 407: it wants user and password"
+                    ):
+                        await store.load(location)
+
+    run(test())
+
+
 def test_s3_and_https_have_the_proxy_rule_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ALL_PROXY counts, a proxy without a scheme is one, and NO_PROXY takes networks."""
 

@@ -136,6 +136,9 @@ def _plain(error: Exception) -> str:
     """What went wrong, without the address that many of these errors carry."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        wants = ": it wants user and password, before its host in HTTPS_PROXY" if error.status == 407 else ""  # noqa: PLR2004 - HTTP
+        return f"the proxy answers {error.status}{wants}"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "the server's certificate is not trusted (SSL_CERT_FILE names further authorities)"
     if isinstance(error, aiohttp.ClientConnectorError):

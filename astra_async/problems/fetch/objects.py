@@ -131,7 +131,7 @@ class ObjectStore:
         response = await (await self._connections()).request(
             request.method,
             url,
-            headers=_texts(request.headers),
+            headers={"Accept-Encoding": "identity", **_texts(request.headers)},
             data=request.body,
             proxy=proxy_for(url, os.environ),
             allow_redirects=False,
