@@ -353,14 +353,6 @@ def _mask_basic(found: re.Match[str]) -> str:
     return MASK if b":" in decoded else found[0]
 
 
-def _mask_bearer(found: re.Match[str]) -> str:
-    return MASK if _has_digit(found[0]) or "*" in found[0] else found[0]
-
-
-def _mask_key(found: re.Match[str]) -> str:
-    return MASK if _is_key(found[0]) else found[0]
-
-
 def _is_secret_name(name: str) -> bool:
     lower = name.lower()
     return lower.startswith(("x-amz-s", "x-amz-c", "x-goog-s", "x-goog-c")) or bool(_SECRET_NAME.search(name))
@@ -394,8 +386,8 @@ _SHAPES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str], tupl
     (_AUTHORIZATION, _mask_authorization, ("authorization",)),
     (_SURE_SHAPE, MASK, ("sk-", "aizasy", "github_pat_")),
     (_BASIC, _mask_basic, ("basic ",)),
-    (_BEARER, _mask_bearer, ("bearer ",)),
-    (_KEY_SHAPE, _mask_key, ("",)),
+    (_BEARER, lambda found: MASK if re.search(r"[*\d]", found[0]) else found[0], ("bearer ",)),
+    (_KEY_SHAPE, lambda found: MASK if _is_key(found[0]) else found[0], ("",)),
 )
 
 

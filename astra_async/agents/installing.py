@@ -17,7 +17,7 @@ import io
 import re
 import shlex
 import tarfile
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -131,18 +131,13 @@ async def _settings(engine: Engine, asked: AgentSettings, here: Sequence[Install
             " that [[agents]] in the configuration file gives a command"
         )
     known = KNOWN[name].settings
-    for each in here:
-        if (each.name, each.version) == (name, known.version) and await _is_whole(engine, each):
-            return replace(
-                known,
-                variables={**known.variables, **asked.variables},
-                files={**known.files, **asked.files},
-                volume=each.volume,
-                sha256=each.sha256,
-            )
-    raise UsageError(
-        f"--agent {name}: version {known.version} is not installed; run `astra agents install {name}`"
-    )
+    found = await _whole(engine, known, here)
+    if found is None:
+        raise UsageError(
+            f"--agent {name}: version {known.version} is not installed; run `astra agents install {name}`"
+        )
+    variables, files = {**known.variables, **asked.variables}, {**known.files, **asked.files}
+    return replace(known, variables=variables, files=files, volume=found.volume, sha256=found.sha256)
 
 
 async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str], None]) -> Installed:
@@ -152,12 +147,10 @@ async def install(engine: Engine, known: KnownAgent, *, progress: Callable[[str]
         ImageError: a registry cannot be reached, or has not what is wanted.
         SandboxError: the engine has any other trouble.
     """
-    name, version = known.settings.name, known.settings.version
-    for each in await installed(engine):
-        if (each.name, each.version) == (name, version) and await _is_whole(engine, each):
-            return each
+    if (found := await _whole(engine, known.settings, await installed(engine))) is not None:
+        return found
     with TemporaryDirectory(prefix="astra-agent-") as parent:
-        folder = Path(parent) / f"agent-{name}"
+        folder = Path(parent) / f"agent-{known.settings.name}"
         folder.mkdir()
         for file, text in image_set(known).items():
             (folder / file).write_text(text)
@@ -177,17 +170,10 @@ async def bring(volume: str, source: Engine, target: Engine) -> None:
     if here is None or (here in await installed(target) and await _is_whole(target, here)):
         return
     body = _holding(await ensure_base(source, progress=lambda _: None), volume)
-    await target.remove_volume(volume)  # one that was left half-written
-    try:
-        async with a_container(source, body) as origin, a_container(target, body) as container:
-            for name in await _top_names(source, origin):
-                async with source.packed(origin, f"{INSTALLED_AT}/{name}") as chunks:
-                    await target.unpack(container, INSTALLED_AT, chunks)
-            await target.upload(container, INSTALLED_AT, _marker())  # the last thing, as ever
-    except BaseException:
-        with suppress(SandboxError):
-            await asyncio.shield(target.remove_volume(volume))
-        raise
+    async with a_container(source, body) as origin, _filled(target, body, volume) as container:
+        for name in await _top_names(source, origin):
+            async with source.packed(origin, f"{INSTALLED_AT}/{name}") as chunks:
+                await target.unpack(container, INSTALLED_AT, chunks)
 
 
 async def _top_names(engine: Engine, container: str) -> list[str]:
@@ -226,15 +212,8 @@ async def _copied(
     ):
         digest = await _digest(chunks)
     volume = f"astra-agent_{settings.name}_{settings.version}_{digest}"
-    await engine.remove_volume(volume)  # one that was left half-written
-    try:
-        # The engine fills an empty volume with what the image has in its place.
-        async with a_container(engine, _holding(image, volume)) as container:
-            await engine.upload(container, INSTALLED_AT, _marker())
-    except BaseException:
-        with suppress(SandboxError):
-            await asyncio.shield(engine.remove_volume(volume))
-        raise
+    async with _filled(engine, _holding(image, volume), volume):
+        pass  # the engine fills an empty volume with what the image has in its place
     found = installed_as(volume)
     assert found is not None, volume  # noqa: S101 - the names are those of the catalog
     return found
@@ -244,6 +223,28 @@ def _holding(image: str, volume: str = "") -> Mapping[str, Any]:
     """The body of a create request, for a container that is never started."""
     mounts = [{"Type": "volume", "Source": volume, "Target": INSTALLED_AT}] if volume else []
     return {"Image": image, "Cmd": ["bash"], "NetworkDisabled": True, "HostConfig": {"Mounts": mounts}}
+
+
+@asynccontextmanager
+async def _filled(engine: Engine, body: Mapping[str, Any], volume: str) -> AsyncIterator[str]:
+    """A container to fill a new volume in, which is marked as whole in the end, or removed."""
+    await engine.remove_volume(volume)  # one that was left half-written
+    try:
+        async with a_container(engine, body) as container:
+            yield container
+            await engine.upload(container, INSTALLED_AT, _marker())
+    except BaseException:
+        with suppress(SandboxError):
+            await asyncio.shield(engine.remove_volume(volume))
+        raise
+
+
+async def _whole(engine: Engine, known: AgentSettings, here: Sequence[Installed]) -> Installed | None:
+    """Which of those that are here is the known version, and whole."""
+    for each in here:
+        if (each.name, each.version) == (known.name, known.version) and await _is_whole(engine, each):
+            return each
+    return None
 
 
 async def _is_whole(engine: Engine, each: Installed) -> bool:

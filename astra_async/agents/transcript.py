@@ -9,18 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+import msgspec
+
 from astra_async.agents.call_log import recorded_call
 from astra_async.agents.gateway.gateway_server import INTERFACES
 from astra_async.agents.gateway.interface import NotUnderstood
 from astra_async.agents.requests import rebuilt
-from astra_async.types import AgentWire, Dialogue, Message, Tool, ToolCall, ToolResult
+from astra_async.asking.providers.answer import WRONG_SHAPE
+from astra_async.types import AgentWire, Dialogue, Message
 from astra_async.types.records import Flaw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from astra_async.agents.requests import Json
-    from astra_async.types import Completion
+    from astra_async.types import Completion, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ def steps_of(records: Iterable[Mapping[str, Any]], speaks: str | None) -> Iterat
             since = {} if call.since is None else bodies[call.since]
             bodies[call.step] = body = rebuilt(since, call.request)
             dialogue = _dialogue(body, speaks)
-        except (Flaw, NotUnderstood, KeyError, TypeError, ValueError, AttributeError):
+        except (Flaw, NotUnderstood, msgspec.ValidationError, *WRONG_SHAPE):
             continue
         messages = list(map(_bare, dialogue.messages))
         goes_on = bool(before) and messages[: len(before)] == before
@@ -130,27 +133,8 @@ def _bare(message: Message) -> Message:
 
 def _dialogue(body: Json, speaks: str | None) -> Dialogue:
     """The dialogue that a recorded request is; one that was translated is recorded as such."""
-    if speaks in get_args(AgentWire) and not _is_dialogue(body):
-        return INTERFACES[speaks].read(body)  # type: ignore[index]  # as it was just found to be
-    return Dialogue(
-        system=body.get("system") or "",
-        tools=tuple(Tool(**tool) for tool in body.get("tools") or ()),
-        messages=tuple(_read_message(each) for each in body.get("messages") or ()),
-    )
-
-
-def _is_dialogue(body: Json) -> bool:
     messages = body.get("messages")
-    return bool(messages) and isinstance(messages, list) and "results" in messages[0]
-
-
-def _read_message(fields: Json) -> Message:
-    return Message(
-        role=fields["role"],
-        text=fields.get("text") or "",
-        calls=tuple(ToolCall(**call) for call in fields.get("calls") or ()),
-        results=tuple(
-            ToolResult(call=ToolCall(**each["call"]), text=each["text"], failed=bool(each.get("failed")))
-            for each in fields.get("results") or ()
-        ),
-    )
+    is_dialogue = isinstance(messages, list) and bool(messages) and "results" in messages[0]
+    if speaks in get_args(AgentWire) and not is_dialogue:
+        return INTERFACES[speaks].read(body)  # type: ignore[index]  # as it was just found to be
+    return msgspec.convert(body, Dialogue)

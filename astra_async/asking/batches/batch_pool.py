@@ -108,12 +108,7 @@ class BatchPool:
             model=work.name,
             waiting=gathered,
             held_by=(work.waits_for or None) if gathered else None,
-            calls_ok=tally.calls_ok,
-            rate_limited=tally.rate_limited,
-            retries=tally.retries,
-            input_tokens=tally.input_tokens,
-            output_tokens=tally.output_tokens,
-            cost_usd=tally.cost_usd,
+            **tally.sums(),
             dead=None if work.dead is None else str(work.dead),
             batches=tuple(map(_state_of, work.log.open_of(work.name))),
         )

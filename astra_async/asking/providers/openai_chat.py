@@ -51,8 +51,6 @@ _NEWER_HOSTS = (
 )
 NEWER_MODELS = re.compile(r"o[1-9]($|[-.:])|(chat)?gpt-([5-9]|\d\d)", re.IGNORECASE)
 
-_MEASURED = frozenset({"model", "messages", "prompt"})
-_MAX_TOKENS_AT = (("max_completion_tokens",), ("max_tokens",))
 _TAKES = frozenset(
     {
         *("system_prompt", "temperature", "top_p", "stop", "service_tier", "reasoning_effort"),
@@ -189,7 +187,29 @@ class ChatReader(Reader):
             raise StreamFault(event)
 
 
-class OpenAIChat(WireFormat):
+class ChatFormat(WireFormat):
+    """What all chat completions share."""
+
+    reader = ChatReader
+    measured = frozenset({"model", "messages", "prompt"})
+    max_tokens_at = (("max_completion_tokens",), ("max_tokens",))
+
+    def __init__(
+        self, settings: ModelSettings, base_url: str, *, environ: Mapping[str, str], named: str = "base_url"
+    ) -> None:
+        refuse_thinking(settings)
+        super().__init__(settings, base_url, environ=environ, named=named)
+
+    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
+        """What to answer."""
+        return chat_input_fields(request, system, messages)
+
+    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        """The rate-limit headers of OpenAI and its relatives."""
+        return openai_limits(headers)
+
+
+class OpenAIChat(ChatFormat):
     """The wire format of OpenAI itself (`openai/...`) and of compatible servers.
 
     Args:
@@ -201,15 +221,11 @@ class OpenAIChat(WireFormat):
         ConfigError: as WireFormat, also where a compatible server's address is not given.
     """
 
-    reader = ChatReader
-    measured = _MEASURED
-    max_tokens_at = _MAX_TOKENS_AT
     takes = _TAKES | {"top_k", "organization", "project"}
 
     def __init__(self, settings: ModelSettings, key: str | None, *, environ: Mapping[str, str]) -> None:
         if settings.provider != "openai" and settings.base_url is None:
             raise ConfigError(f"{settings.name} needs an address: --base-url URL, or base_url in [[models]]")
-        refuse_thinking(settings)
         super().__init__(settings, settings.base_url or OPENAI_BASE_URL, environ=environ)
         self._official = settings.provider == "openai"
         host = self.base.host or ""
@@ -238,16 +254,12 @@ class OpenAIChat(WireFormat):
             fields["prompt_cache_key"] = prompt_cache_key(request)
         return fields
 
-    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer."""
-        return chat_input_fields(request, system, messages)
-
     def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
         """OpenAI's rate-limit headers; Groq counts requests per day, which says nothing about a minute."""
         return openai_limits(headers, daily_requests=self._daily_requests)
 
 
-class Azure(WireFormat):
+class Azure(ChatFormat):
     """The wire format of `azure/DEPLOYMENT`: Azure's address, key header and filters.
 
     A prompt that Azure filters comes back as HTTP 400 `content_filter`: a result. Reset headers are whole
@@ -262,9 +274,6 @@ class Azure(WireFormat):
     """
 
     charges_max_tokens = True
-    reader = ChatReader
-    measured = _MEASURED
-    max_tokens_at = _MAX_TOKENS_AT
     takes = _TAKES | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "top_k": "OpenAI has no such parameter: unset it",
@@ -276,7 +285,6 @@ class Azure(WireFormat):
         endpoint = settings.endpoint or settings.base_url or environ.get("AZURE_OPENAI_ENDPOINT")
         if not endpoint:
             raise ConfigError(f"{settings.name} needs endpoint in [[models]], or AZURE_OPENAI_ENDPOINT")
-        refuse_thinking(settings)
         super().__init__(settings, endpoint, environ=environ, named="endpoint")
         version = settings.api_version or environ.get("OPENAI_API_VERSION") or AZURE_API_VERSION
         path = f"openai/deployments/{quote(settings.model, safe='')}/chat/completions"
@@ -289,14 +297,6 @@ class Azure(WireFormat):
         fields[self.settings.max_tokens_field or "max_completion_tokens"] = self.settings.max_tokens
         fields["seed"] = request.seed
         return fields
-
-    def input_fields(self, request: ModelRequest, system: str, messages: tuple[Message, ...]) -> Json:
-        """What to answer."""
-        return chat_input_fields(request, system, messages)
-
-    def limits(self, headers: Mapping[str, str]) -> RateLimits | None:
-        """Azure's rate-limit headers."""
-        return openai_limits(headers)
 
 
 def openai_headers(settings: ModelSettings, key: str | None, environ: Mapping[str, str]) -> dict[str, str]:

@@ -42,7 +42,6 @@ class Concurrency:
         self._steep = True
         self._overloads: deque[float] = deque(maxlen=_OVERLOADS)
         self._outcomes: deque[bool] = deque(maxlen=_OUTCOMES)
-        self._failures = 0
 
     def full(self, in_flight: int) -> bool:
         """Whether nothing more may be sent before something ends."""
@@ -75,16 +74,10 @@ class Concurrency:
 
     def ended(self, *, well: bool) -> bool:
         """A request ended, well or by transport or a 5xx; whether failures were too many and L was cut."""
-        if len(self._outcomes) == _OUTCOMES and not self._outcomes[0]:
-            self._failures -= 1
         self._outcomes.append(well)
-        if well:
-            return False
-        self._failures += 1
-        if self._failures <= _FAILED_SHARE * _OUTCOMES:
+        if well or self._outcomes.count(False) <= _FAILED_SHARE * _OUTCOMES:
             return False
         self._outcomes.clear()
-        self._failures = 0
         self.cut(OVERLOAD_CUT)
         return True
 

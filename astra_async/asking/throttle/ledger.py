@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from astra_async.errors import BudgetExhausted, ConfigError
 from astra_async.types import Usage
@@ -152,6 +152,11 @@ class Spending:
         else:
             self._seconds.append((second, inputs + outputs))
             self._forget(now)
+
+    def sums(self) -> dict[str, Any]:
+        """The fields that a PoolState has of them."""
+        names = ("calls_ok", "rate_limited", "retries", "input_tokens", "output_tokens", "cost_usd")
+        return {name: getattr(self, name) for name in names}
 
     def tokens_per_minute(self, now: float) -> float:
         """Tokens of the last minute, scaled up while the pool is younger than that."""

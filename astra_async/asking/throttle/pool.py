@@ -18,7 +18,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from astra_async.asking.throttle.cachewarm import Role, Warmth
+from astra_async.asking.throttle.cachewarm import Warmth
 from astra_async.asking.throttle.estimate import Demand
 from astra_async.asking.throttle.gate import Gate
 from astra_async.asking.throttle.ledger import Budget, Ledger
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.account import Account
+    from astra_async.asking.throttle.cachewarm import Role
     from astra_async.asking.throttle.state import EventKind
     from astra_async.asking.throttle.waiting import Attempt
     from astra_async.types import Completion, ModelRequest, ModelSettings, Provider, RateLimits, Usage
@@ -139,13 +140,8 @@ class Pool:
             held_by=self._held_by if self._waiting else None,
             paused_for_s=gate.paused_for_s(now),
             pause_reason=gate.pause.reason if gate.paused_for_s(now) else "",
-            calls_ok=tally.calls_ok,
-            rate_limited=tally.rate_limited,
-            retries=tally.retries,
-            input_tokens=tally.input_tokens,
-            output_tokens=tally.output_tokens,
+            **tally.sums(),
             tokens_per_minute=tally.tokens_per_minute(now),
-            cost_usd=tally.cost_usd,
             dead=None if self._dead is None else str(self._dead),
         )
 
@@ -187,18 +183,15 @@ class Pool:
         while ticket.attempt is None:
             if self._dead is not None:
                 raise self._unusable(self._dead, ticket)
-            await self._until_called(ticket)
+            ticket.turn = asyncio.get_running_loop().create_future()
+            try:
+                await ticket.turn
+            except BaseException:
+                self._leave(ticket)
+                raise
+            ticket.turn = None
         attempt, ticket.attempt = ticket.attempt, None
         return attempt
-
-    async def _until_called(self, ticket: Ticket) -> None:
-        ticket.turn = asyncio.get_running_loop().create_future()
-        try:
-            await ticket.turn
-        except BaseException:
-            self._leave(ticket)
-            raise
-        ticket.turn = None
 
     def _leave(self, ticket: Ticket) -> None:
         """The task was cancelled while it waited, perhaps just after its turn had come."""
@@ -228,7 +221,9 @@ class Pool:
             if self._yields(ticket):
                 continue
             request = ticket.request
-            role = self._role(request, now)
+            # A conversation that goes on is nobody else's: it warms the cache for no other.
+            shared = request.cache and not request.goes_alone
+            role: Role = self._warmth.role(request.prompt_sha256, now) if shared else "go"
             if role == "follow":
                 self._line.leave()
                 self._warmth.follow(request.prompt_sha256, ticket)
@@ -354,12 +349,6 @@ class Pool:
         self._pump()
 
     # --- the prompt cache (rule 13) -----------------------------------------------------------------------
-
-    def _role(self, request: ModelRequest, now: float) -> Role:
-        """What a request should do for the cache; a conversation that goes on is nobody else's."""
-        if not request.cache or request.goes_alone:
-            return "go"
-        return self._warmth.role(request.prompt_sha256, now)
 
     def _warm(self, attempt: Attempt) -> None:
         if attempt.request.cache:
