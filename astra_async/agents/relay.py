@@ -176,9 +176,9 @@ class _Connection:
         try:
             reader, writer = await asyncio.open_unix_connection(str(gateway))
             try:
-                async with asyncio.TaskGroup() as ways:
-                    ways.create_task(self._to_gateway(writer))
-                    ways.create_task(self._to_agent(reader))
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._to_gateway(writer))
+                    tasks.create_task(self._to_agent(reader))
             finally:
                 writer.close()
         except* OSError as group:

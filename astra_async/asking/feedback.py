@@ -111,8 +111,8 @@ def build_feedback(
         text += _STOPPED.get(str(result["failure"]), "")
     text += _not_applied(result)
     if mode != "count" and result["status"] == "scored":
-        room = MAX_CHARACTERS - len(text) - len(_REQUEST)
-        text += _details(result, output, secrets, mode, room)
+        most = MAX_CHARACTERS - len(text) - len(_REQUEST)
+        text += _details(result, output, secrets, mode, most)
     text += _REQUEST
     return Feedback(text=text, sha256=_sha256(text))
 
@@ -205,18 +205,18 @@ _PARAMETERS = re.compile(r"\[[^\]]{0,500}\]$")
 _BREAKS = re.compile(r"[\s.:>›/#]+")  # noqa: RUF001 - what runners set between the parts of a test's name
 
 
-def _details(result: Mapping[str, Any], output: str, secrets: Secrets, mode: FeedbackMode, room: int) -> str:
+def _details(result: Mapping[str, Any], output: str, secrets: Secrets, mode: FeedbackMode, most: int) -> str:
     failed = _failed_tests(result["tests"], secrets, with_messages=mode == "full")
     # Where tests are hidden, what a run printed is theirs as well, unless it did not get to any test.
     is_shown = mode == "full" and (not secrets.has_hidden or result["failure"] in _STOPPED)
     printed = secrets.sayable(output) if is_shown and output else ""
     if not printed:
-        return f"{_FAILED}{shortened(failed, room - len(_FAILED) - 1)}\n" if failed else ""
+        return f"{_FAILED}{shortened(failed, most - len(_FAILED) - 1)}\n" if failed else ""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", printed) or [""]))
     frame = f"{_OUTPUT}{fence}\n{{}}\n{fence}\n"
     if failed:
-        failed = f"{_FAILED}{shortened(failed, int(room * _SHARE_OF_TESTS))}\n"
-    return failed + frame.format(shortened(printed, room - len(failed) - len(frame)))
+        failed = f"{_FAILED}{shortened(failed, int(most * _SHARE_OF_TESTS))}\n"
+    return failed + frame.format(shortened(printed, most - len(failed) - len(frame)))
 
 
 def _failed_tests(tests: Iterable[Mapping[str, Any]], secrets: Secrets, *, with_messages: bool) -> str:

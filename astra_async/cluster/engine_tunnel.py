@@ -28,7 +28,7 @@ _PIECE_BYTES = 64 * 1024
 
 
 async def carried(comm: Comm, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry bytes both ways until one side has no more; then both are closed."""
+    """Carry bytes both tasks until one side has no more; then both are closed."""
     far: Any = comm.stream  # tornado's, of tcp:// and tls://
 
     async def to_far() -> None:
@@ -40,13 +40,13 @@ async def carried(comm: Comm, reader: asyncio.StreamReader, writer: asyncio.Stre
             writer.write(await far.read_bytes(_PIECE_BYTES, partial=True))
             await writer.drain()
 
-    ways = [asyncio.create_task(to_far()), asyncio.create_task(to_near())]
+    tasks = [asyncio.create_task(to_far()), asyncio.create_task(to_near())]
     try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         writer.close()
         comm.abort()
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from astra_async.asking.throttle.estimate import Estimator
 from astra_async.asking.throttle.ledger import Budget, Ledger
+from astra_async.asking.throttle.waiting import Effort
 from astra_async.errors import ProviderError
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One request that waits for its answer; `tries` counts results that were none."""
+    """One request that waits for its answer; `effort` counts results, also those that were none."""
 
     request: ModelRequest
     answer: asyncio.Future[Completion]
-    tries: int = 0
+    effort: Effort = field(default_factory=Effort)
     reserved_usd: float | None = None
-    spent_usd: float | None = 0.0
 
 
 class Calls:
@@ -39,7 +39,7 @@ class Calls:
     Attributes:
         gathered: those that are in no batch, in the order in which they came.
         budget: shared with other pools.
-        ledger: prices and sums; also `tally`.
+        ledger: prices and sums.
         gathered_at: when the last of them came, monotonic seconds.
     """
 
@@ -49,12 +49,10 @@ class Calls:
         self.gathered: dict[AnswerKey, Call] = {}
         self.gathered_at = 0.0
         self.budget = budget or Budget()
-        self._price = price
         self._estimator = Estimator(
             max_tokens=settings.max_tokens, charges_max_tokens=False, cached_input_is_exempt=False
         )
         self.ledger = Ledger(settings, self._estimator, price, self.budget, time.monotonic())
-        self.tally = self.ledger.tally
         self._all: dict[AnswerKey, Call] = {}
 
     def enter(self, request: ModelRequest) -> Call:
@@ -102,31 +100,20 @@ class Calls:
 
     def succeed(self, call: Call, answer: Completion) -> None:
         """It has its answer, which is paid for."""
-        is_estimate = self.bill(call, answer.usage, len(answer.text))
-        self.tally.calls_ok += 1
-        whole = replace(
-            answer,
-            attempts=call.tries + 1,
-            cost_usd=call.spent_usd,
-            cost_estimated=is_estimate,
-            via="batch",
-            ttft_s=None,
-            latency_s=None,
-        )
+        self.bill(call, answer.usage, len(answer.text))
+        self.ledger.calls_ok += 1
+        call.effort.attempts += 1
+        whole = replace(call.effort.signed(answer), via="batch", ttft_s=None, latency_s=None)
         if not call.answer.done():
             call.answer.set_result(whole)
 
-    def bill(self, call: Call, usage: Usage | None, characters: int) -> bool:
-        """Count tokens that were paid for; whether any of them are an estimate."""
-        filled = self._estimator.fill(usage, call.request, characters)
-        cost_usd = self._price(filled)
+    def bill(self, call: Call, usage: Usage | None, characters: int) -> None:
+        """Count tokens that were paid for."""
+        cost_usd, is_estimate = self.ledger.bill(call.request, usage, characters, time.monotonic())
         self.settle(call, cost_usd)
-        self.tally.add(filled, cost_usd, time.monotonic())
         if usage is not None:
             self._estimator.learn(call.request, usage)
-        is_known = cost_usd is not None and call.spent_usd is not None
-        call.spent_usd = (call.spent_usd or 0.0) + (cost_usd or 0.0) if is_known else None
-        return filled is not usage
+        call.effort.spend(cost_usd, estimated=is_estimate)
 
     def fail(self, call: Call, error: BaseException) -> None:
         """It gets no answer, for this reason."""
@@ -135,6 +122,7 @@ class Calls:
             return
         if isinstance(error, ProviderError):
             mine = type(error)(str(error), status=error.status, code=error.code)
-            mine.attempts, mine.cost_usd, mine.__cause__ = call.tries, call.spent_usd, error
+            call.effort.sign(mine)
+            mine.__cause__ = error
             error = mine
         call.answer.set_exception(error)

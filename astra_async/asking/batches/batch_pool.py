@@ -103,12 +103,12 @@ class BatchPool:
     @property
     def state(self) -> PoolState:
         """The pool as it stands."""
-        work, tally, gathered = self._work, self._calls.tally, len(self._calls.gathered)
+        work, gathered = self._work, len(self._calls.gathered)
         return PoolState(
             model=work.name,
             waiting=gathered,
             held_by=(work.waits_for or None) if gathered else None,
-            **tally.sums(),
+            **self._calls.ledger.sums(),
             dead=None if work.dead is None else str(work.dead),
             batches=tuple(map(_state_of, work.log.open_of(work.name))),
         )

@@ -300,10 +300,10 @@ class Work:
         except ProviderError as error:
             if error.usage is not None:
                 self.calls.bill(call, error.usage, 0)
-            call.tries += 1
+            call.effort.attempts += 1
             most = _PAID_TRIES if isinstance(error, TruncatedStream) else _TRIES
-            if isinstance(error, PASSING) and call.tries < most:
-                self.calls.tally.retries += 1
+            if isinstance(error, PASSING) and call.effort.attempts < most:
+                self.calls.ledger.retries += 1
                 self.gather(call)
                 return
             self.calls.fail(call, error)
@@ -322,7 +322,7 @@ class Work:
             if isinstance(error, PoolUnusable):
                 self.die(error)
             return
-        self.calls.tally.rate_limited += 1
+        self.calls.ledger.rate_limited += 1
         if not (too_much and self.window.learn(intent, str(error))):
             self.held_until = time.monotonic() + (error.hint_s or LATEST_S / 4)
             self.waits_for = str(error)

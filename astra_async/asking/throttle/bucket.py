@@ -103,7 +103,7 @@ class BucketState:
 class Bucket:
     """One dimension of the limit: our own even spending, and the room that the provider announced."""
 
-    __slots__ = ("_configured", "_given", "_made_at", "_room", "_spacing", "dimension", "per_minute")
+    __slots__ = ("_announced", "_configured", "_given", "_made_at", "_spacing", "dimension", "per_minute")
 
     def __init__(
         self, dimension: Dimension, per_minute: float, now: float, *, configured: bool = False
@@ -112,7 +112,7 @@ class Bucket:
         self.per_minute = per_minute
         self._configured = per_minute if configured else math.inf
         self._spacing = Spacing(per_minute / 60 * AIM, now)
-        self._room: _Room | None = None
+        self._announced: _Announced | None = None
         self._given = 0.0
         self._made_at = now
 
@@ -127,8 +127,8 @@ class Bucket:
     def ready_at(self, amount: float, now: float) -> float:
         """When so much may be sent; `now` if at once."""
         ready = self._spacing.ready_at(now)
-        if self._room is not None:
-            ready = max(ready, self._room.ready_at(amount, now))
+        if self._announced is not None:
+            ready = max(ready, self._announced.ready_at(amount, now))
         return ready
 
     def is_below(self, amount: float) -> bool:
@@ -138,8 +138,8 @@ class Bucket:
     def reserve(self, amount: float, now: float, *, guessed: bool = False) -> Hold:
         """Set an amount aside for a request that is sent now."""
         self._spacing.take(amount, now)
-        if self._room is not None:
-            self._room.take(amount, now)
+        if self._announced is not None:
+            self._announced.take(amount, now)
         self._given += amount
         return Hold(self, amount, self._given, guessed)
 
@@ -158,8 +158,8 @@ class Bucket:
         """The request was never sent."""
         self._spacing.give_back(hold.amount, now)
         self._given -= hold.amount
-        if self._room is not None:
-            self._room.take(-hold.amount, now)
+        if self._announced is not None:
+            self._announced.take(-hold.amount, now)
 
     def announce(self, window: RateWindow, sent_at: float, hold: Hold | None, now: float) -> None:
         """Headers of the response to a request that was sent at `sent_at` (rule 5).
@@ -176,7 +176,7 @@ class Bucket:
                 refilled = (now - max(sent_at, self._made_at)) * per_second
                 sent_after = self._given - (hold.mark if hold else 0.0)
                 left = window.remaining + refilled - sent_after
-                self._set_room(left, window.remaining + (hold.amount if hold else 0.0), sent_at, now)
+                self._set_announced(left, window.remaining + (hold.amount if hold else 0.0), sent_at, now)
 
     def state(self, now: float) -> BucketState:
         """The dimension as it stands."""
@@ -184,24 +184,24 @@ class Bucket:
             dimension=self.dimension,
             limit_per_minute=self.per_minute,
             level=self._spacing.level(now),
-            remaining=None if self._room is None else self._room.level(now),
+            remaining=None if self._announced is None else self._announced.level(now),
         )
 
     def _set_limit(self, per_minute: float, now: float) -> None:
         if per_minute != self.per_minute:
             self.per_minute = per_minute
             self._spacing.set_rate(per_minute / 60 * AIM, now)
-            if self._room is not None:
-                self._room.per_second = per_minute / 60
+            if self._announced is not None:
+                self._announced.per_second = per_minute / 60
 
-    def _set_room(self, left: float, seen: float, sent_at: float, now: float) -> None:
-        if self._room is None:
-            self._room = _Room(self.per_minute / 60, now)
-        self._room.capacity = max(self._room.capacity, seen)
-        if sent_at < self._room.known_from:
+    def _set_announced(self, left: float, seen: float, sent_at: float, now: float) -> None:
+        if self._announced is None:
+            self._announced = _Announced(self.per_minute / 60, now)
+        self._announced.capacity = max(self._announced.capacity, seen)
+        if sent_at < self._announced.known_from:
             # The headers of an older request may only make us more careful.
-            left, sent_at = min(left, self._room.level(now)), self._room.known_from
-        self._room.set(left, sent_at, now)
+            left, sent_at = min(left, self._announced.level(now)), self._announced.known_from
+        self._announced.set(left, sent_at, now)
 
 
 def announced_bucket(
@@ -219,7 +219,7 @@ def announced_bucket(
     return bucket
 
 
-class _Room:
+class _Announced:
     """What the provider's own bucket holds, as far as its headers tell.
 
     Its capacity is the most that they ever left over, which may be a second's worth or a minute's.

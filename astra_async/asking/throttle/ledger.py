@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.estimate import Estimator
-    from astra_async.asking.throttle.waiting import Attempt
     from astra_async.types import ModelRequest, ModelSettings
 
 _ROUNDING_USD = 1e-9
@@ -77,11 +76,7 @@ class Budget:
 
 
 class Ledger:
-    """Prices requests before they go, and bills them after.
-
-    Attributes:
-        tally: sums over all attempts so far.
-    """
+    """Prices requests before they go, bills them after, and counts what happens, as a PoolState shows it."""
 
     def __init__(
         self,
@@ -96,11 +91,15 @@ class Ledger:
                 f"--budget-usd: no price is known for {settings.name};"
                 " set price_input and price_output (USD per million tokens) for it under [[models]]"
             )
-        self.tally = Spending(now)
+        self.calls_ok = self.rate_limited = self.retries = 0
+        self.input_tokens = self.output_tokens = 0
+        self.cost_usd: float | None = 0.0
         self._name = settings.name
         self._estimator = estimator
         self._price = price
         self._budget = budget
+        self._began_at = now
+        self._seconds: deque[tuple[int, int]] = deque()  # tokens by second, of the last minute
 
     def worst_usd(self, request: ModelRequest) -> float:
         """The most that a request can cost: nothing cached, `max_tokens` of output; 0 without a budget."""
@@ -110,39 +109,16 @@ class Ledger:
         written = replace(usage, cache_write_tokens=usage.input_tokens) if request.cache else usage
         return max(self._price(usage) or 0.0, self._price(written) or 0.0)
 
-    def bill(self, attempt: Attempt, usage: Usage | None, characters: int, now: float) -> float | None:
-        """Count an attempt's tokens, estimated where the provider is silent; returns US dollars or None."""
-        filled = self._estimator.fill(usage, attempt.request, characters)
-        attempt.estimated = filled is not usage
-        cost_usd = self._price(filled)
-        self.tally.add(filled, cost_usd, now)
-        return cost_usd
+    def bill(
+        self, request: ModelRequest, usage: Usage | None, characters: int, now: float
+    ) -> tuple[float | None, bool]:
+        """Count an attempt's tokens; US dollars or None, and whether any of them are an estimate.
 
-    def exhausted(self, worst_usd: float) -> BudgetExhausted:
-        """Why a request of that size cannot go."""
-        ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
-        return BudgetExhausted(
-            f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"
-            f" request may cost ${worst_usd:.2f}; raise --budget-usd and run the same command again"
-        )
-
-
-class Spending:
-    """Counts of one pool, written as things happen."""
-
-    def __init__(self, now: float) -> None:
-        self.calls_ok = 0
-        self.rate_limited = 0
-        self.retries = 0
-        self.input_tokens = 0
-        self.output_tokens = 0
-        self.cost_usd: float | None = 0.0
-        self._began_at = now
-        self._seconds: deque[tuple[int, int]] = deque()
-
-    def add(self, usage: Usage, cost_usd: float | None, now: float) -> None:
-        """One attempt's tokens and cost."""
-        inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
+        Tokens are estimated where the provider is silent.
+        """
+        filled = self._estimator.fill(usage, request, characters)
+        cost_usd, is_estimate = self._price(filled), filled is not usage
+        inputs, outputs = filled.input_tokens or 0, filled.output_tokens or 0
         self.input_tokens += inputs
         self.output_tokens += outputs
         self.cost_usd = None if cost_usd is None or self.cost_usd is None else self.cost_usd + cost_usd
@@ -152,6 +128,15 @@ class Spending:
         else:
             self._seconds.append((second, inputs + outputs))
             self._forget(now)
+        return cost_usd, is_estimate
+
+    def exhausted(self, worst_usd: float) -> BudgetExhausted:
+        """Why a request of that size cannot go."""
+        ceiling_usd, spent_usd = self._budget.ceiling_usd, self._budget.spent_usd
+        return BudgetExhausted(
+            f"{self._name}: the budget of ${ceiling_usd:.2f} is reached: ${spent_usd:.2f} spent, the next"
+            f" request may cost ${worst_usd:.2f}; raise --budget-usd and run the same command again"
+        )
 
     def sums(self) -> dict[str, Any]:
         """The fields that a PoolState has of them."""

@@ -79,8 +79,7 @@ class Pool:
         self._warmth = Warmth()
         self._budget = budget or Budget()
         self._ledger = Ledger(settings, self._gate.estimator, price, self._budget, clock())
-        self._tally = self._ledger.tally
-        self._judge = Judge(settings.name, self._gate, self._tally, self._emit, self._die, rng)
+        self._judge = Judge(settings.name, self._gate, self._ledger, self._emit, self._die, rng)
         self._waiting: set[Ticket] = set()
         self._held_by: str | None = None
         self._dead: PoolUnusable | None = None
@@ -129,7 +128,7 @@ class Pool:
     @property
     def state(self) -> PoolState:
         """The pool as it stands."""
-        now, gate, tally = self._clock(), self._gate, self._tally
+        now, gate, ledger = self._clock(), self._gate, self._ledger
         return PoolState(
             model=self._settings.name,
             in_flight=gate.in_flight,
@@ -140,8 +139,8 @@ class Pool:
             held_by=self._held_by if self._waiting else None,
             paused_for_s=gate.paused_for_s(now),
             pause_reason=gate.pause.reason if gate.paused_for_s(now) else "",
-            **tally.sums(),
-            tokens_per_minute=tally.tokens_per_minute(now),
+            **ledger.sums(),
+            tokens_per_minute=ledger.tokens_per_minute(now),
             dead=None if self._dead is None else str(self._dead),
         )
 
@@ -171,7 +170,7 @@ class Pool:
         """Wait in line, first for the back-off, and hold nothing meanwhile."""
         if self._dead is not None:
             raise self._unusable(self._dead, ticket)
-        self._tally.retries += ticket.effort.attempts > 0
+        self._ledger.retries += ticket.effort.attempts > 0
         if retry.to_tail:
             self._line.new_place(ticket)
         self._waiting.add(ticket)
@@ -302,19 +301,12 @@ class Pool:
         self._warm(attempt)
         if attempt.led:
             self._warmth.learn(attempt.request.prompt_sha256, usage)
-        cost_usd = self._ledger.bill(attempt, usage, characters, now)
-        ticket.effort.spend(cost_usd, estimated=attempt.estimated)
-        self._tally.calls_ok += 1
+        cost_usd, is_estimate = self._ledger.bill(attempt.request, usage, characters, now)
+        ticket.effort.spend(cost_usd, estimated=is_estimate)
+        self._ledger.calls_ok += 1
         self._judge.answered()
         self._end(attempt, cost_usd)
-        effort = ticket.effort
-        return replace(
-            completion,
-            usage=usage,
-            attempts=effort.attempts,
-            cost_usd=effort.cost_usd,
-            cost_estimated=effort.cost_estimated,
-        )
+        return replace(ticket.effort.signed(completion), usage=usage)
 
     def _failed(self, ticket: Ticket, attempt: Attempt, error: ProviderError) -> Retry | None:
         """Account for a failed attempt; returns how to go on, or None to give the call up."""
@@ -323,8 +315,8 @@ class Pool:
         usage = error.usage and self._gate.estimator.believed(
             error.usage, attempt.request, attempt.characters
         )
-        cost_usd = self._ledger.bill(attempt, usage, attempt.characters, now) if began else 0.0
-        ticket.effort.spend(cost_usd, estimated=attempt.estimated)
+        cost_usd, is_estimate = self._billed(attempt, usage, now) if began else (0.0, False)
+        ticket.effort.spend(cost_usd, estimated=is_estimate)
         if not began and not isinstance(error, TransientError):
             # Nothing was processed: the request itself stays counted, as OpenAI documents.
             self._gate.settle(attempt, _NOTHING, now)
@@ -337,10 +329,12 @@ class Pool:
 
     def _abandoned(self, attempt: Attempt) -> None:
         """The task was cancelled in flight, or the provider is broken: what had streamed is paid for."""
-        began, now = attempt.accepted, self._clock()
-        cost_usd = self._ledger.bill(attempt, None, attempt.characters, now) if began else 0.0
+        cost_usd = self._billed(attempt, None, self._clock())[0] if attempt.accepted else 0.0
         self._lose_leader(attempt)
         self._end(attempt, cost_usd)
+
+    def _billed(self, attempt: Attempt, usage: Usage | None, now: float) -> tuple[float | None, bool]:
+        return self._ledger.bill(attempt.request, usage, attempt.characters, now)
 
     def _end(self, attempt: Attempt, cost_usd: float | None) -> None:
         """Free what it held; one whose cost is unknown counts at its worst."""

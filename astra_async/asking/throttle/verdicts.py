@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from astra_async.asking.throttle.gate import Emit, Gate
-    from astra_async.asking.throttle.ledger import Spending
+    from astra_async.asking.throttle.ledger import Ledger
     from astra_async.asking.throttle.waiting import Attempt, Effort
     from astra_async.errors import ProviderError
 
@@ -28,14 +28,14 @@ class Judge:
         self,
         name: str,
         gate: Gate,
-        tally: Spending,
+        ledger: Ledger,
         emit: Emit,
         end: Callable[[PoolUnusable], None],
         rng: random.Random,
     ) -> None:
         self._name = name
         self._gate = gate
-        self._tally = tally
+        self._ledger = ledger
         self._emit = emit
         self._end = end
         self._rng = rng
@@ -51,7 +51,7 @@ class Judge:
         """How a call goes on of which an attempt has ended with this error; None if it is given up."""
         match error:
             case RateLimited():
-                self._tally.rate_limited += 1
+                self._ledger.rate_limited += 1
                 self._emit("rate_limited", attempt, str(error), error.hint_s)
                 self._gate.rate_limited(attempt, error, now)
                 return self._rejected(effort, attempt, error, now)

@@ -8,7 +8,7 @@ waits is overtaken only by calls that come before `AHEAD` others have.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle.bucket import Hold
     from astra_async.asking.throttle.pool import Pool
     from astra_async.errors import Overloaded, ProviderError
-    from astra_async.types import ModelRequest, RateLimits
+    from astra_async.types import Completion, ModelRequest, RateLimits
 
 
 CUT_STREAMS = 2
@@ -84,6 +84,15 @@ class Effort:
         self.failures += 1
         self.cut_streams += billed
         return self.failures < ATTEMPTS and self.cut_streams < CUT_STREAMS
+
+    def signed(self, completion: Completion) -> Completion:
+        """An answer with what the call has cost."""
+        return replace(
+            completion,
+            attempts=self.attempts,
+            cost_usd=self.cost_usd,
+            cost_estimated=self.cost_estimated,
+        )
 
     def sign(self, error: ProviderError) -> None:
         """Write what the call has cost into the error that ends it."""
@@ -172,7 +181,6 @@ class Attempt:
     let_in = False  # the ceiling has counted it so, perhaps only because no rejection came
     counted = False  # it has raised the concurrency, or never will
     characters = 0  # streamed so far
-    estimated = False  # it was billed, and tokens that the provider left out were estimated
 
     def limits(self, limits: RateLimits) -> None:
         """Rate-limit headers of this attempt's response."""
