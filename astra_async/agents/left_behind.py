@@ -88,7 +88,8 @@ class LeftBehind:
 
     def take(self, path: str, entry: tarfile.TarInfo, content: bytes) -> None:
         """The next entry; of a hard link the content is that of what it leads to (see `linked`)."""
-        if entry.isdir() or self._is_given_link(path, entry):
+        given = self._given.get(path)
+        if entry.isdir() or (entry.issym() and given is not None and given.link == entry.linkname):
             self._seen.add(path)
             return
         why = self._reason(path) or _KINDS.get(entry.type, "")
@@ -140,10 +141,6 @@ class LeftBehind:
         except UnicodeEncodeError:
             return "a name that is no UTF-8"
         return ignored(path)
-
-    def _is_given_link(self, path: str, entry: tarfile.TarInfo) -> bool:
-        given = self._given.get(path)
-        return entry.issym() and given is not None and given.link == entry.linkname
 
     def _unchanged(self, path: str) -> _File | None:
         given = self._given.get(path)

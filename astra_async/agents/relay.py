@@ -183,15 +183,12 @@ class _Connection:
                 writer.close()
         except* OSError as group:
             _log.info("a connection to the gateway broke: %s", group.exceptions[0])
-            await self._reset()
+            with suppress(ContainerLost):
+                await self._relay.send(b"R", self._number)
         except* ContainerLost:
             pass  # whoever runs the agent sees it
         finally:
             self._relay.forget(self._number)
-
-    async def _reset(self) -> None:
-        with suppress(ContainerLost):
-            await self._relay.send(b"R", self._number)
 
     async def _to_gateway(self, writer: asyncio.StreamWriter) -> None:
         while content := await self._came.get():

@@ -18,8 +18,6 @@ import orjson
 from astra_async.types.agents import NativeBody
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from astra_async.types.agents import Dialogue
 
 Json = dict[str, Any]
@@ -76,7 +74,8 @@ def difference(before: Json, now: Json) -> Json:
         if name in before and old == value:
             continue
         if isinstance(value, list) and isinstance(old, list):
-            kept = sum(1 for _ in _alike(old, value))
+            pairs = enumerate(zip(old, value, strict=False))
+            kept = next((at for at, (one, other) in pairs if one != other), min(len(old), len(value)))
             made.setdefault("grown", {})[name] = [kept, value[kept:]]
         else:
             made.setdefault("set", {})[name] = value
@@ -92,13 +91,6 @@ def rebuilt(before: Json, made: Json) -> Json:
     for name, (kept, rest) in (made.get("grown") or {}).items():
         now[name] = before[name][:kept] + rest
     return now
-
-
-def _alike(old: list[Any], new: list[Any]) -> Iterator[None]:
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            return
-        yield
 
 
 def _fields(value: Any) -> Any:

@@ -19,7 +19,7 @@ from astra_async.problems.source_text import source_text
 from astra_async.types import Prompt, is_agent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pathspec import GitIgnoreSpec
 
@@ -206,13 +206,10 @@ def build_prompt(
     is known already.
     """
     policy = policy or path_policy(problem, project)
-    hidden = PathPatterns.of(problem.hidden_paths)
-    ignored = _compiled(tuple(leave_out))
     shown: list[str] = []
     left_out: list[tuple[str, str]] = []
     pieces = [_INTRODUCTION, _FORMATS[fmt], _STATEMENT, problem.statement.strip("\n"), "\n", _FILES]
-    for file in sorted(project.files, key=lambda each: each.path):
-        rule = "hidden file" if hidden.matches(file.path) else _rule_against(file, ignored)
+    for file, rule in _ruled(problem, project, leave_out):
         source = source_text(file.content) if rule is None else None
         if source is None:
             left_out.append((file.path, rule or RULE_BINARY))
@@ -237,16 +234,12 @@ def build_agent_prompt(
     """
     task = _AGENT_INTRODUCTION.format(command=problem.test_command, minutes=minutes)
     text = "".join([task, _STATEMENT, problem.statement.strip("\n"), "\n"])
-    hidden, ignored = PathPatterns.of(problem.hidden_paths), _compiled(tuple(leave_out))
-    rules = {
-        file.path: "hidden file" if hidden.matches(file.path) else _rule_against(file, ignored)
-        for file in sorted(project.files, key=lambda each: each.path)
-    }
+    ruled = list(_ruled(problem, project, leave_out))
     return Prompt(
         text=text,
         sha256=hashlib.sha256(text.encode(errors="replace")).hexdigest(),
-        files=tuple(path for path, rule in rules.items() if rule is None),
-        left_out=tuple((path, rule) for path, rule in rules.items() if rule is not None),
+        files=tuple(file.path for file, rule in ruled if rule is None),
+        left_out=tuple((file.path, rule) for file, rule in ruled if rule is not None),
     )
 
 
@@ -284,13 +277,21 @@ def _compiled(leave_out: tuple[str, ...]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(leave_out)
 
 
-def _rule_against(file: ProjectFile, ignored: GitIgnoreSpec) -> str | None:
-    if file.link is not None:
-        return "link"
-    checked = ignored.check_file(file.path)
-    if checked.include and checked.index is not None:
-        return str(ignored.patterns[checked.index].pattern)
-    return RULE_TOO_LARGE if len(file.content) > MAX_FILE_BYTES else None
+def _ruled(
+    problem: Problem, project: Project, leave_out: Sequence[str]
+) -> Iterator[tuple[ProjectFile, str | None]]:
+    """The files in order of their paths, each with the rule that leaves it out."""
+    hidden, ignored = PathPatterns.of(problem.hidden_paths), _compiled(tuple(leave_out))
+    for file in sorted(project.files, key=lambda each: each.path):
+        checked = ignored.check_file(file.path)
+        if hidden.matches(file.path):
+            yield file, "hidden file"
+        elif file.link is not None:
+            yield file, "link"
+        elif checked.include and checked.index is not None:
+            yield file, str(ignored.patterns[checked.index].pattern)
+        else:
+            yield file, RULE_TOO_LARGE if len(file.content) > MAX_FILE_BYTES else None
 
 
 def _rendered(path: str, source: SourceText, *, is_protected: bool) -> str:

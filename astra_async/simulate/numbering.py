@@ -43,7 +43,7 @@ class Samples:
         self._seed = seed
         self._find_problem = find_problem
         self._attempts: dict[str, int] = {}
-        self._numbers: dict[str, _Numbers] = {}
+        self._free: dict[str, list[int]] = {}  # numbers by prompt, a heap; the last is the least never given
         self._problems: dict[str, str] = {}
 
     def take(self, ask: Ask, name: SampleName | None) -> Taken:
@@ -64,7 +64,7 @@ class Samples:
         if answered:
             self._attempts.pop(taken.key, None)
         elif taken.counted:
-            self._numbers[f"{model}/{taken.prompt}"].give_back(taken.name.sample)
+            heapq.heappush(self._free[f"{model}/{taken.prompt}"], taken.name.sample)
 
     def _name(self, ask: Ask, prompt: str) -> SampleName:
         problem_id = self._problem(ask.prompt, prompt)
@@ -73,31 +73,16 @@ class Samples:
             return SampleName(str(self._seed), "tools", problem_id, 0)
         if ask.seed is not None:
             return SampleName(str(ask.seed), fmt, problem_id, 0, len(ask.answers))
-        numbers = self._numbers.setdefault(f"{ask.model}/{prompt}", _Numbers())
-        seed = f"{self._seed}-{prompt}"
-        return SampleName(seed, fmt, problem_id, numbers.take(), len(ask.answers))
+        free = self._free.setdefault(f"{ask.model}/{prompt}", [0])
+        number = heapq.heappop(free)
+        if not free:  # what was never given before is the largest of them
+            free.append(number + 1)
+        return SampleName(f"{self._seed}-{prompt}", fmt, problem_id, number, len(ask.answers))
 
     def _problem(self, text: str, prompt: str) -> str:
         if prompt not in self._problems:
             self._problems[prompt] = self._find_problem(text) or UNKNOWN_PROBLEM
         return self._problems[prompt]
-
-
-class _Numbers:
-    """The lowest free number first."""
-
-    def __init__(self) -> None:
-        self._next = 0
-        self._free: list[int] = []
-
-    def take(self) -> int:
-        if self._free:
-            return heapq.heappop(self._free)
-        self._next += 1
-        return self._next - 1
-
-    def give_back(self, number: int) -> None:
-        heapq.heappush(self._free, number)
 
 
 def find_bundled_problem(prompt: str) -> str | None:

@@ -23,8 +23,8 @@ class Known(NamedTuple):
     """What belongs to a provider's name: its class, its key's variable, its name where prices are listed.
 
     `made_by` is module.Class in this package, a WireFormat, loaded when it is asked. Without a
-    `key_variable` no key is looked for. `caches_prompts`: it has a prompt cache, whose reads
-    cost less. `credentials` are variables, any one of which has what a provider without a key's wants.
+    `key_variable` no key is looked for. `credentials` are variables, any one of which has what a provider
+    without a key wants.
     `speaks` is the interface of agents that it takes as it is.
     `batches` is module.Class in asking.batches, where it has some; `halves_batches`: they cost half for sure.
     """
@@ -32,11 +32,15 @@ class Known(NamedTuple):
     made_by: str
     key_variable: str = ""
     prices: str | None = None
-    caches_prompts: bool = False
     credentials: tuple[str, ...] = ()
     batches: str = ""
     halves_batches: bool = False
     speaks: AgentWire | None = None
+
+    @property
+    def caches_prompts(self) -> bool:
+        """Whether it has a prompt cache, whose reads cost less: all have whose prices are listed."""
+        return self.prices is not None
 
 
 _FILES = "batch_openai.OpenAIBatches"
@@ -45,7 +49,6 @@ PROVIDERS: Mapping[str, Known] = {
         "openai_chat.OpenAIChat",
         "OPENAI_API_KEY",
         "openai",
-        caches_prompts=True,
         batches=_FILES,
         halves_batches=True,
         speaks="chat",
@@ -54,7 +57,6 @@ PROVIDERS: Mapping[str, Known] = {
         "openai_responses.OpenAIResponses",
         "OPENAI_API_KEY",
         "openai",
-        caches_prompts=True,
         batches=_FILES,
         halves_batches=True,
         speaks="responses",
@@ -63,7 +65,6 @@ PROVIDERS: Mapping[str, Known] = {
         "anthropic.Anthropic",
         "ANTHROPIC_API_KEY",
         "anthropic",
-        caches_prompts=True,
         batches="batch_anthropic.AnthropicBatches",
         halves_batches=True,
         speaks="messages",
@@ -72,7 +73,6 @@ PROVIDERS: Mapping[str, Known] = {
         "gemini.Gemini",
         "GEMINI_API_KEY",
         "google",
-        caches_prompts=True,
         batches="batch_gemini.GeminiBatches",
         halves_batches=True,
         speaks="gemini",
@@ -81,7 +81,6 @@ PROVIDERS: Mapping[str, Known] = {
     "bedrock": Known(
         "bedrock.Bedrock",
         prices="aws",
-        caches_prompts=True,
         credentials=("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
         batches="batch_bedrock.BedrockBatches",
     ),
@@ -89,7 +88,6 @@ PROVIDERS: Mapping[str, Known] = {
         "openai_chat.Azure",
         "AZURE_OPENAI_API_KEY",
         "azure",
-        caches_prompts=True,
         batches="batch_openai.AzureBatches",
         halves_batches=True,
         speaks="chat",

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from astra_async.asking.providers.answer import Json, Reader
-    from astra_async.types import CallWatch, FinishReason, ModelSettings
-    from astra_async.types.agents import ToolCall
+    from astra_async.types import CallWatch, ModelSettings
 
     # What an error of the transport is, where it is more than a lost connection: its sentence and its kind.
     Meaning = Callable[[BaseException | None], tuple[str, type[ProviderError] | None] | None]
@@ -206,7 +205,9 @@ class Reception:
         if isinstance(meant, ProviderError):
             meant.usage = usage or self._billed()
             raise meant from cause
-        return self._stopped(meant, usage or self._billed() or (_UNKNOWN if self.streaming else _NOTHING))
+        usage = usage or self._billed() or (_UNKNOWN if self.streaming else _NOTHING)
+        text, model = self.reader.transcript.text(), self.reader.model or self._settings.model
+        return self._completion(Answer(text=text, finish_reason=meant, usage=usage, returned_model=model))
 
     def problem(self, kind: type[ProviderError], text: str) -> ProviderError:
         """An error of ours about this attempt: one line that names the model."""
@@ -245,15 +246,11 @@ class Reception:
         usage = self.reader.known_usage() if self.streaming else _UNKNOWN
         return None if usage == _UNKNOWN else usage
 
-    def _stopped(self, reason: FinishReason, usage: Usage) -> Completion:
-        text = self.reader.transcript.text()
-        model = self.reader.model or self._settings.model
-        return self._completion(Answer(text=text, finish_reason=reason, usage=usage, returned_model=model))
-
     def _completion(self, answer: Answer) -> Completion:
         whole, repairs = mend(answer.text)
         text = mask_sent(whole)
         native, masked = _without_keys(answer.native)
+        calls = (replace(call, arguments=mask_sent(call.arguments)) for call in answer.calls)
         repairs += () if text == whole and not masked else (KEY_MASKED,)
         return Completion(
             text=text,
@@ -263,7 +260,7 @@ class Reception:
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
             latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
-            calls=answer.calls if not masked else tuple(map(_masked, answer.calls)),
+            calls=tuple(calls) if masked else answer.calls,
             native=native,
         )
 
@@ -283,7 +280,3 @@ def _without_keys(native: Any) -> tuple[Any, bool]:
     with suppress(orjson.JSONDecodeError):
         return orjson.loads(masked), True
     return None, True
-
-
-def _masked(call: ToolCall) -> ToolCall:
-    return replace(call, arguments=mask_sent(call.arguments))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from astra_async.simulate.batches.batch_store import Batch, BatchStore, Line
     from astra_async.simulate.service import Service
+    from astra_async.types.simulation import BatchFault
 
 _FOR_EVER_S = 86_400.0
 
@@ -49,7 +50,7 @@ class BatchRoutes:
         self, request: web.Request, lines: list[Line], about: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The batch of a create as it is shown, where the next fault lets its client know of it."""
-        fault = self.store.next_fault()
+        fault: BatchFault = next(self.store.faults, "none")
         if fault == "lost_before":
             reset(request)
             raise web.HTTPBadRequest

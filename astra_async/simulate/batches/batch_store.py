@@ -75,6 +75,7 @@ class BatchStore:
         files: what was uploaded and what came out, by name.
         batches: in the order of their creation.
         processed: requests that were paid for.
+        faults: what goes wrong with the next creates.
     """
 
     def __init__(self, settings: SimulationSettings, clocks: Clocks) -> None:
@@ -83,7 +84,7 @@ class BatchStore:
         self.processed = 0
         self._settings = settings
         self._clocks = clocks
-        self._faults = iter(settings.batch_faults)
+        self.faults = iter(settings.batch_faults)
         self._numbers = count(1)
 
     def name(self, prefix: str) -> str:
@@ -95,10 +96,6 @@ class BatchStore:
         name = self.name(prefix)
         self.files[name] = content
         return name
-
-    def next_fault(self) -> BatchFault:
-        """What goes wrong with the next create."""
-        return next(self._faults, "none")
 
     def create(
         self, family: str, prefix: str, lines: list[Line], fault: BatchFault, about: Mapping[str, Any]
