@@ -50,31 +50,31 @@ def test_a_request_above_the_whole_limit_goes_at_once_and_is_paid_for_after() ->
 
 def test_unused_tokens_go_back_at_settlement() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
-    hold = bucket.reserve(5000.0, 0.0)
+    reserved = bucket.reserve(5000.0, 0.0)
     assert bucket.ready_at(1.0, 0.0) == pytest.approx(5 / AIM)
-    bucket.settle(hold, 1000.0, 0.0)
+    bucket.settle(reserved, 1000.0, 0.0)
     assert bucket.ready_at(1.0, 0.0) == pytest.approx(1 / AIM)
 
 
 def test_more_tokens_than_reserved_are_paid_for_at_settlement() -> None:
     bucket = Bucket("output_tokens", 60_000, 0.0)
-    hold = bucket.reserve(1000.0, 0.0)
-    bucket.settle(hold, 3000.0, 0.0)
+    reserved = bucket.reserve(1000.0, 0.0)
+    bucket.settle(reserved, 3000.0, 0.0)
     assert bucket.ready_at(1.0, 0.0) == pytest.approx(3 / AIM)
 
 
 def test_settlements_pile_up_to_ten_seconds_worth_at_most() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
-    holds = [bucket.reserve(20_000.0, 0.0) for _ in range(10)]
-    for hold in holds:
-        bucket.settle(hold, 0.0, 300.0)
+    made = [bucket.reserve(20_000.0, 0.0) for _ in range(10)]
+    for reserved in made:
+        bucket.settle(reserved, 0.0, 300.0)
     assert bucket.state(300.0).level == pytest.approx(CAPACITY_S * 1000 * AIM)
 
 
 def test_the_margin_of_a_first_guess_is_not_sent_later_in_a_burst() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
-    hold = bucket.reserve(5000.0, 0.0, guessed=True)
-    bucket.settle(hold, 1000.0, 0.0)
+    reserved = bucket.reserve(5000.0, 0.0, guessed=True)
+    bucket.settle(reserved, 1000.0, 0.0)
     assert bucket.ready_at(1.0, 0.0) == pytest.approx(5 / AIM)
 
 
@@ -82,16 +82,16 @@ def test_a_cancelled_reservation_leaves_no_trace() -> None:
     bucket = Bucket("requests", 60, 0.0)
     bucket.announce(RateWindow(limit=60, remaining=10), 0.0, None, 0.0)
     before = bucket.state(0.0)
-    hold = bucket.reserve(1.0, 0.0)
-    bucket.cancel(hold, 0.0)
+    reserved = bucket.reserve(1.0, 0.0)
+    bucket.cancel(reserved, 0.0)
     assert bucket.state(0.0) == before
 
 
 def test_headers_hold_requests_back_that_the_provider_has_no_room_for() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
-    hold = bucket.reserve(100.0, 0.0)
-    bucket.announce(RateWindow(limit=60_000, remaining=59_900), 0.0, hold, 0.5)
-    bucket.announce(RateWindow(limit=60_000, remaining=500), 0.0, hold, 10.0)
+    reserved = bucket.reserve(100.0, 0.0)
+    bucket.announce(RateWindow(limit=60_000, remaining=59_900), 0.0, reserved, 0.5)
+    bucket.announce(RateWindow(limit=60_000, remaining=500), 0.0, reserved, 10.0)
     # 500 left when the request came, 10 s of refill since
     assert bucket.state(10.0).remaining == pytest.approx(10_500)
     assert bucket.ready_at(10_000, 10.0) == 10.0
@@ -100,25 +100,25 @@ def test_headers_hold_requests_back_that_the_provider_has_no_room_for() -> None:
 
 def test_reservations_sent_after_the_request_began_are_taken_off_what_headers_leave() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
-    hold = bucket.reserve(100.0, 0.0)
+    reserved = bucket.reserve(100.0, 0.0)
     bucket.reserve(3000.0, 1.0)
-    bucket.announce(RateWindow(limit=60_000, remaining=500), 0.0, hold, 1.0)
+    bucket.announce(RateWindow(limit=60_000, remaining=500), 0.0, reserved, 1.0)
     assert bucket.state(1.0).remaining == pytest.approx(500 + 1000 - 3000)
 
 
 def test_a_window_shorter_than_the_latency_does_not_hold_the_pool_up() -> None:
     # 5 a second, answers after 2 s: the headers say 4 left, and 10 were sent since.
     bucket = Bucket("requests", 300, 0.0)
-    holds = [(at / PACE, bucket.reserve(1.0, at / PACE)) for at in range(11)]
-    now = holds[-1][0]
-    bucket.announce(RateWindow(limit=300, remaining=4, reset_s=0.2), holds[0][0], holds[0][1], now)
+    made = [(at / PACE, bucket.reserve(1.0, at / PACE)) for at in range(11)]
+    now = made[-1][0]
+    bucket.announce(RateWindow(limit=300, remaining=4, reset_s=0.2), made[0][0], made[0][1], now)
     assert bucket.ready_at(1.0, now) == pytest.approx(now + 1 / PACE, rel=1e-3)
 
 
 def test_the_room_is_never_believed_to_be_larger_than_the_headers_ever_said() -> None:
     bucket = Bucket("tokens", 60_000, 0.0)
-    hold = bucket.reserve(100.0, 0.0)
-    bucket.announce(RateWindow(limit=60_000, remaining=900), 0.0, hold, 0.1)
+    reserved = bucket.reserve(100.0, 0.0)
+    bucket.announce(RateWindow(limit=60_000, remaining=900), 0.0, reserved, 0.1)
     assert bucket.state(50.0).remaining == pytest.approx(1000)  # a second's worth, not a minute's
 
 

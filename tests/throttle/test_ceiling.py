@@ -167,7 +167,7 @@ class Sent:
         attempts: list[Attempt] = []
         until = self.now + 0.2
         while len(attempts) < most:
-            at, _ = self.gate.hold(request(), self.now, warm=False)
+            at, _ = self.gate.opens_at(request(), self.now, warm=False)
             if at > until:
                 break
             self.now = max(self.now, at)

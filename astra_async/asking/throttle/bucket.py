@@ -74,7 +74,7 @@ class Spacing:
 
 
 @dataclass(slots=True)
-class Hold:
+class Reservation:
     """A reservation in one bucket.
 
     `mark` is what the bucket had handed out when it was made; `guessed`: nothing was counted yet.
@@ -135,33 +135,33 @@ class Bucket:
         """Whether the announced limit is lower than one request's amount; one of the settings never is."""
         return self.per_minute < min(amount, self._configured)
 
-    def reserve(self, amount: float, now: float, *, guessed: bool = False) -> Hold:
+    def reserve(self, amount: float, now: float, *, guessed: bool = False) -> Reservation:
         """Set an amount aside for a request that is sent now."""
         self._spacing.take(amount, now)
         if self._announced is not None:
             self._announced.take(amount, now)
         self._given += amount
-        return Hold(self, amount, self._given, guessed)
+        return Reservation(self, amount, self._given, guessed)
 
-    def settle(self, hold: Hold, actual: float, now: float) -> None:
+    def settle(self, reserved: Reservation, actual: float, now: float) -> None:
         """The request used `actual`: the level moves by reserved - actual (rule 4).
 
         What was reserved and not used may be sent later, unless it was the margin of a first guess: that
         had its use, and sending it later would be a burst. The announced room stays: whether a provider
         returns unused tokens its next headers tell.
         """
-        unused = hold.amount - actual
-        if unused < 0 or not hold.guessed:
+        unused = reserved.amount - actual
+        if unused < 0 or not reserved.guessed:
             self._spacing.give_back(unused, now)
 
-    def cancel(self, hold: Hold, now: float) -> None:
+    def cancel(self, reserved: Reservation, now: float) -> None:
         """The request was never sent."""
-        self._spacing.give_back(hold.amount, now)
-        self._given -= hold.amount
+        self._spacing.give_back(reserved.amount, now)
+        self._given -= reserved.amount
         if self._announced is not None:
-            self._announced.take(-hold.amount, now)
+            self._announced.take(-reserved.amount, now)
 
-    def announce(self, window: RateWindow, sent_at: float, hold: Hold | None, now: float) -> None:
+    def announce(self, window: RateWindow, sent_at: float, reserved: Reservation | None, now: float) -> None:
         """Headers of the response to a request that was sent at `sent_at` (rule 5).
 
         The window is as it was when the request arrived: since then it was refilled, and lowered by what
@@ -174,9 +174,10 @@ class Bucket:
             if window.remaining is not None and window.remaining >= 0:
                 per_second = self.per_minute / 60
                 refilled = (now - max(sent_at, self._made_at)) * per_second
-                sent_after = self._given - (hold.mark if hold else 0.0)
+                sent_after = self._given - (reserved.mark if reserved else 0.0)
                 left = window.remaining + refilled - sent_after
-                self._set_announced(left, window.remaining + (hold.amount if hold else 0.0), sent_at, now)
+                own = reserved.amount if reserved else 0.0
+                self._set_announced(left, window.remaining + own, sent_at, now)
 
     def state(self, now: float) -> BucketState:
         """The dimension as it stands."""

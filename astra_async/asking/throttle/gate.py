@@ -98,7 +98,7 @@ class Gate:
 
     # --- admission ----------------------------------------------------------------------------------
 
-    def hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
+    def opens_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         """When the request may go (`now` if at once; never, if only an ending request can tell) and why."""
         if self.pause.until > now:
             return self.pause.until, "pause"
@@ -107,17 +107,17 @@ class Gate:
             return math.inf, "outage"
         if self._concurrency.full(self.in_flight):
             return self._silent_at(), "concurrency"
-        holds = (
+        rules = (
             (self._ceiling.ready_at(self.in_flight, now), "concurrency"),
             (self._opening.ready_at(now), "opening"),
             (self._smoothing.ready_at(now), "opening"),
             (self.pace.advance(now), "send rate"),
             (self._account.ready_at(self.pace, now), "send rate"),
         )
-        for at, reason in holds:
+        for at, reason in rules:
             if at > now:
                 return at, reason
-        return self._bucket_hold(request, now, warm=warm) if self.buckets else (now, "")
+        return self._buckets_open_at(request, now, warm=warm) if self.buckets else (now, "")
 
     def admit(self, pool: Pool, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
         """Take a slot and the reservations; the request is sent now."""
@@ -139,7 +139,7 @@ class Gate:
         self._account.sent(self.pace, now)
         if self.buckets:
             demand = self.estimator.demand(request, warm=warm)
-            attempt.holds = [
+            attempt.reserved = [
                 bucket.reserve(demand.of(dimension), now, guessed=demand.guessed)
                 for dimension, bucket in self.buckets.items()
             ]
@@ -273,15 +273,15 @@ class Gate:
     def settle(self, attempt: Attempt, used: Demand | None, now: float) -> None:
         """Tokens really used; None keeps what was reserved. A request that was sent stays counted."""
         if used is not None:
-            for hold in attempt.holds:
-                hold.bucket.settle(hold, used.of(hold.bucket.dimension), now)
+            for each in attempt.reserved:
+                each.bucket.settle(each, used.of(each.bucket.dimension), now)
 
     def unsend(self, attempt: Attempt, now: float) -> None:
         """The slot was given but never used."""
         self.release(attempt)
         self.pace.unsent(attempt.number)
-        for hold in attempt.holds:
-            hold.bucket.cancel(hold, now)
+        for each in attempt.reserved:
+            each.bucket.cancel(each, now)
 
     # --- for the display ----------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class Gate:
         """When the oldest request that says nothing will have said nothing for long enough."""
         return self._silent[0].sent_at + SILENCE_S if self._silent else math.inf
 
-    def _bucket_hold(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
+    def _buckets_open_at(self, request: ModelRequest, now: float, *, warm: bool) -> tuple[float, str]:
         demand = self.estimator.demand(request, warm=warm)
         at, reason = now, ""
         for dimension, bucket in self.buckets.items():
@@ -336,8 +336,8 @@ class Gate:
             if bucket is None:
                 return
             self.buckets[dimension] = bucket
-        hold = next((hold for hold in attempt.holds if hold.bucket is bucket), None)
-        bucket.announce(window, attempt.sent_at, hold, now)
+        reserved = next((each for each in attempt.reserved if each.bucket is bucket), None)
+        bucket.announce(window, attempt.sent_at, reserved, now)
 
     def _tell_once(self, kind: EventKind, detail: str) -> None:
         if detail not in self._reported:

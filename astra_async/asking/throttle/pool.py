@@ -229,7 +229,7 @@ class Pool:
                 continue
             warm = request.cache and self._warmth.is_warm(request.begun_sha256, now)
             # What the first in line waited for when this last ran; None if the line was empty in the end.
-            at, self._held_by = self._gate.hold(request, now, warm=warm)
+            at, self._held_by = self._gate.opens_at(request, now, warm=warm)
             if at > now:
                 return at
             worst_usd = self._ledger.worst_usd(request)

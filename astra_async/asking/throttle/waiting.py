@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from astra_async.asking.throttle.bucket import Hold
+    from astra_async.asking.throttle.bucket import Reservation
     from astra_async.asking.throttle.pool import Pool
     from astra_async.errors import Overloaded, ProviderError
     from astra_async.types import Completion, ModelRequest, RateLimits
@@ -172,7 +172,7 @@ class Attempt:
     epoch: int  # the number of rate signals before it: a cut answers only signals of its own epoch
     sent_at: float  # when the slot was given, in the pool's clock
     crowd: int  # how many were in flight when it was sent, itself among them
-    holds: Sequence[Hold] = field(default=(), init=False)  # what was reserved in the buckets
+    reserved: Sequence[Reservation] = field(default=(), init=False)  # what was reserved in the buckets
     # What follows stands in the class until it happens: making an attempt takes no time for it.
     worst_usd = 0.0  # what was reserved of the budget
     leads = False  # others wait for it to warm the cache
