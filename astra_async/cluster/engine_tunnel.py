@@ -14,16 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from distributed.comm import connect
-
-from astra_async.cluster.messages import ENGINE
+from astra_async.cluster.messages import ENGINE, connected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from distributed.comm import Comm
 
-_CONNECT_S = 10.0
 _PIECE_BYTES = 64 * 1024
 
 
@@ -90,12 +87,9 @@ class EngineTunnel:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):  # whoever asked the engine sees a connection that ends
             try:
-                comm = await connect(self._address, timeout=_CONNECT_S, deserialize=False, **self._connection)
-                try:
+                async with connected(self._address, self._connection) as comm:
                     await comm.write({"op": ENGINE, "run_id": self._run_id})
                     await comm.read()
                     await carried(comm, reader, writer)
-                finally:
-                    comm.abort()
             finally:
                 writer.close()

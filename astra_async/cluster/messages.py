@@ -12,13 +12,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import msgpack
+from distributed.comm import connect
 
 from astra_async.errors import ContainerLost, EngineUnavailable, ImageError, SandboxError
 from astra_async.running.log import fields_of
 from astra_async.types import Job, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from distributed.comm import Comm
 
@@ -27,9 +28,20 @@ if TYPE_CHECKING:
 # Names of our handlers on a Dask worker.
 TESTS, ABOUT, LOAD, ENGINE = "astra-tests", "astra-about", "astra-load", "astra-engine"
 VERSION = 2  # of these messages
+_CONNECT_S = 10.0
 
 Message = dict[str, Any]
 _ERRORS = {kind.__name__: kind for kind in (SandboxError, ContainerLost, EngineUnavailable, ImageError)}
+
+
+@contextlib.asynccontextmanager
+async def connected(address: str, connection: Mapping[str, Any]) -> AsyncIterator[Comm]:
+    """A connection to a worker, cut in the end; Dask reads nothing of what it carries. Raises OSError."""
+    comm = await connect(address, timeout=_CONNECT_S, deserialize=False, **connection)
+    try:
+        yield comm
+    finally:
+        comm.abort()
 
 
 class Stream:

@@ -11,9 +11,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from distributed.comm import connect
-
-from astra_async.cluster.messages import LOAD, unpack
+from astra_async.cluster.messages import LOAD, connected, unpack
 from astra_async.cluster.nodes import NodeRefused
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.images.resolve import SET_PREFIX, resolve_images
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
 
 _AT_ONCE = 4  # transfers to nodes
-_CONNECT_S = 10.0
 _TELL_EVERY_BYTES = 200 * 10**6
 _NO_ENGINE = (
     "no image is named for it, and there is no Docker Engine here to build one with; name an image, or point"
@@ -122,10 +119,9 @@ class Supply:
     async def _stream(
         self, engine: Engine, node: Node, names: list[str], connection: Mapping[str, Any]
     ) -> str:
-        comm = await connect(node.address, timeout=_CONNECT_S, deserialize=False, **connection)
         sent = reported = 0
-        self._say(f"sending {', '.join(names)} to node {node.name}")
-        try:
+        async with connected(node.address, connection) as comm:
+            self._say(f"sending {', '.join(names)} to node {node.name}")
             await comm.write({"op": LOAD})
             async with contextlib.aclosing(engine.export(names)) as pieces:
                 async for piece in pieces:
@@ -136,7 +132,5 @@ class Supply:
                         self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
             await comm.write(b"")
             trouble = unpack(await comm.read())["trouble"]
-        finally:
-            comm.abort()
         self._say(f"node {node.name}: {sent / 1e6:,.0f} MB sent")
         return str(trouble)

@@ -7,13 +7,12 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from distributed.comm import connect
 from distributed.core import rpc
 from distributed.security import Security
 
 from astra_async.cluster import connection_to
 from astra_async.cluster.head import members
-from astra_async.cluster.messages import ABOUT, VERSION, unpack
+from astra_async.cluster.messages import ABOUT, VERSION, connected, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,12 +36,9 @@ async def _one(address: str, connection: Mapping[str, Any]) -> tuple[str, str, s
     began = time.time()
     try:
         async with asyncio.timeout(_ANSWER_S):
-            comm = await connect(address, timeout=_ANSWER_S, deserialize=False, **connection)
-            try:
+            async with connected(address, connection) as comm:
                 await comm.write({"op": ABOUT})
                 packed = await comm.read()
-            finally:
-                comm.abort()
     except OSError as error:
         return address, "does not answer", str(error) or type(error).__name__
     if packed is None:
