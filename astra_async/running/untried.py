@@ -36,7 +36,7 @@ class _Line(msgspec.Struct, gc=False):
     format: Format
     problem_id: str
     sample: int
-    turn: int = 0
+    turn: int | None = None
     failure: str | None = None
     trial: str = ""
     solution_sha256: str = ""
@@ -62,7 +62,7 @@ def untried(directory: Path) -> list[AnswerKey]:
     waiting: dict[AnswerKey, Solved] = {}
     for name in RESULT_LOGS:
         for line in _lines(directory / name):
-            key = SampleKey(line.model, line.format, line.problem_id, line.sample).at(line.turn)
+            key = SampleKey(line.model, line.format, line.problem_id, line.sample).at(line.turn or 0)
             waiting.pop(key, None)  # the last line of a key counts
             if line.is_open:
                 waiting[key] = line.solved
