@@ -44,9 +44,7 @@ _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
 @click.option("--format", "fmt", help="Answer format or agent, if there are several.", metavar="NAME")
 @click.option(
     "--part",
-    type=click.Choice(
-        ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
-    ),
+    type=click.Choice(_PARTS),
     multiple=True,
     help="Only this part; may be repeated.",
 )

@@ -10,7 +10,6 @@ model whose samples are not all there is left out, and told. Answers are in the 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
 import time
 import uuid
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.errors import IncompleteRun
-from astra_async.export.lines import lines
+from astra_async.export.lines import lines, usage_of
 from astra_async.files import write_atomically
 from astra_async.report.entries import entries_of
 from astra_async.report.leaderboard import leaderboard
@@ -87,17 +86,27 @@ class _Record:
         folder.mkdir(parents=True, exist_ok=True)
         samples = f"{self._uuid}_samples.jsonl"
         found = lines(self._run, self._pair, with_answers=with_answers)
-        checksum, count = _write_lines(folder / samples, itertools.starmap(self._instance, found))
-        record = self._aggregate() | {
+        digest, count = hashlib.sha256(), 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal count
+            for record, answer in found:
+                line = orjson.dumps(self._instance(record, answer), option=orjson.OPT_APPEND_NEWLINE)
+                digest.update(line)
+                count += 1
+                yield line
+
+        write_atomically(folder / samples, counted())
+        whole = self._aggregate() | {
             "detailed_evaluation_results": {
                 "format": "jsonl",
                 "file_path": f"{place}/{samples}",
                 "hash_algorithm": "sha256",
-                "checksum": checksum,
+                "checksum": digest.hexdigest(),
                 "total_rows": count,
             }
         }
-        text = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         write_atomically(folder / f"{self._uuid}.json", text)
 
     def _aggregate(self) -> dict[str, Any]:
@@ -211,7 +220,7 @@ class _Record:
                 "is_correct": record["passed"] == record["total"],
                 "num_turns": 1,
             },
-            "token_usage": _usage(record.get("usage") or {}),
+            "token_usage": usage_of(record),
             "performance": {
                 "latency_ms": _milliseconds(record.get("latency_s")),
                 "time_to_first_token_ms": _milliseconds(record.get("ttft_s")),
@@ -219,37 +228,6 @@ class _Record:
             "error": record["failure"],
             "metadata": metadata,
         }
-
-
-def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> tuple[str, int]:
-    """The file, whole or not at all, one line in memory at a time; its sha256 and number of lines."""
-    digest, count = hashlib.sha256(), 0
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        with draft.open("wb") as file:
-            for row in rows:
-                line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
-                digest.update(line)
-                file.write(line)
-                count += 1
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return digest.hexdigest(), count
-
-
-def _usage(usage: Mapping[str, Any]) -> dict[str, Any] | None:
-    given, made = usage.get("input_tokens"), usage.get("output_tokens")
-    if given is None or made is None:
-        return None
-    return {
-        "input_tokens": given,
-        "output_tokens": made,
-        "total_tokens": given + made,
-        "input_tokens_cache_write": usage.get("cache_write_tokens"),
-        "input_tokens_cache_read": usage.get("cached_tokens"),
-        "reasoning_tokens": usage.get("reasoning_tokens"),
-    }
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from astra_async.export.agent_events import agents_part, transcripts
-from astra_async.export.lines import lines
+from astra_async.export.lines import lines, usage_of
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import is_agent
 
@@ -155,7 +155,7 @@ def _prompt(directory: Path, sha256: str) -> str | None:
 
 def _sample(record: Mapping[str, Any], answer: str | None, prompt: str, run: Run) -> dict[str, Any]:
     output = _output(record, _WITHHELD if answer is None else answer)
-    known = _usage(record)
+    known = usage_of(record)
     usage = {record["model"]: known} if known else {}
     return {
         "id": record["problem_id"],
@@ -200,24 +200,8 @@ def _output(record: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {
         "model": record.get("returned_model") or record["model"],
         "choices": [{"message": message, "stop_reason": stop}],
-        "usage": _usage(record),
+        "usage": usage_of(record),
         "time": record.get("latency_s") or 0.0,
-    }
-
-
-def _usage(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None where the provider said nothing: inspect knows no unknown number, and 0 would be one."""
-    usage = record.get("usage") or {}
-    sent, written = usage.get("input_tokens"), usage.get("output_tokens")
-    if sent is None or written is None:
-        return None
-    return {
-        "input_tokens": sent,
-        "output_tokens": written,
-        "total_tokens": sent + written,
-        "input_tokens_cache_read": usage.get("cached_tokens"),
-        "input_tokens_cache_write": usage.get("cache_write_tokens"),
-        "reasoning_tokens": usage.get("reasoning_tokens"),
     }
 
 

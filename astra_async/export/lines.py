@@ -40,3 +40,22 @@ def lines(run: Run, pair: int, *, with_answers: bool) -> Iterator[tuple[Mapping[
     for record in run.lines(run.pair_rows(pair)):
         place = answers.get(read_key(record))
         yield record, str(read_record(read_at(log, *place))["text"]) if place else None
+
+
+def usage_of(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A sample's tokens, by the names that others agree on.
+
+    None where the provider said nothing: they know no unknown number, and 0 would be one.
+    """
+    usage = record.get("usage") or {}
+    sent, written = usage.get("input_tokens"), usage.get("output_tokens")
+    if sent is None or written is None:
+        return None
+    return {
+        "input_tokens": sent,
+        "output_tokens": written,
+        "total_tokens": sent + written,
+        "input_tokens_cache_read": usage.get("cached_tokens"),
+        "input_tokens_cache_write": usage.get("cache_write_tokens"),
+        "reasoning_tokens": usage.get("reasoning_tokens"),
+    }

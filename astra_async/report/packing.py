@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 from collections import Counter
 from datetime import datetime
@@ -70,6 +71,7 @@ ROW_DTYPE = np.dtype([(name, f"={code}") for name, code in _ROW])
 ROW_MEANING = repr((_ROW, FAILURES, FINISHES, TRIALS, STATUSES, AGENT_ENDS, 1))
 _RECORD = np.dtype((np.void, ROW_DTYPE.itemsize))
 _NAN = float("nan")
+_NO_AGENT = _NAN, _NAN, _NAN  # its steps and seconds
 _TRIAL_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(TRIALS)}
 _AGENT_END_NUMBERS: Mapping[str | None, int] = {end: number for number, end in enumerate(AGENT_ENDS)}
 _STATUS_NUMBERS = {status: number for number, status in enumerate(STATUSES)}
@@ -79,6 +81,14 @@ _FINISH_NUMBERS = {finish: number for number, finish in enumerate(FINISHES)}
 _OUTCOMES: Mapping[str, tuple[Status | Failure | None, ...]] = {"status": STATUSES, "failure": FAILURES}
 
 Place = tuple[int, int, int]  # numbers of pair, problem and sample
+
+
+class _Numbers(dict[str, int]):
+    """Texts with their numbers; one that is looked up for the first time gets the next."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
 
 
 class Columns:
@@ -100,7 +110,7 @@ class Columns:
         self.pairs = {pair: number for number, pair in enumerate(pairs)}
         self.problems = {problem: number for number, problem in enumerate(settings.problems)}
         self.samples = settings.samples
-        self.texts: dict[str, int] = {"": 0}
+        self.texts = _Numbers({"": 0})
         self.verdicts: list[tuple[int, tuple[str, ...], int]] = [(-1, (), 0)]
         self.plan_again(settings)
         self._metrics = Metrics(self._plan)
@@ -202,7 +212,7 @@ class Columns:
 
         Raises LookupError, TypeError or ValueError for what is none; the columns are of no use then.
         """
-        self.texts = {str(text): number for number, text in enumerate(state["texts"])}
+        self.texts = _Numbers({str(text): number for number, text in enumerate(state["texts"])})
         self.verdicts = [(problem, tuple(names), passed) for problem, names, passed in state["verdicts"]]
         for number, (problem, names, passed) in enumerate(self.verdicts[1:], 1):
             self._numbers.setdefault((problem, names), {})[passed] = number
@@ -257,7 +267,7 @@ class Columns:
         self._totals[problem] = result.total
 
     def _values(self, result: Result, problem: int) -> tuple[int | float, ...]:
-        text, usage, tests, agent = self._text, result.usage, result.tests, result.agent
+        texts, usage, tests, agent = self.texts, result.usage, result.tests, result.agent
         return (
             result.passed,
             result.total,
@@ -289,24 +299,21 @@ class Columns:
                     result.cost_usd,
                     result.ttft_s,
                     result.latency_s,
-                    result.test_s,
-                    *((agent.steps, agent.model_s, agent.own_s) if agent else (None, None, None)),
                 )
             ],
-            text(";".join(result.repairs)) if result.repairs else 0,
-            text(";".join(result.suspicions)) if result.suspicions else 0,
-            text(result.prompt_sha256),
-            text(result.image_id),
-            text(result.node),
-            text(result.returned_model),
+            result.test_s,
+            *((agent.steps, agent.model_s, agent.own_s) if agent else _NO_AGENT),
+            texts[";".join(result.repairs)] if result.repairs else 0,
+            texts[";".join(result.suspicions)] if result.suspicions else 0,
+            texts[result.prompt_sha256],
+            texts[result.image_id],
+            texts[result.node],
+            texts[result.returned_model],
             int(result.solution_sha256[:15], 16) if result.solution_sha256 else 0,
             crc32(",".join([test.outcome for test in tests]).encode()),
             self._verdict(problem, tests) if tests else 0,
             _seconds(result.finished_at),
         )
-
-    def _text(self, text: str) -> int:
-        return self.texts.setdefault(text, len(self.texts))
 
     def _note_times(self, result: Result) -> None:
         started, finished = result.started_at, result.finished_at
@@ -370,10 +377,12 @@ def is_unended(line: bytes) -> bool:
 
 
 def read_at(path: Path, offset: int, length: int) -> bytes:
-    """A line again, of which nothing but its place was kept."""
-    with path.open("rb") as stream:
-        stream.seek(offset)
-        return stream.read(length)
+    """A line again, of which nothing but its place was kept. Raises OSError, for a pipe at once."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return os.pread(descriptor, length, offset)
+    finally:
+        os.close(descriptor)
 
 
 def number_in(value: float | None) -> float:

@@ -13,12 +13,12 @@ from astra_async.agents.transcript import interface_of, step_as_json, steps_of
 from astra_async.answers.lenient import LenientParser, read_answer
 from astra_async.errors import ConflictError
 from astra_async.redaction import mask, one_line
+from astra_async.report.packing import read_at
 from astra_async.running.evidence import LEFT_OUT
 from astra_async.running.recorded import stored_prompt
 from astra_async.types import Solution, Unusable
 from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record, read_run
 from astra_async.view.replay import Replayed, replayed
-from astra_async.view.tails import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -138,12 +138,3 @@ class LineIndex:
         """Turn and place of the lines of one sample, in the order of the file."""
         found = np.flatnonzero(np.frombuffer(self._places, dtype=np.int64) == place) if self._places else ()
         return [(self._turns[i], (self._offsets[i], self._lengths[i])) for i in found]
-
-
-def read_at(path: Path, offset: int, length: int) -> bytes:
-    """The bytes of one line that was found before. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        return os.pread(descriptor, length, offset)
-    finally:
-        os.close(descriptor)
