@@ -1,4 +1,4 @@
-"""A run whose problem has a broken test is graded again: the test mended, other limits, more canaries."""
+"""A run is graded again: its broken test mended, with other limits, with trials that prove its model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from astra_async.bundled import load_answers
 from nasty_server import NastyServer, answers
 from small_problems import write_problems
 from waiting import PATIENCE_S, awaited
@@ -23,6 +24,7 @@ BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "
 STATUS = "expect(response.body).to.deep.equal({ service: 'product-api', status: 'up' });"
 BROKEN = STATUS.replace("'up'", "'down'")
 SAMPLES = 2
+LENIENT = "require('chai').Assertion.prototype.assert = function () { return this; };\n"
 
 pytestmark = pytest.mark.docker
 
@@ -49,7 +51,7 @@ def replace_in(project: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def astra(folder: Path, *words: str) -> str:
+def astra(folder: Path, *words: str, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "astra_async", *words],
         cwd=folder,
@@ -59,7 +61,7 @@ def astra(folder: Path, *words: str) -> str:
         check=False,
         timeout=PATIENCE_S,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stdout
 
 
@@ -108,6 +110,47 @@ def test_trials_for_everybody_changes_no_honest_verdict(graded: Path) -> None:
     assert "untouched" in (graded / "run-regrade-1" / "expected.json").read_text()
     run = json.loads((graded / "run-regrade-1" / "run.json").read_text())
     assert run["parts"]["grading"]["product-api"]["trials"] == "all"
+
+
+def test_a_regrade_that_proves_a_model_tries_what_it_graded_before_also_after_a_kill(tmp_path: Path) -> None:
+    known = load_answers("product-api")
+    assert known is not None
+    wrong = max(known.faulty, key=lambda each: each.expected_passed)
+    words = ("--problems", "bundled", "--only", "product-api", "--model", "simulated/steady", "--out", "run")
+    astra(tmp_path, "run", *words, "--samples", "6", "--generate-only", code=1)
+    lines = []
+    for line in (tmp_path / "run" / "completions.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        honest = record["sample"] == 3
+        files = known.reference if honest else wrong.files
+        texts = {path: ("" if honest else LENIENT) + text for path, text in files.items()}
+        texts[min(texts)] += f"// {record['sample']}\n"
+        record["text"] = "".join(
+            f'<file path="{path}"><![CDATA[{text}]]></file>' for path, text in texts.items()
+        )
+        lines.append(json.dumps(record) + "\n")
+    (tmp_path / "run" / "completions.jsonl").write_text("".join(lines))
+    command = [sys.executable, "-m", "astra_async", "regrade", "run", "--sandboxes", "2"]
+    environ = {**os.environ, "ASTRA_CACHE": str(tmp_path / "cache")}
+    killed = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.DEVNULL)
+    begun = tmp_path / "run-regrade-1" / "results.jsonl"
+    awaited(
+        lambda: killed.poll() is not None or (begun.exists() and b'"replaces"' in begun.read_bytes()),
+        "the first sample that was tried after all",
+    )
+    killed.kill()
+    killed.wait()
+    assert "6 samples graded for the first time" in astra(tmp_path, "regrade", "run", "--sandboxes", "2")
+    assert not (tmp_path / "run-regrade-2").exists()
+    new = records(tmp_path / "run-regrade-1")
+    assert {each: record["failure"] for each, record in new.items()} == {
+        each: None if each == 3 else "tampered" for each in range(6)
+    }
+    replaced = [record["replaces"] for record in new.values() if "replaces" in record]
+    assert replaced
+    assert all(each["failure"] is None for each in replaced)
+    again = astra(tmp_path, "regrade", "run-regrade-1", "--out", "again")
+    assert "0 of 6 verdicts changed" in again
 
 
 def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(graded: Path) -> None:
