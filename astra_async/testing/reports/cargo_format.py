@@ -19,19 +19,13 @@ from astra_async.types import Outcome, TestCase
 
 MAX_CASES = 100_000
 _MAX_KEPT_LINES = 200
-_SIGN = re.compile(r"^running [0-9]{1,9} tests?\r?$", re.MULTILINE)
+CARGO_SIGN = re.compile(r"^running [0-9]{1,9} tests?\r?$", re.MULTILINE)
 _TARGET = re.compile(r"\s{1,12}(?:Running (?:unittests )?(\S{1,300}).*|(Doc-tests \S{1,300}).*)")
 _PLAN = re.compile(r"running ([0-9]{1,9}) tests?")
 _CASE = re.compile(r"test (\S.{0,999}?)(?: - should panic)? \.\.\. (.{0,300})")
 _RESULT = re.compile(r"(ok|FAILED|ignored)(?:, (.*))?")
 _DETAILS = re.compile(r"---- (\S.{0,999}) stdout ----")
 _OUTCOMES: dict[str, Outcome] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
-
-
-def cargo_start(text: str) -> int:
-    """Where the first run of a target's tests is announced; -1 when there is none."""
-    found = _SIGN.search(text)
-    return found.start() if found else -1
 
 
 def read_cargo(text: str) -> tuple[list[TestCase], list[str]]:

@@ -19,17 +19,11 @@ from astra_async.types import Outcome, TestCase
 MAX_CASES = 100_000
 _MAX_KEPT_LINES = 200
 _ACTIONS = "start|run|pause|cont|pass|bench|fail|output|skip|build-output|build-fail"
-_SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
+GO_SIGN = re.compile(rf'^\{{(?:"Time":"[^"\n]{{1,50}}",)?"Action":"(?:{_ACTIONS})"', re.MULTILINE)
 _OUTCOMES: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 _FRAME = re.compile(r"\s*(?:===|---) ")
 
 _Key = tuple[str, str]
-
-
-def go_start(text: str) -> int:
-    """Where the first event stands; -1 when there is none."""
-    found = _SIGN.search(text)
-    return found.start() if found else -1
 
 
 def read_go(text: str) -> tuple[list[TestCase], list[str]]:

@@ -13,11 +13,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from astra_async.redaction import one_line
-from astra_async.testing.reports.cargo_format import cargo_start, read_cargo
-from astra_async.testing.reports.go_format import go_start, read_go
+from astra_async.testing.reports.cargo_format import CARGO_SIGN, read_cargo
+from astra_async.testing.reports.go_format import GO_SIGN, read_go
 from astra_async.testing.reports.report_text import OtherDocument, UnreadableReport, decoded
 from astra_async.testing.reports.suspects import hides_tests
-from astra_async.testing.reports.tap_format import read_tap, tap_start
+from astra_async.testing.reports.tap_format import TAP_SIGN, read_tap
 from astra_async.testing.reports.xml_format import read_xml, xml_start
 from astra_async.types import TestCase, TestReport
 
@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 MAX_REPORT_BYTES = 64 * 1024**2  # a second fence; the sandbox hands out far less
 MAX_PROBLEMS = 50
 _STDOUT = "standard output"
-# Where a format's first sign stands in a text (-1: nowhere), and what reads its cases and troubles.
-_KNOWN = "JUnit XML, xUnit XML, TAP nor what go or cargo tests write"
-_FORMATS = (
-    (xml_start, read_xml),
-    (tap_start, read_tap),
-    (go_start, read_go),
-    (cargo_start, read_cargo),
-)
+# What reads a format's cases and troubles, and its first sign in a text; that of XML is `xml_start`'s.
+_SIGNS = {read_tap: TAP_SIGN, read_go: GO_SIGN, read_cargo: CARGO_SIGN}
 
 
 def read_reports(reports: Mapping[str, bytes], stdout: str, *, result_files: Sequence[str]) -> TestReport:
@@ -121,7 +115,9 @@ def _read(data: bytes) -> _Read:
 
 def _reader(text: str) -> Callable[[str], tuple[list[TestCase], list[str]]] | None:
     """What reads the text: of two formats the one that begins first, since tests may print the other."""
-    starts = {read: at for start, read in _FORMATS if (at := start(text)) >= 0}
+    starts = {read: found.start() for read, sign in _SIGNS.items() if (found := sign.search(text))}
+    if (at := xml_start(text)) >= 0:
+        starts[read_xml] = at
     if starts:
         return min(starts, key=starts.__getitem__)
     return read_xml if text.lstrip().startswith("<") else None

@@ -38,15 +38,9 @@ _TIME = re.compile(r"[ \t]#[ \t]?(?:time|duration(?:_ms)?)[= ][0-9.]{1,20} ?m?s?
 _MAX_KEPT_LINES = 200
 _NO_CAUSE = re.compile(r"(?:duration_ms|type|failureType|location|code|name):|\s*(?:error|message): \|-?$")
 _SUBTEST = re.compile(r"# Subtest: (.*)")
-_SIGN = re.compile(
+TAP_SIGN = re.compile(
     r"^[ \t]*(?:TAP version [0-9]|1\.\.[0-9]+(?:[ \t]|$)|(?:not )?ok [0-9]+(?:[ \t\r]|$))", re.MULTILINE
 )
-
-
-def tap_start(text: str) -> int:
-    """Where the first version line, plan or numbered test point stands; -1 when there is none."""
-    found = _SIGN.search(text)
-    return found.start() if found else -1
 
 
 def read_tap(text: str) -> tuple[list[TestCase], list[str]]:
