@@ -41,15 +41,9 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*\Z")
 _FOLDER = "/projects"
 _AUTHORITIES = "/.astra-authorities.crt"
 _AUTHORITY_VARIABLES = (
-    "SSL_CERT_FILE",
-    "CURL_CA_BUNDLE",
-    "REQUESTS_CA_BUNDLE",
-    "PIP_CERT",
-    "NODE_EXTRA_CA_CERTS",
-    "npm_config_cafile",
-    "BUNDLE_SSL_CA_CERT",
-    "GIT_SSL_CAINFO",
-)
+    "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile", "BUNDLE_SSL_CA_CERT", "GIT_SSL_CAINFO",
+)  # fmt: skip
 _CACHES = "/tmp/astra-install"  # noqa: S108 - inside a container of our own, removed before the commit
 _QUIET = {
     "DEBIAN_FRONTEND": "noninteractive",

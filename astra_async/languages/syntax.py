@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -54,6 +55,11 @@ def meant(name: Node, scopes: frozenset[str]) -> Node:
 def source(node: Node | None) -> str:
     """The node's text; nothing for no node."""
     return "" if node is None else (node.text or b"").decode(errors="replace")
+
+
+def word(node: Node | None) -> str:
+    """What an expression gives, in the word that its text ends with."""
+    return str((re.findall(r"\w+", source(node)) or [""])[-1])
 
 
 def part(node: Node | None, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The values that travel through the house, all frozen, and the Protocols of its edges.
+"""The values that travel through the program, all frozen, and the Protocols of its edges.
 
 A sample's way: Problem -> Project -> Prompt -> Completion -> Solution -> Integrated -> Execution
 -> TestReport -> Verdict -> Result. Units stand in the names (`_s` seconds, `_bytes` bytes, `_usd`

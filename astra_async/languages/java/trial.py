@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, renamed
-from astra_async.languages.syntax import inside, meant, parse, part, source, walk
+from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
     found: list[Alteration] = []
     opposites = _OPPOSITES
     if name == "assertEquals":
-        asked = _word(given[1]) if len(given) > 1 else ""
+        asked = word(given[1]) if len(given) > 1 else ""
         found = list(_constants(given[:2], text, asked))
     elif name == "assertThrows" and given:
         raised = source(given[0]).removesuffix(".class")
@@ -103,9 +103,9 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
     elif holder.startswith("assertThat("):
         opposites = _FLUENT
         if name in {"isEqualTo", "hasSize"}:
-            found = list(_constants(given[:1], text, _word(call.child_by_field_name("object"))))
+            found = list(_constants(given[:1], text, word(call.child_by_field_name("object"))))
     elif name == "assertThat" and len(given) > 1 and part(given[1], "name") in {"is", "equalTo", "hasSize"}:
-        found = list(_constants(inside(given[1]), text, _word(given[0])))
+        found = list(_constants(inside(given[1]), text, word(given[0])))
     yield from found
     if "junit.framework" in imports and name == "assertEquals":
         return  # JUnit 3 has no opposite of it
@@ -139,8 +139,3 @@ def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteratio
             yield Alteration(
                 node.start_byte + len(found[1]), node.end_byte, kind=f"name {found[1]}", asked=asked
             )
-
-
-def _word(node: Node | None) -> str:
-    """What an expression gives, in the word that its text ends with."""
-    return str((re.findall(r"\w+", source(node)) or [""])[-1])

@@ -42,15 +42,7 @@ JAVASCRIPT = Language(
         ),
         alone=re.compile(r"\.snap$|(?:^|/)__snapshots__/"),
         folders=frozenset(
-            {
-                "__tests__",
-                "__mocks__",
-                "__snapshots__",
-                "__fixtures__",
-                "e2e",
-                "cypress",
-                "playwright",
-            }
+            {*("__tests__", "__mocks__", "__snapshots__", "__fixtures__"), *("e2e", "cypress", "playwright")}
         ),
     ),
     lookup=NodeLookup,

@@ -21,7 +21,7 @@ from astra_async.languages.altering import (
     renamed,
     within,
 )
-from astra_async.languages.syntax import inside, meant, parse, part, source, walk
+from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,35 +54,16 @@ _WITHIN = frozenset(
 _NEVER = {
     **dict.fromkeys(("toThrow", "toThrowError", "throw"), "() => 0"),
     **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), "!({})"),
-    **dict.fromkeys(
-        (
-            "toBeNull",
-            "toBeUndefined",
-            "toBeNaN",
-            "toBeTrue",
-            "toBeFalse",
-            "true",
-            "false",
-            "null",
-            "undefined",
-        ),
-        "[{}]",
-    ),
+    **dict.fromkeys(("toBeNull", "toBeUndefined", "toBeNaN", "toBeTrue", "toBeFalse"), "[{}]"),
+    **dict.fromkeys(("true", "false", "null", "undefined"), "[{}]"),
     **dict.fromkeys(("toBeDefined", "exist"), "void ({})"),
     **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), "({})?.cloneNode()"),
 }
-_ASSERT = both_ways(
-    {
-        "equal": "notEqual",
-        "strictEqual": "notStrictEqual",
-        "deepEqual": "notDeepEqual",
-        "deepStrictEqual": "notDeepStrictEqual",
-        "throws": "doesNotThrow",
-        "rejects": "doesNotReject",
-        "match": "doesNotMatch",
-        "isTrue": "isFalse",
-    }
-)
+_ASSERT = both_ways({
+    "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
+    "deepStrictEqual": "notDeepStrictEqual", "throws": "doesNotThrow", "rejects": "doesNotReject",
+    "match": "doesNotMatch", "isTrue": "isFalse",
+})  # fmt: skip
 _MODULES = {
     "vitest": "vitest",
     "@jest/globals": "jest",
@@ -248,7 +229,7 @@ def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
         return
     chain, name = _chain(function), part(function, "property")
     if chain[0] == "assert" and name in _ASSERT:
-        found = list(_constants(given[1:2], text, _word(given[:1])))
+        found = list(_constants(given[1:2], text, word(next(iter(given), None))))
         at = function.child_by_field_name("property")
         if name in {"equal", "strictEqual", "deepEqual", "deepStrictEqual"}:
             yield from found
@@ -260,7 +241,7 @@ def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
             return
         place = _EXACT.get(name)
         expected = [] if place is None or "not" in chain else given[place : place + 1]
-        found = list(_constants(expected, text, _word(inside(_root(function)))))
+        found = list(_constants(expected, text, word(next(iter(inside(_root(function))), None))))
         yield from found
         if name in _WITHIN and "not" not in chain:
             for each in given[:1]:
@@ -319,11 +300,6 @@ def _root(node: Node) -> Node:
     if holder is None or (node.type == "call_expression" and holder.type == "identifier"):
         return node
     return _root(holder)
-
-
-def _word(nodes: list[Node]) -> str:
-    """What an expression gives, in the word that its text ends with."""
-    return (re.findall(r"\w+", source(nodes[0])) or [""])[-1] if nodes else ""
 
 
 def _chain(node: Node | None) -> list[str]:

@@ -19,26 +19,14 @@ if TYPE_CHECKING:
 _ONE_AT_A_TIME = threading.Lock()
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _EQUAL = {
-    "assertEqual",
-    "assertEquals",
-    "assertListEqual",
-    "assertDictEqual",
-    "assertTupleEqual",
-    "assertSetEqual",
-}
-_OPPOSITES = both_ways(
-    {
-        "assertEqual": "assertNotEqual",
-        "assertTrue": "assertFalse",
-        "assertIn": "assertNotIn",
-        "assertIs": "assertIsNot",
-        "assertIsNone": "assertIsNotNone",
-        "assertIsInstance": "assertNotIsInstance",
-        "assertGreater": "assertLessEqual",
-        "assertLess": "assertGreaterEqual",
-        "assertContains": "assertNotContains",
-    }
-)
+    "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
+}  # fmt: skip
+_OPPOSITES = both_ways({
+    "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn",
+    "assertIs": "assertIsNot", "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance",
+    "assertGreater": "assertLessEqual", "assertLess": "assertGreaterEqual",
+    "assertContains": "assertNotContains",
+})  # fmt: skip
 _WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # Exceptions of which none is another's kind: who raises one does not raise another.

@@ -14,7 +14,7 @@ from astra_async.languages.altering import (
     renamed,
     within,
 )
-from astra_async.languages.syntax import inside, meant, parse, part, source, walk
+from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,29 +25,14 @@ _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "te
 _EXACT = frozenset({"eq", "eql", "be", "equal", "have_attributes", "have_http_status"})
 # Matchers of capybara, which wait until they hold.
 _WAITING = (
-    "have_content",
-    "have_text",
-    "have_css",
-    "have_selector",
-    "have_link",
-    "have_button",
-    "have_field",
-)
-_OPPOSITES = both_ways(
-    {
-        "assert": "refute",
-        "assert_equal": "refute_equal",
-        "assert_nil": "refute_nil",
-        "assert_includes": "refute_includes",
-        "assert_empty": "refute_empty",
-        "assert_match": "refute_match",
-        "must_equal": "wont_equal",
-        "must_be_nil": "wont_be_nil",
-        "must_include": "wont_include",
-        "must_be_empty": "wont_be_empty",
-        "to": "not_to",
-    }
-) | {"to_not": "to"}
+    "have_content", "have_text", "have_css", "have_selector", "have_link", "have_button", "have_field",
+)  # fmt: skip
+_OPPOSITES = both_ways({
+    "assert": "refute", "assert_equal": "refute_equal", "assert_nil": "refute_nil",
+    "assert_includes": "refute_includes", "assert_empty": "refute_empty", "assert_match": "refute_match",
+    "must_equal": "wont_equal", "must_be_nil": "wont_be_nil", "must_include": "wont_include",
+    "must_be_empty": "wont_be_empty", "to": "not_to",
+}) | {"to_not": "to"}  # fmt: skip
 _SCOPES = frozenset({"method", "block", "do_block"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 _MINITEST = re.compile(rb"\b(?:Minitest|ActiveSupport|ActionDispatch|IntegrationTest|Test::Unit|must_\w+)\b")
@@ -106,11 +91,11 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
         if matcher.startswith(_WAITING):
             return
         if name == "to" and matcher in _EXACT:
-            found = list(_constants(inside(given[0]), text, _word(receiver)))
+            found = list(_constants(inside(given[0]), text, word(receiver)))
         elif name == "to" and matcher == "include":
             found = [each for at in inside(given[0])[:1] for each in within(text, at.start_byte, at.end_byte)]
     elif name == "must_equal" or (name == "assert_equal" and receiver is None):
-        found = list(_constants(given[:1], text, _word(receiver or (given[1] if len(given) > 1 else None))))
+        found = list(_constants(given[:1], text, word(receiver or (given[1] if len(given) > 1 else None))))
     elif receiver is not None and not name.startswith(("must_", "wont_")):
         return
     yield from found
@@ -128,8 +113,3 @@ def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteratio
         elif node.type == "pair":
             value = node.child_by_field_name("value")
             yield from _constants([value] if value is not None else [], text, part(node, "key").strip("\"':"))
-
-
-def _word(node: Node | None) -> str:
-    """What an expression gives, in the word that its text ends with."""
-    return str((re.findall(r"\w+", source(node)) or [""])[-1])
