@@ -7,7 +7,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from astra_async.asking.prompt import (
     PROMPT_LEAVES_OUT,
@@ -27,7 +27,7 @@ from astra_async.types import AGENT_MINUTES, Integrated, is_agent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from astra_async.types import Format, Problem, Project, ProjectStore, Prompt, Solution
+    from astra_async.types import Format, Problem, Project, Prompt, Solution
 
 _LOADS_AT_ONCE = 16
 _OFFLINE = [each.offline for each in LANGUAGES if each.offline]
@@ -47,6 +47,18 @@ class Prepared:
     environment: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)  # the manifest's, by test name
     warnings: tuple[str, ...] = ()
+
+
+class ProjectStore(Protocol):
+    """Fetches projects and reference solutions; raises SourceError or ArchiveError."""
+
+    async def load(self, location: str) -> Project:
+        """The project at a folder, .zip, https or s3 location."""
+        ...
+
+    async def load_reference(self, location: str) -> Solution:
+        """The files of a reference solution."""
+        ...
 
 
 async def prepare_all(

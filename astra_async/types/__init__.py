@@ -82,7 +82,6 @@ from astra_async.types.samples import (
     Problem,
     Project,
     ProjectFile,
-    ProjectStore,
     Prompt,
     S3Settings,
     SampleKey,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from annotated_types import MinLen, Predicate
 
@@ -11,8 +11,6 @@ from astra_async.types.declarations import Setting, is_http_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from astra_async.types.results import Solution
 
 # What an answer is: text in one of ANSWER_FORMATS, or what the agent of this name left in the project.
 Format = str
@@ -161,18 +159,6 @@ class Prompt:
     sha256: str
     files: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...] = ()  # (path, rule that left it out)
-
-
-class ProjectStore(Protocol):
-    """Fetches projects and reference solutions; raises SourceError or ArchiveError."""
-
-    async def load(self, location: str) -> Project:
-        """The project at a folder, .zip, https or s3 location."""
-        ...
-
-    async def load_reference(self, location: str) -> Solution:
-        """The files of a reference solution."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

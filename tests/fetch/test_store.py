@@ -521,22 +521,23 @@ def test_what_killed_processes_left_is_swept_and_younger_downloads_are_not(tmp_p
 
 
 def test_a_download_under_way_is_not_swept_though_the_clock_was_set_forward(tmp_path: Path) -> None:
-    with Cache(tmp_path).incoming() as mine:
-        mine.write(b"first, ")
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first, "
         (path,) = (tmp_path / "incoming").iterdir()
         os.utime(path, (time.time() - 90_000,) * 2)
         with Cache(tmp_path).incoming():
             assert path.exists()
-        mine.write(b"second")
-        sha256 = mine.keep()
+        yield b"second"
+
+    sha256 = asyncio.run(Cache(tmp_path).keep(body(), None, "there"))
     assert Cache(tmp_path).path(sha256).read_bytes() == b"first, second"
 
 
 def test_a_cache_that_cannot_be_written_is_told_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     cache = Cache(tmp_path / "file/cache")
-    with pytest.raises(SourceError, match="file/cache cannot be written"):
-        cache.incoming()
+    with pytest.raises(SourceError, match="file/cache cannot be written"), cache.incoming():
+        pass
     with pytest.raises(SourceError, match="cannot be written"):
         cache.remember("key", Known(sha256="0"))
 

@@ -16,9 +16,10 @@ import hashlib
 import json
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 from uuid import uuid4
 
 from astra_async.errors import ArchiveError, SourceError
@@ -26,9 +27,7 @@ from astra_async.problems.fetch.retrying import TrickleWatch
 from astra_async.problems.fetch.tree import MAX_ARCHIVE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable
-    from pathlib import Path
-    from types import TracebackType
+    from collections.abc import AsyncIterable, Iterator
 
 _ABANDONED_S = 24 * 3600.0  # older downloads belong to a killed process
 CHUNK_BYTES = 256 * 1024
@@ -70,13 +69,11 @@ class Cache:
 
     def remember(self, key: str, known: Known) -> None:
         """Binds a location to an object. Raises SourceError when the cache cannot be written."""
-        try:
+        with self._writing():
             temporary = self._fresh()
             temporary.write_text(json.dumps(asdict(known)), encoding="utf-8")
             self._entry(key).parent.mkdir(parents=True, exist_ok=True)
             temporary.replace(self._entry(key))
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def path(self, sha256: str) -> Path:
         """Where the object with this content is, or would be."""
@@ -95,21 +92,48 @@ class Cache:
 
         Raises ArchiveError if it is too large, Passing if it trickles, SourceError as `remember` does.
         """
-        watch = TrickleWatch(shown)
-        with self.incoming() as incoming:
-            incoming.expect(announced_bytes)
+        watch, digest, size = TrickleWatch(shown), hashlib.sha256(), 0
+        _refuse_large(announced_bytes or 0)
+        with self.incoming() as file:
             async for chunk in body:
-                incoming.write(chunk)
+                size += len(chunk)
+                _refuse_large(size)
+                digest.update(chunk)
+                with self._writing():
+                    file.write(chunk)
                 watch.came(len(chunk))
-            return incoming.keep()
+            self._move(file, self.path(digest.hexdigest()))
+        return digest.hexdigest()
 
-    def incoming(self) -> Incoming:
-        """A download to fill; nothing of it remains unless it is kept."""
-        try:
+    @contextmanager
+    def incoming(self) -> Iterator[IO[bytes]]:
+        """A file to download into, locked meanwhile; nothing of it remains unless it is moved away."""
+        with self._writing():
             self._sweep()
-            return Incoming(self, self._fresh())
+            path = self._fresh()
+            file = path.open("xb")
+        try:
+            with suppress(OSError):  # a file system without locks: age is all there is
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield file
+        finally:
+            file.close()
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise SourceError(
+                f"the cache {self._objects.parent} cannot be written ({error.strerror}); free or move it"
+            ) from error
+
+    def _move(self, file: IO[bytes], target: Path) -> None:
+        with self._writing():
+            file.flush()  # the disk may turn out full only here
+            target.parent.mkdir(parents=True, exist_ok=True)
+            Path(file.name).replace(target)
 
     def _entry(self, key: str) -> Path:
         return self._index / f"{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
@@ -127,56 +151,7 @@ class Cache:
                         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while it is being filled
                         path.unlink()
 
-    def _unwritable(self, error: OSError) -> SourceError:
-        return SourceError(
-            f"the cache {self._objects.parent} cannot be written ({error.strerror}); free or move it"
-        )
 
-
-class Incoming:
-    """One download: bytes in, counted and hashed."""
-
-    def __init__(self, cache: Cache, path: Path) -> None:
-        self._cache = cache
-        self._path = path
-        self._digest = hashlib.sha256()
-        self._size = 0
-        self._file = path.open("xb")
-        with suppress(OSError):  # a file system without locks: age is all there is
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-        self._path.unlink(missing_ok=True)
-
-    def expect(self, size: int | None) -> None:
-        """Refuses an announced size that is too large, before its bytes come."""
-        if size is not None and size > MAX_ARCHIVE_BYTES:
-            raise ArchiveError(f"the archive has {size:,} bytes; at most {MAX_ARCHIVE_BYTES:,} are read")
-
-    def write(self, chunk: bytes) -> None:
-        """Adds bytes. Raises ArchiveError past the limit, SourceError when the disk is full."""
-        self._size += len(chunk)
-        self.expect(self._size)
-        self._digest.update(chunk)
-        try:
-            self._file.write(chunk)
-        except OSError as error:
-            raise self._cache._unwritable(error) from error  # noqa: SLF001 - one room, one message
-
-    def keep(self) -> str:
-        """Makes it an object and returns its sha256."""
-        sha256 = self._digest.hexdigest()
-        target = self._cache.path(sha256)
-        try:
-            self._file.flush()  # the disk may turn out full only here
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self._path.replace(target)
-        except OSError as error:
-            raise self._cache._unwritable(error) from error  # noqa: SLF001 - as above
-        return sha256
+def _refuse_large(size_bytes: int) -> None:
+    if size_bytes > MAX_ARCHIVE_BYTES:
+        raise ArchiveError(f"the archive has {size_bytes:,} bytes; at most {MAX_ARCHIVE_BYTES:,} are read")
