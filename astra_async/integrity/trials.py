@@ -199,10 +199,9 @@ class Trials:
                 outcomes, took_s = await self._run(case, form.project, entry.integrated.files)
                 trials.append((form, outcomes))
                 seconds += took_s
-                if not any(each - {"missing"} for each in outcomes.values()):
-                    order.sort(
-                        key=lambda each: each is not None
-                    )  # it may just hang: is there a score at all?
+                if None in order and not any(each - {"missing"} for each in outcomes.values()):
+                    order.remove(None)  # it may just hang: is there a score at all?
+                    order.insert(0, None)
         scored = cast("S", scored)
         if not await self._is_due(entry, scored):
             found = Finding(decision=Decision(state="not_due"), seconds=seconds)
