@@ -88,11 +88,11 @@ async def _ready(config: RunConfig) -> tuple[dict[str, Prepared], dict[str, Astr
 async def _say_images(config: RunConfig, prepared: Mapping[str, Prepared]) -> bool:
     """Which images are there and which a run would make or pull; whether none is known to be impossible."""
     from astra_async.images.failed_images import FailedImages
-    from astra_async.images.resolve import FAILURES, recipes
+    from astra_async.images.resolve import recipes
     from astra_async.testing.sandbox.engine import Engine
 
     wanted, impossible = await asyncio.to_thread(recipes, prepared, config.image)
-    failures = FailedImages(cache_root() / FAILURES, retry=config.retry_images)
+    failures = FailedImages(cache_root(), retry=config.retry_images)
     absent = wanted
     try:
         async with await Engine.open() as engine:

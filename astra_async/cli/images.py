@@ -9,7 +9,8 @@ import click
 
 from astra_async.cli.console import say, tell
 from astra_async.cli.options import config_options
-from astra_async.images.resolve import resolve_images
+from astra_async.images.failed_images import FailedImages
+from astra_async.images.resolve import ProblemImages
 from astra_async.running.problem_set import cache_root, chosen_problems, data_config, ready_problems
 
 if TYPE_CHECKING:
@@ -38,14 +39,17 @@ async def _build(config: RunConfig) -> bool:
 
     prepared, unready = await ready_problems(config, await chosen_problems(config, tell), tell)
     async with await Engine.open() as engine:
-        found, unbuilt = await resolve_images(
-            engine, prepared, config.image, tell, cache=cache_root(), retry=config.retry_images
-        )
-        for line in await _lines(engine, found):
+        failures = FailedImages(cache_root(), retry=config.retry_images)
+        images = await ProblemImages.open(engine, prepared, config.image, tell, failures=failures)
+        try:
+            await images.all_decided()
+        finally:
+            await images.close()
+        for line in await _lines(engine, images.ready):
             say(line)
     for problem_id, error in unready.items():
         tell(f"{problem_id}: {error}")
-    return not (unready or unbuilt)
+    return not (unready or images.failed)
 
 
 async def _lines(engine: Engine, found: Mapping[str, str]) -> list[str]:

@@ -48,6 +48,7 @@ def validate(*, config_file: Path | None, repeat: int, json_path: Path, **given:
 
 
 async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
+    from astra_async.images.failed_images import FailedImages
     from astra_async.integrity.draw import Draw
     from astra_async.integrity.trials import Trials
     from astra_async.testing.expected import Expectations
@@ -67,8 +68,7 @@ async def _validate(config: RunConfig, repeat: int) -> list[Validation]:
                 prepared,
                 config.image,
                 tell,
-                cache=cache_root(),
-                retry=config.retry_images,
+                failures=FailedImages(cache_root(), retry=config.retry_images),
             )
             stack.push_async_callback(images.close)
             cache = cache_root() / "expected"

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import dask
 from dask.utils import parse_timedelta
@@ -28,10 +28,11 @@ from astra_async.testing.sandbox.sweep import place_of
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from astra_async.cluster.local import LocalCluster
     from astra_async.errors import AstraError
+    from astra_async.images.failed_images import FailedImages
+    from astra_async.images.resolve import ProblemImages
     from astra_async.problems.prepare import Prepared
     from astra_async.types import Execution, Job, Limits, Sandbox
 
@@ -54,6 +55,14 @@ async def members(scheduler: rpc, *, timeout_s: float) -> frozenset[str]:
             f"No Dask scheduler answers at {scheduler.address} ({both_ends(error) or type(error).__name__});"
             " start one with `dask scheduler`"
         ) from error
+
+
+class Provided(NamedTuple):
+    """The images that nodes have, by problem; problems without one; what is still being made, if anything."""
+
+    images: dict[str, str]
+    failed: dict[str, AstraError]
+    making: ProblemImages | None
 
 
 class ClusterSandbox:
@@ -139,21 +148,29 @@ class ClusterSandbox:
         prepared: Mapping[str, Prepared],
         default: str,
         *,
-        cache: Path,
-        retry: bool = False,
+        failures: FailedImages,
         also: Iterable[str] = (),
-    ) -> tuple[dict[str, str], dict[str, AstraError]]:
-        """The image of each problem, which every node that takes part has now; problems without one, and why.
+    ) -> Provided:
+        """The image of each problem: every node that takes part has what is there already, and `also`.
 
-        They get what is in `also`, too. Raises EngineUnavailable when no node can have them.
+        What is made comes to them when it is done. Raises EngineUnavailable when no node can have them.
         """
-        images, failed = await self._supply.resolve(prepared, default, cache=cache, retry=retry)
-        await self.bring({*images.values(), *also})
+        making = await self._supply.open(prepared, default, failures=failures, deliver=self._deliver)
+        if making is None:
+            images, failed = self._supply.named_only(prepared, default)
+        else:
+            images, failed = making.ready, making.failed
+        try:
+            await self.bring({*images.values(), *also})
+        except BaseException:
+            if making:
+                await making.close()
+            raise
         for key, name in list(images.items()):
             if not self._supply.known[name]:
                 failed[key] = ImageError(f"image {name}: no node has it or can pull it")
                 del images[key]
-        return images, failed
+        return Provided(images, failed, making)
 
     async def bring(self, images: Iterable[str]) -> None:
         """See to it that every node that takes part has these images. Raises EngineUnavailable: none does."""
@@ -162,6 +179,16 @@ class ClusterSandbox:
         await self.until(lambda: self.slots > 0)
         while any(node.state == "preparing" for node in self.nodes.values()):
             await self.next_change()
+
+    async def _deliver(self, image: str) -> None:
+        """Bring an image that was made to the nodes that are there; who cannot take it is lost for now."""
+        await self._supply.settle([image])
+        there = [node for node in self.nodes.values() if node.state == "ready"]
+        for node, trouble in zip(
+            there, await asyncio.gather(*map(self.supply, there), return_exceptions=True), strict=True
+        ):
+            if trouble:
+                node.hang_up()
 
     async def image_id(self, image: str) -> str:
         """As `types.Sandbox`: the content that all nodes agree on."""
@@ -234,6 +261,7 @@ class ClusterSandbox:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._scheduler.close_rpc()
+        await self._supply.close()
         if self.local is not None:
             await self.local.stop()
 

@@ -144,6 +144,11 @@ class Node:
         self._stream.send("end")
         return True
 
+    def hang_up(self) -> None:
+        """Cut the connection: it is made again, all images are brought anew, or the node is refused."""
+        if self._stream is not None:
+            self._stream.abort()
+
     async def serve(self) -> None:
         """Connect, and again after every loss, until it is no member and cannot be reached any more."""
         failures = 0

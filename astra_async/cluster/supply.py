@@ -2,27 +2,29 @@
 
 Images that are built are built once, on the head's engine (DOCKER_HOST may be a node's), because two builds
 of the same files are two contents. Named ones are pulled by each node where a registry answers. Every node
-must have the same content, by its id, before it gets a job.
+must have the same content, by its id, before it gets a job. What comes while the run is under way is brought
+to the nodes that are there, and a node that joins gets all that has come.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from astra_async.cluster.messages import LOAD, connected, unpack
 from astra_async.cluster.nodes import NodeRefused
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
-from astra_async.images.resolve import SET_PREFIX, resolve_images
+from astra_async.images.resolve import SET_PREFIX, ProblemImages
 from astra_async.testing.sandbox.engine import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from astra_async.cluster.nodes import Node
     from astra_async.errors import AstraError
+    from astra_async.images.failed_images import FailedImages
     from astra_async.problems.prepare import Prepared
 
 _AT_ONCE = 4  # transfers to nodes
@@ -44,33 +46,49 @@ class Supply:
         self.known: dict[str, str] = {}
         self._say = say
         self._pulled: tuple[str, ...] = ()
+        self._engine: Engine | None = None
         self._settled = asyncio.Event()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by node
         self._first = asyncio.Lock()
         self._transfers = asyncio.Semaphore(_AT_ONCE)
 
-    async def resolve(
-        self, prepared: Mapping[str, Prepared], default: str, *, cache: Path, retry: bool = False
-    ) -> tuple[dict[str, str], dict[str, AstraError]]:
-        """The image of each problem, made on the head's engine where it is to be built."""
-        named = {key: item.problem.image or default for key, item in prepared.items()}
-        self._pulled = tuple({name for name in named.values() if name and not name.startswith(SET_PREFIX)})
+    async def open(
+        self,
+        prepared: Mapping[str, Prepared],
+        default: str,
+        *,
+        failures: FailedImages,
+        deliver: Callable[[str], Awaitable[None]],
+    ) -> ProblemImages | None:
+        """The images of problems, made on the head's engine where they are to be built; None without one."""
+        named = {item.problem.image or default for item in prepared.values()}
+        self._pulled = tuple(name for name in named if name and not name.startswith(SET_PREFIX))
         try:
-            async with await Engine.open() as engine:
-                return await resolve_images(engine, prepared, default, self._say, cache=cache, retry=retry)
+            self._engine = await Engine.open()
         except EngineUnavailable:
-            images = {key: name for key, name in named.items() if name in self._pulled}
-            without: dict[str, AstraError] = {
-                key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images
-            }
-            return images, without
+            return None
+        return await ProblemImages.open(
+            self._engine, prepared, default, self._say, failures=failures, deliver=deliver
+        )
+
+    def named_only(
+        self, prepared: Mapping[str, Prepared], default: str
+    ) -> tuple[dict[str, str], dict[str, AstraError]]:
+        """Without an engine at the head: the images that nodes pull by themselves, and who has none."""
+        named = {key: item.problem.image or default for key, item in prepared.items()}
+        images = {key: name for key, name in named.items() if name in self._pulled}
+        return images, {key: ImageError(f"problem {key}: {_NO_ENGINE}") for key in named if key not in images}
+
+    async def close(self) -> None:
+        """Let go of the head's engine."""
+        if self._engine is not None:
+            await self._engine.close()
 
     async def settle(self, names: Iterable[str]) -> None:
-        """These are the run's images; their contents are those on the head's engine, where it has them."""
-        self.known = dict.fromkeys(names, "")
-        with contextlib.suppress(EngineUnavailable):
-            async with await Engine.open() as engine:
-                for name in self.known:
-                    self.known[name] = str((await engine.image(name) or {}).get("Id", ""))
+        """These are images of the run; their contents are those on the head's engine, where it has them."""
+        for name in names:
+            found = await self._engine.image(name) if self._engine else None
+            self.known[name] = str((found or {}).get("Id", ""))
         self._settled.set()
 
     async def bring(self, node: Node, connection: Mapping[str, Any]) -> None:
@@ -81,18 +99,26 @@ class Supply:
             OSError: the node was lost.
         """
         await self._settled.wait()
+        async with self._turns[node.address]:
+            brought: set[str] = set()
+            while wanted := {name: known for name, known in self.known.items() if name not in brought}:
+                brought |= wanted.keys()
+                await self._bring(node, wanted, connection)
+
+    async def _bring(self, node: Node, wanted: Mapping[str, str], connection: Mapping[str, Any]) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            if not all(self.known.values()):
+            if not all(wanted.values()):
                 await stack.enter_async_context(self._first)  # the first node says what it is
-            found = dict(await node.images(self.known, self._pulled))
-            absent = [name for name, image_id in self.known.items() if image_id and not found.get(name)]
+            wanted = {name: self.known[name] for name in wanted}
+            found = dict(await node.images(wanted, self._pulled))
+            absent = [name for name, image_id in wanted.items() if image_id and not found.get(name)]
             if absent:
                 await self._send(node, absent, connection)
                 found |= await node.images({name: self.known[name] for name in absent}, ())
-            self._compare(found)
+            self._compare(wanted, found)
 
-    def _compare(self, found: Mapping[str, str]) -> None:
-        for name, ours in self.known.items():
+    def _compare(self, wanted: Mapping[str, str], found: Mapping[str, str]) -> None:
+        for name, ours in wanted.items():
             theirs = found.get(name, "")
             if ours and not theirs:
                 raise NodeRefused(f"it has no image {name}, and cannot get it")

@@ -32,10 +32,10 @@ class Failure:
 
 
 class FailedImages:
-    """The failures in one folder of the cache; `retry` forgets those that are asked for."""
+    """The failures that are kept in the cache; `retry` forgets those that are asked for."""
 
-    def __init__(self, folder: Path, *, retry: bool = False) -> None:
-        self._folder = folder
+    def __init__(self, cache: Path, *, retry: bool = False) -> None:
+        self._folder = cache / "failed_images"
         self._retry = retry
         self._fresh: set[str] = set()
 

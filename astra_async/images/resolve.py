@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from astra_async.bundled import image_sets
 from astra_async.errors import EngineUnavailable, ImageError, SandboxError
 from astra_async.images.build import ensure_image_set, image_tag
-from astra_async.images.failed_images import FailedImages
 from astra_async.images.stacks import detect, project_set, toolchain_set
 from astra_async.images.warm import warm_image
 from astra_async.languages import LANGUAGES
@@ -31,15 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from astra_async.errors import AstraError
+    from astra_async.images.failed_images import FailedImages
     from astra_async.images.stacks import Stack
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.sandbox.engine import Engine
 
     Say = Callable[[str], None]
+    Deliver = Callable[[str], Awaitable[None]]
     Make = Callable[["_Maker", Say], Awaitable[None]]
 
 SET_PREFIX = "astra-set:"  # an image of this package, built here: astra-set:NAME
-FAILURES = "failed_images"  # the folder of the cache
 _PULL_STARTS_S = 60.0
 _WARM_TIMEOUT_S = 1800.0  # Angular's first compilation takes minutes, and happens once
 _REMEDY = "name an image that has what the tests need, in the CSV's column `image` or with --image"
@@ -104,6 +104,10 @@ def recipes(
     return list(found.values()), failed
 
 
+async def _nowhere(image: str) -> None:
+    """Images are needed where they are made."""
+
+
 class ProblemImages:
     """The images of problems while they are looked for and made, side by side.
 
@@ -115,7 +119,7 @@ class ProblemImages:
         doing: what is done for the images being made, by name, with its beginning on the monotonic clock.
     """
 
-    def __init__(self, engine: Engine, failures: FailedImages, say: Say) -> None:
+    def __init__(self, engine: Engine, failures: FailedImages, say: Say, deliver: Deliver = _nowhere) -> None:
         self.names: dict[str, str] = {}
         self.ready: dict[str, str] = {}
         self.failed: dict[str, AstraError] = {}
@@ -124,6 +128,7 @@ class ProblemImages:
         self.to_make = self.made = 0
         self._maker = _Maker(engine, failures)
         self._say = say
+        self._deliver = deliver
         self._tasks: list[asyncio.Task[None]] = []
         self._change = asyncio.Event()
 
@@ -135,14 +140,15 @@ class ProblemImages:
         default: str,
         say: Say,
         *,
-        cache: Path,
-        retry: bool = False,
+        failures: FailedImages,
+        deliver: Deliver = _nowhere,
     ) -> ProblemImages:
         """Look what is there, and begin to make the rest; images that are only pulled are awaited.
 
-        What cannot be made as far as is known is told at once. Raises EngineUnavailable.
+        One that comes is ready once `deliver` has brought it wherever else it is needed. What cannot be made
+        as far as is known is told at once. Raises EngineUnavailable.
         """
-        images = cls(engine, FailedImages(cache / FAILURES, retry=retry), say)
+        images = cls(engine, failures, say, deliver)
         wanted, images.failed = await asyncio.to_thread(recipes, prepared, default)
         for problem_id, error in images.failed.items():
             say(f"problem {problem_id}: {error}")
@@ -193,6 +199,12 @@ class ProblemImages:
             raise error
         return self.ready[problem_id]
 
+    async def all_decided(self) -> None:
+        """Wait until every image is there or cannot be. Raises EngineUnavailable."""
+        while self.pending:
+            await self.changed()
+        self.raise_if_engine_is_gone()
+
     async def changed(self) -> None:
         """Wait until more is known, or nothing more will be."""
         if any(not task.done() for task in self._tasks):
@@ -216,6 +228,7 @@ class ProblemImages:
             try:
                 self.doing[recipe.name] = (recipe.name, time.monotonic())
                 await recipe.make(self._maker, partial(self._note, recipe))
+                await self._deliver(recipe.name)
             except EngineUnavailable as error:
                 outcome = error
             except Exception as error:  # noqa: BLE001 - the boundary: the other problems go on
@@ -246,29 +259,6 @@ class ProblemImages:
     def _tell_change(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
-
-
-async def resolve_images(
-    engine: Engine,
-    prepared: Mapping[str, Prepared],
-    default: str,
-    say: Say,
-    *,
-    cache: Path,
-    retry: bool = False,
-) -> tuple[dict[str, str], dict[str, AstraError]]:
-    """The image of each problem, made where it is not there yet; and the problems that cannot have one.
-
-    Each failure was told when it happened, once for all problems that share it. Raises EngineUnavailable.
-    """
-    images = await ProblemImages.open(engine, prepared, default, say, cache=cache, retry=retry)
-    try:
-        while images.pending:
-            await images.changed()
-    finally:
-        await images.close()
-    images.raise_if_engine_is_gone()
-    return images.ready, images.failed
 
 
 def _named(named: str) -> Recipe:

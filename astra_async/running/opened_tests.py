@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from astra_async.images.base_image import ensure_base
+from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
 from astra_async.integrity.draw import Draw, run_key
 from astra_async.integrity.trials import Trials
@@ -66,7 +67,7 @@ class Tests:
 async def open_tests(opening: Opening, prepared: Mapping[str, Prepared]) -> Tests:
     """Open where tests run, and begin to bring there what they run in; a cluster's nodes have it all then."""
     config, stack, say, run_id = opening.config, opening.stack, opening.say, opening.directory.run_id
-    cache, retry = cache_root(), config.retry_images
+    failures = FailedImages(cache_root(), retry=config.retry_images)
     if config.cluster:
         from astra_async.cluster.head import ClusterSandbox
 
@@ -75,21 +76,27 @@ async def open_tests(opening: Opening, prepared: Mapping[str, Prepared]) -> Test
         )
         close_later(stack, say, "the cluster", cluster.close)
         also = await _images_of_agents(config)
-        there, failed = await cluster.provide(prepared, config.image, cache=cache, retry=retry, also=also)
-        return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
+        there, failed, making = await cluster.provide(prepared, config.image, failures=failures, also=also)
+        if making is None:
+            return Tests(sandbox=cluster, names=there, images=there, failed=failed, cluster=cluster)
+        close_later(stack, say, "the making of images", making.close)
+        return replace(_tests(cluster, making), cluster=cluster)
     from astra_async.testing.sandbox.docker_sandbox import DockerSandbox
 
     sandbox = await DockerSandbox.open(run_id=run_id, slots=config.sandboxes)
     close_later(stack, say, "the sandbox", sandbox.close)
-    images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, cache=cache, retry=retry)
+    images = await ProblemImages.open(sandbox.engine, prepared, config.image, say, failures=failures)
     close_later(stack, say, "the making of images", images.close)
+    return replace(_tests(sandbox, images), engine=sandbox.engine)
+
+
+def _tests(sandbox: RunSandbox, images: ProblemImages) -> Tests:
     return Tests(
         sandbox=sandbox,
         names={name: image for name, image in images.names.items() if name not in images.failed},
         images=images.ready,
         failed=dict(images.failed),
         making=images,
-        engine=sandbox.engine,
     )
 
 

@@ -188,6 +188,7 @@ class Holding:
 
     has: Mapping[str, str]
     name: str = "n"
+    address: str = "tcp://n"
 
     async def images(self, wanted: Mapping[str, str], pulled: tuple[str, ...]) -> Mapping[str, str]:
         return {name: self.has.get(name, "") for name in wanted}
@@ -202,6 +203,27 @@ def test_two_contents_under_one_name_are_refused_and_what_nobody_has_is_no_nodes
         assert supply.known == {"a": "sha256:1", "b": ""}
         with pytest.raises(NodeRefused, match=r"its image a is sha256:2, and that of the others sha256:1"):
             await supply.bring(Holding({"a": "sha256:2"}), {})  # type: ignore[arg-type]
+
+    asyncio.run(check())
+
+
+def test_a_node_that_joins_gets_what_comes_meanwhile_as_well() -> None:
+    async def check() -> None:
+        supply = Supply(lambda _: None)
+        node = Holding({"a": "sha256:1", "late": "sha256:2"})
+
+        async def images(wanted: Mapping[str, str], pulled: tuple[str, ...]) -> Mapping[str, str]:
+            asked.append(tuple(wanted))
+            if wanted.keys() == {"a"}:
+                await supply.settle(["late"])
+            return await Holding.images(node, wanted, pulled)
+
+        asked: list[tuple[str, ...]] = []
+        node.images = images  # type: ignore[method-assign]
+        await supply.settle(["a"])
+        await supply.bring(node, {})  # type: ignore[arg-type]
+        assert asked == [("a",), ("late",)]
+        assert supply.known == {"a": "sha256:1", "late": "sha256:2"}
 
     asyncio.run(check())
 

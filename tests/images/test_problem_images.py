@@ -16,6 +16,7 @@ from astra_async.problems.prepare import prepare_all
 from astra_async.running.progress import being_done
 from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer
 from in_memory import run_in_memory
+from waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -212,16 +213,45 @@ def test_what_is_remembered_is_told_with_its_remedy_and_nothing_is_made(tmp_path
         assert str(images.failed["p-broken"]) == text
         known = failures.of(BROKEN)
         assert known
-        assert (tmp_path / "broken.txt").read_text() == "much\n"
+        assert (tmp_path / "failed_images" / "broken.txt").read_text() == "much\n"
 
     asyncio.run(go())
 
 
 def test_a_broken_or_foreign_memory_is_no_reason_to_fail(tmp_path: Path) -> None:
     failures = FailedImages(tmp_path)
+    (tmp_path / "failed_images").mkdir()
     for content in (b"", b"{}", b"[1]", b"\xff", b'{"at": 1, "why": 2, "output": 3, "more": 4}'):
-        (tmp_path / "tag.json").write_bytes(content)
+        (tmp_path / "failed_images" / "tag.json").write_bytes(content)
         assert failures.of("tag") is None
+
+
+def test_an_image_is_ready_once_it_is_wherever_it_is_needed(tmp_path: Path) -> None:
+    async def go() -> None:
+        arrived, seen = asyncio.Event(), list[str]()
+
+        async def made() -> None:
+            """There at once."""
+
+        async def deliver(image: str) -> None:
+            seen.append(image)
+            await arrived.wait()
+            if image == BROKEN:
+                raise ImageError("no node takes it")
+
+        engine = cast("Engine", SomeImages(THERE))
+        images = ProblemImages(engine, FailedImages(tmp_path), lambda _: None, deliver)
+        await images.begin([recipe(name, made) for name in (THERE, SLOW, BROKEN)])
+        async with asyncio.timeout(PATIENCE_S):
+            while len(seen) < 2:  # noqa: ASYNC110 - what is looked at has no event
+                await asyncio.sleep(0)
+            assert images.ready == {"p-there": "there"}, "which was not brought by this"
+            arrived.set()
+            await images.all_decided()
+        assert images.ready == {"p-there": "there", "p-slow": "slow"}
+        assert "no node takes it" in str(images.failed["p-broken"])
+
+    asyncio.run(go())
 
 
 def test_the_name_of_an_image_is_known_before_it_is_there(tmp_path: Path) -> None:
