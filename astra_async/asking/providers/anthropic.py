@@ -13,7 +13,13 @@ import orjson
 from astra_async.asking.providers.answer import Json, Reader, StreamFault, label, read_input, uncached
 from astra_async.asking.providers.connection import below, without_version
 from astra_async.asking.providers.rate_limits import anthropic_limits
-from astra_async.asking.providers.request_fields import WireFormat, arguments_of, tools_of
+from astra_async.asking.providers.request_fields import (
+    USUAL_SETTINGS,
+    WireFormat,
+    arguments_of,
+    pieces,
+    tools_of,
+)
 from astra_async.errors import ConfigError
 from astra_async.types.agents import ToolCall
 
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import ModelRequest, ModelSettings, RateLimits, Usage
-    from astra_async.types.agents import Message
+    from astra_async.types.agents import Message, ToolResult
 
 BASE_URL = "https://api.anthropic.com"
 # From 2026-10-21 on every model rejects sampling parameters; under this version older models take them.
@@ -149,12 +155,7 @@ class Anthropic(WireFormat):
     reader = MessageReader
     measured = frozenset({"model", "messages"})
     max_tokens_at = (("max_tokens",),)
-    takes = frozenset(
-        {
-            *("api_version", "system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
-            *("reasoning_effort", "thinking", "thinking_budget"),
-        }
-    )
+    takes = USUAL_SETTINGS | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is max_tokens: unset it",
         "organization": "a key of Anthropic's belongs to a workspace: unset it",
@@ -208,25 +209,18 @@ class Anthropic(WireFormat):
 
 
 def _blocks(message: Message) -> list[Json]:
-    """A message's blocks; the interface refuses empty text."""
+    """A message's blocks."""
     if message.native is not None:
         return [dict(block) for block in map(_readable, message.native["content"])]
-    blocks: list[Json] = [
-        {
-            "type": "tool_result",
-            "tool_use_id": result.call.id,
-            "content": result.text,
-            **({"is_error": True} if result.failed else {}),
-        }
-        for result in message.results
-    ]
-    if message.text or not (message.calls or message.results):
-        blocks.append({"type": "text", "text": message.text})
-    blocks += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}
-        for call in message.calls
-    ]
-    return blocks
+
+    def result(each: ToolResult) -> Json:
+        failed = {"is_error": True} if each.failed else {}
+        return {"type": "tool_result", "tool_use_id": each.call.id, "content": each.text, **failed}
+
+    def call(each: ToolCall) -> Json:
+        return {"type": "tool_use", "id": each.id, "name": each.name, "input": arguments_of(each)}
+
+    return pieces(message, result=result, text={"type": "text", "text": message.text}, call=call)
 
 
 def _readable(block: Json) -> Json:

@@ -19,8 +19,10 @@ from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.error_body import ErrorBody
 from astra_async.asking.providers.eventstream import EventStreamSplitter
 from astra_async.asking.providers.request_fields import (
+    USUAL_SETTINGS,
     WireFormat,
     arguments_of,
+    pieces,
     refuse,
     set_fields,
     tools_of,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json
     from astra_async.asking.providers.error_meaning import Failure
     from astra_async.types import ModelRequest, ModelSettings
-    from astra_async.types.agents import Message
+    from astra_async.types.agents import Message, ToolCall, ToolResult
 
 _SERVICE = "bedrock-runtime"
 _SIGNED_AS = "bedrock"
@@ -57,12 +59,7 @@ class Bedrock(WireFormat):
     splitter = EventStreamSplitter
     measured = frozenset({"modelId", "messages"})
     max_tokens_at = (("inferenceConfig", "maxTokens"),)
-    takes = frozenset(
-        {
-            *("system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
-            *("reasoning_effort", "thinking", "thinking_budget"),
-        }
-    )
+    takes = USUAL_SETTINGS
     meaningless: ClassVar[Mapping[str, str]] = {
         "api_version": "its interface has one version: unset it",
         "max_tokens_field": "it is maxTokens: unset it",
@@ -152,26 +149,18 @@ class Bedrock(WireFormat):
 
 
 def _blocks(message: Message) -> list[Json]:
-    """A message's blocks; the interface refuses empty text."""
+    """A message's blocks."""
     if message.native is not None:
         return [_readable(block) for block in message.native["output"]["message"]["content"]]
-    blocks: list[Json] = [
-        {
-            "toolResult": {
-                "toolUseId": result.call.id,
-                "content": [{"text": result.text or "(nothing)"}],
-                "status": "error" if result.failed else "success",
-            }
-        }
-        for result in message.results
-    ]
-    if message.text or not (message.calls or message.results):
-        blocks.append({"text": message.text})
-    blocks += [
-        {"toolUse": {"toolUseId": call.id, "name": call.name, "input": arguments_of(call)}}
-        for call in message.calls
-    ]
-    return blocks
+
+    def result(each: ToolResult) -> Json:
+        content, status = [{"text": each.text or "(nothing)"}], "error" if each.failed else "success"
+        return {"toolResult": {"toolUseId": each.call.id, "content": content, "status": status}}
+
+    def call(each: ToolCall) -> Json:
+        return {"toolUse": {"toolUseId": each.id, "name": each.name, "input": arguments_of(each)}}
+
+    return pieces(message, result=result, text={"text": message.text}, call=call)
 
 
 def _readable(block: Json) -> Json:

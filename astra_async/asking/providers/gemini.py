@@ -22,7 +22,14 @@ from astra_async.asking.providers.answer import (
     output_tokens,
 )
 from astra_async.asking.providers.connection import below, without_version
-from astra_async.asking.providers.request_fields import WireFormat, arguments_of, set_fields, tools_of
+from astra_async.asking.providers.request_fields import (
+    USUAL_SETTINGS,
+    WireFormat,
+    arguments_of,
+    pieces,
+    set_fields,
+    tools_of,
+)
 from astra_async.errors import ConfigError
 from astra_async.types import Usage
 from astra_async.types.agents import ToolCall
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from astra_async.types import ModelRequest, ModelSettings, Role
-    from astra_async.types.agents import Message
+    from astra_async.types.agents import Message, ToolResult
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 DEFAULT_API_VERSION = "v1beta"  # has preview models as well; google-genai asks v1
@@ -135,12 +142,7 @@ class Gemini(WireFormat):
     reader = GeminiReader
     measured = frozenset({"model", "contents"})
     max_tokens_at = (("generationConfig", "maxOutputTokens"),)
-    takes = frozenset(
-        {
-            *("api_version", "system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
-            *("reasoning_effort", "thinking", "thinking_budget"),
-        }
-    )
+    takes = USUAL_SETTINGS | {"api_version"}
     meaningless: ClassVar[Mapping[str, str]] = {
         "max_tokens_field": "it is maxOutputTokens: unset it",
         "organization": "a key of Gemini's belongs to a project: unset it",
@@ -187,23 +189,15 @@ def _parts(message: Message) -> list[Json]:
     if message.native is not None:
         parts: list[Json] = message.native["candidates"][0]["content"]["parts"]
         return parts
-    parts = [
-        {
-            "functionResponse": {
-                **_own_id(result.call),
-                "name": result.call.name,
-                "response": {"error" if result.failed else "output": result.text},
-            }
-        }
-        for result in message.results
-    ]
-    if message.text or not (message.calls or message.results):
-        parts.append({"text": message.text})
-    parts += [
-        {"functionCall": {**_own_id(call), "name": call.name, "args": arguments_of(call)}}
-        for call in message.calls
-    ]
-    return parts
+
+    def result(each: ToolResult) -> Json:
+        response = {"error" if each.failed else "output": each.text}
+        return {"functionResponse": {**_own_id(each.call), "name": each.call.name, "response": response}}
+
+    def call(each: ToolCall) -> Json:
+        return {"functionCall": {**_own_id(each), "name": each.name, "args": arguments_of(each)}}
+
+    return pieces(message, result=result, text={"text": message.text}, call=call)
 
 
 def _own_id(call: ToolCall) -> Json:

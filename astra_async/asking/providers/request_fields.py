@@ -19,7 +19,7 @@ from astra_async.types import ModelSettings, declared
 from astra_async.types.agents import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from multidict import CIMultiDict
     from yarl import URL
@@ -27,13 +27,20 @@ if TYPE_CHECKING:
     from astra_async.asking.providers.answer import Json, Reader
     from astra_async.asking.providers.error_meaning import Failure
     from astra_async.types import ModelRequest, RateLimits
-    from astra_async.types.agents import Tool, ToolCall
+    from astra_async.types.agents import Tool, ToolCall, ToolResult
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
 # What the program itself decides in every format: several answers, or none in a stream.
 _OURS = frozenset({"stream", "n", "best_of", "candidateCount", "candidate_count"})
 _IN_EVERY_FORMAT = frozenset({"spec", "max_tokens", "extra_headers", "extra_body"})
+# Settings that Anthropic's, Bedrock's and Gemini's interfaces all have a field for.
+USUAL_SETTINGS = frozenset(
+    {
+        *("system_prompt", "temperature", "top_p", "top_k", "stop", "service_tier"),
+        *("reasoning_effort", "thinking", "thinking_budget"),
+    }
+)
 _SENT_BY_THE_CLIENT = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -155,6 +162,16 @@ def spoken(request: ModelRequest, settings: ModelSettings) -> tuple[str, tuple[M
 def tools_of(request: ModelRequest) -> tuple[Tool, ...]:
     """The tools that a request offers."""
     return () if request.dialogue is None else request.dialogue.tools
+
+
+def pieces(
+    message: Message, *, result: Callable[[ToolResult], Json], text: Json, call: Callable[[ToolCall], Json]
+) -> list[Json]:
+    """A message's results, text and calls, as a format writes each; most interfaces refuse empty text."""
+    made = [result(each) for each in message.results]
+    if message.text or not (message.calls or message.results):
+        made.append(text)
+    return made + [call(each) for each in message.calls]
 
 
 def arguments_of(call: ToolCall) -> Json:
