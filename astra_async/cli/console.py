@@ -50,6 +50,11 @@ def tell(text: object) -> None:
     say(text, err=True)
 
 
+def tell_record(line: bytes) -> None:
+    """One line of JSON on standard error, for programs; what a terminal would obey is escaped."""
+    click.echo(line.decode().translate(_ESCAPES), err=True)
+
+
 def open_console(*, stderr: bool = False) -> Console:
     """A console on standard output, or on standard error for what is not the result.
 

@@ -13,9 +13,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal
 
-import click
-
-from astra_async.cli.console import harmless, open_console, tell
+from astra_async.cli.console import harmless, open_console, tell, tell_record
 from astra_async.running.log import encode
 
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ class Display:
     async def _lines(self, view: Callable[[], View]) -> None:
         def write() -> None:
             if self._style == "json":
-                click.echo(encode(asdict(view())).decode(), err=True)
+                tell_record(encode(asdict(view())))
             else:
                 tell(line(view()))
 

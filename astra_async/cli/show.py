@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,26 +11,22 @@ import click
 
 from astra_async.cli.console import json_option, say, takes_standard_output, tell, write_json
 from astra_async.errors import UsageError
-from astra_async.running.recorded import CALLS_NAME, key_fields, readable, stored_prompt
-from astra_async.types import ANSWER_FORMATS, SampleKey, Solution, is_agent
-from astra_async.types.records import (
-    Flaw,
-    check_answer,
-    check_result,
-    is_output_of,
-    read_key,
-    read_run,
-    require_run,
-)
+from astra_async.running.log import scan
+from astra_async.running.recorded import key_fields
+from astra_async.types import ANSWER_FORMATS, SampleKey, Solution
+from astra_async.types.records import Flaw, read_key, read_named, read_run, require_run
+from astra_async.view.texts import ANSWERS, RESULTS, read_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from astra_async.agents.transcript import TranscriptStep
     from astra_async.view.replay import Replayed
+    from astra_async.view.texts import Texts
 
     _Replay = tuple[Mapping[str, str], Replayed]
 
+_FILES = (*RESULTS, *ANSWERS, "outputs", "events", "calls")
 Record = dict[str, Any]
 _PARTS = ("result", "output", "changes", "events", "transcript", "answer", "feedback", "prompt")
 _WORST_FIRST = ("failed", "error", "missing", "skipped", "passed")
@@ -67,12 +63,12 @@ def show(  # noqa: PLR0913 - a flag each
     keys = [SampleKey(model, name, problem, sample) for name in formats]
     shown = _look_up(directory, keys, turn)
     if json_path:
-        write_json(json_path, shown.as_json() | _beside(directory, shown))
+        write_json(json_path, shown.as_json(directory))
         if takes_standard_output(json_path):
             return
-    for name, lines in shown.texts(directory).items():
+    for name, texts in shown.parts().items():
         if not part or name in part:
-            for title, text in lines:
+            for title, text in texts:
                 say(f"--- {title} ---", bold=True)
                 say(text)
 
@@ -82,122 +78,68 @@ class _Shown:
     """What a run has of one sample, or of one further turn of it."""
 
     key: SampleKey
-    turn: int
-    result: Record | None
-    answer: Record | None
-    prompt: str | None
+    texts: Texts
     replay: _Replay | None
-    events: list[Record]
 
-    def texts(self, directory: Path) -> Record:
+    def parts(self) -> dict[str, Iterator[tuple[str, str]]]:
         """Titles and texts of each part, in the order of reading."""
+        texts = self.texts
         return {
-            "result": _result(self.result),
-            "output": _output(directory, self.result),
-            "changes": _changes(self.replay, self.result),
-            "events": _events(self.events),
-            "transcript": _transcript(directory, self.key),
-            "answer": _answer(self.answer),
-            "feedback": _feedback(self.answer),
-            "prompt": _prompt(self.answer or self.result, self.prompt),
+            "result": _result(texts.result),
+            "output": _output(texts),
+            "changes": _changes(self.replay, texts.result),
+            "events": _events(texts.events),
+            "transcript": _transcript(texts.steps),
+            "answer": _answer(texts.answer),
+            "feedback": _feedback(texts.answer),
+            "prompt": _prompt(texts.answer or texts.result, texts.prompt),
         }
 
-    def as_json(self) -> Record:
+    def as_json(self, directory: Path) -> Record:
+        from astra_async.report.labels import read_labels
+
+        texts = self.texts
+        turns = sorted({turn for turn in (*texts.answers, *texts.results) if turn})
         return {
             "schema": 1,
-            "key": key_fields(self.key.at(self.turn)),
-            "result": self.result,
-            "answer": self.answer,
-            "prompt": self.prompt,
+            "key": key_fields(self.key.at(texts.turn)),
+            "result": texts.result,
+            "answer": texts.answer,
+            "prompt": texts.prompt,
             "changes": [asdict(each) for each in self.replay[1].files] if self.replay else [],
             "changes_note": self.replay[1].note if self.replay else "",
-            "events": self.events,
+            "events": texts.events,
+            "output": texts.output,
+            "transcript": _steps_as_json(texts.steps),
+            "label": read_labels(directory / "labels.csv").get(self.key),
+            "turns": [
+                {"turn": turn, "answer": texts.answers.get(turn), "result": texts.results.get(turn)}
+                for turn in turns
+            ],
         }
 
 
 def _look_up(directory: Path, keys: list[SampleKey], turn: int) -> _Shown:
-    answer, result = _answer_and_result(directory, keys, turn)
-    events = [
-        event for event in _of(directory / "events.jsonl", keys) if not turn or event.get("turn") == turn
-    ]
-    found = answer or result
-    if found is None and not events:
+    lines = {name: list(_lines(directory / f"{name}.jsonl", keys)) for name in _FILES}
+    found = read_texts(directory, lines, turn, lambda text: tell(f"warning: {text}"))
+    if turn:
+        found = replace(found, events=[event for event in found.events if event.get("turn") == turn])
+    shown = found.answer or found.result or next(iter(found.events), None)
+    if shown is None:
         raise UsageError(
             f"{directory} holds nothing of {keys[0].at(turn)}; `astra report {directory}` lists what it has"
         )
-    prompt = stored_prompt(directory, found["prompt_sha256"]) if found else None
-    return _Shown(
-        key=read_key(found or events[0]),
-        turn=turn,
-        result=result,
-        answer=answer,
-        prompt=prompt,
-        replay=_replay([*_before(directory, found, turn), answer], result, prompt),
-        events=events,
-    )
+    return _Shown(key=read_key(shown), texts=found, replay=_replay(found))
 
 
-def _answer_and_result(directory: Path, keys: list[SampleKey], turn: int) -> Iterator[Record | None]:
-    files = ("turns", "turn_results") if turn else ("completions", "results")
-    return (_record(directory / f"{name}.jsonl", keys, turn) for name in files)
-
-
-def _record(path: Path, keys: list[SampleKey], turn: int) -> Record | None:
-    """The sample's or turn's line that is believed and counts; one that is not believed is told of."""
-    check, last = check_result if path.name.endswith("results.jsonl") else check_answer, None
-    for record in _of(path, keys):
-        if record.get("turn", 0) == turn:
-            try:
-                check(record)
-            except Flaw as flaw:
-                tell(f"warning: {path.name}: {flaw}; not counted, not shown")
-            else:
-                last = record  # of two final lines the second one counts
-    return last
-
-
-def _before(directory: Path, found: Record | None, turn: int) -> list[Record]:
-    """The earlier answers of a sample whose files stand under those of this turn."""
-    if not found or not turn:
-        return []
-    keys, earlier = [read_key(found)], []
-    for each in range(turn):
-        answer, result = _answer_and_result(directory, keys, each)
-        if answer and result and result["status"] == "scored":
-            earlier.append(answer)
-    return earlier
-
-
-def _beside(directory: Path, shown: _Shown) -> Record:
-    """What other files of the run hold of a sample: output, label, turns after the first."""
-    from astra_async.report.labels import read_labels
-
-    answers, results = (
-        {each.get("turn"): each for each in _of(directory / name, [shown.key])}
-        for name in ("turns.jsonl", "turn_results.jsonl")
-    )
-    turns = sorted({*answers, *results} - {None}, key=str)
-    return {
-        "output": _kept_output(directory, shown.result),
-        "transcript": _transcript_as_json(directory, shown.key),
-        "label": read_labels(directory / "labels.csv").get(shown.key),
-        "turns": [{"turn": turn, "answer": answers.get(turn), "result": results.get(turn)} for turn in turns],
-    }
-
-
-def _of(path: Path, keys: list[SampleKey]) -> Iterator[Record]:
-    """The lines of these samples."""
-    for _, record in readable(path):
+def _lines(path: Path, keys: list[SampleKey]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Turn and place of the lines of these samples."""
+    for _, offset, line in scan(path):
         with suppress(Flaw):
+            record = read_named(line)
             if read_key(record) in keys:
-                yield record
-
-
-def _kept_output(directory: Path, result: Record | None) -> Record | None:
-    if result is None:
-        return None
-    outputs = readable(directory / "outputs.jsonl", result["finished_at"].encode())
-    return next((each for _, each in outputs if is_output_of(each, result)), None)
+                turn = record.get("turn")
+                yield (turn if type(turn) is int else 0), (offset, len(line))
 
 
 def _result(record: Record | None) -> Iterator[tuple[str, str]]:
@@ -226,11 +168,12 @@ def _result(record: Record | None) -> Iterator[tuple[str, str]]:
     yield title, "\n".join(lines)
 
 
-def _output(directory: Path, result: Record | None) -> Iterator[tuple[str, str]]:
+def _output(texts: Texts) -> Iterator[tuple[str, str]]:
     """What the tests printed: as much as is kept of it."""
+    result, kept = texts.result, texts.output
     if result is None or result["status"] == "no_solution":
         return
-    if kept := _kept_output(directory, result):
+    if kept:
         yield f"output, {kept['output_bytes']:,} bytes", kept["output"] or "(nothing was printed)"
     elif result["output_tail"]:
         yield "end of the output (the rest was not kept)", result["output_tail"]
@@ -248,12 +191,12 @@ def _badness(test: Mapping[str, str]) -> int:
     return _WORST_FIRST.index(outcome) if outcome in _WORST_FIRST else 0
 
 
-def _replay(answers: list[Record | None], result: Record | None, prompt: str | None) -> _Replay | None:
-    """The files of the last answer over those of earlier ones, and what was applied of them.
+def _replay(texts: Texts) -> _Replay | None:
+    """The files of the answer over those of earlier turns, and what was applied of them.
 
     As unified diffs against what the prompt showed.
     """
-    if answers[-1] is None or (result and result["status"] == "no_solution"):
+    if texts.answer is None or (texts.result and texts.result["status"] == "no_solution"):
         return None
     from astra_async.answers import parse_solution
     from astra_async.view.replay import replayed
@@ -261,8 +204,7 @@ def _replay(answers: list[Record | None], result: Record | None, prompt: str | N
     try:
         read = [
             parse_solution(answer["text"], answer["format"], answer["finish_reason"])
-            for answer in answers
-            if answer
+            for answer in (*texts.standing, texts.answer)
         ]
     except ValueError as error:  # the record of what an agent left is damaged
         tell(f"warning: {error}")
@@ -271,7 +213,7 @@ def _replay(answers: list[Record | None], result: Record | None, prompt: str | N
         return None
     solutions = [each for each in read if isinstance(each, Solution)]
     files = {path: text for each in solutions for path, text in each.files.items()}
-    return files, replayed(solutions, prompt, result or {})
+    return files, replayed(solutions, texts.prompt, texts.result or {})
 
 
 def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[str, str]]:
@@ -289,34 +231,25 @@ def _changes(replay: _Replay | None, result: Record | None) -> Iterator[tuple[st
             yield f"{each['path']} (dropped: {each['reason']})", files[each["path"]]
 
 
-def _events(events: list[Record]) -> Iterator[tuple[str, str]]:
+def _events(events: Sequence[Record]) -> Iterator[tuple[str, str]]:
     if events:
         yield "events", "\n".join(f"{each['at']} {each['kind']}: {each.get('detail', '')}" for each in events)
 
 
-def _transcript(directory: Path, key: SampleKey) -> Iterator[tuple[str, str]]:
+def _transcript(steps: Sequence[TranscriptStep]) -> Iterator[tuple[str, str]]:
     """What an agent and its model said, a text for each step."""
-    for step in _steps(directory, key):
+    for step in steps:
         from astra_async.agents.transcript import step_as_text
 
         yield f"step {step.number}", step_as_text(step)
 
 
-def _transcript_as_json(directory: Path, key: SampleKey) -> list[Record]:
-    if not (steps := _steps(directory, key)):
+def _steps_as_json(steps: Sequence[TranscriptStep]) -> list[Record]:
+    if not steps:
         return []
     from astra_async.agents.transcript import step_as_json
 
     return list(map(step_as_json, steps))
-
-
-def _steps(directory: Path, key: SampleKey) -> list[TranscriptStep]:
-    if not is_agent(key.format):
-        return []
-    from astra_async.agents.transcript import interface_of, steps_of
-
-    lines = [each for each in _of(directory / CALLS_NAME, [key]) if not each.get("failed")]
-    return list(steps_of(lines, interface_of(read_run(directory / "run.json"), key.format)))
 
 
 def _answer(record: Record | None) -> Iterator[tuple[str, str]]:

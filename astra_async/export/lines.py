@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from astra_async.report.packing import read_at
+from astra_async.files import read_at
 from astra_async.running.log import scan
 from astra_async.types.records import Flaw, read_key, read_record, read_turn_key
 

@@ -23,8 +23,8 @@ import orjson
 from astra_async.errors import UsageError
 from astra_async.export.frames import Coded, Masked, sample_columns, table_columns, test_columns
 from astra_async.export.lines import places
+from astra_async.files import read_at
 from astra_async.report.entries import entries_of
-from astra_async.report.packing import read_at
 from astra_async.report.problem_tables import problems_table
 from astra_async.types import NamedOutcome, SampleKey, Usage
 from astra_async.types.records import read_line, read_record

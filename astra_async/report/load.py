@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from astra_async.errors import ConflictError, UsageError
-from astra_async.report.packing import read_at
+from astra_async.files import read_at
 from astra_async.report.sidecar import read_columns
 from astra_async.running.fingerprint import fingerprint
 from astra_async.types.records import newer_version, read_line, read_run, read_tests

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import struct
 from collections import Counter
 from datetime import datetime
@@ -20,6 +19,7 @@ from zlib import crc32
 import numpy as np
 
 from astra_async.errors import ConflictError
+from astra_async.files import read_at
 from astra_async.metrics import Metrics, Sums, planned_samples
 from astra_async.types import REUSED, AgentEnd, Failure, FinishReason, SampleKey, Status, TrialState
 from astra_async.types.records import Disbelieved, Flaw, counting, read_result, repeated
@@ -374,15 +374,6 @@ def is_unended(line: bytes) -> bool:
         return bool(json.loads(line))
     except (ValueError, RecursionError):
         return False
-
-
-def read_at(path: Path, offset: int, length: int) -> bytes:
-    """A line again, of which nothing but its place was kept. Raises OSError, for a pipe at once."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        return os.pread(descriptor, length, offset)
-    finally:
-        os.close(descriptor)
 
 
 def number_in(value: float | None) -> float:

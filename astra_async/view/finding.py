@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from astra_async.report.packing import read_at
+from astra_async.files import read_at
 from astra_async.report.problem_tables import passed_untouched
 from astra_async.types.records import Flaw, read_record
 from astra_async.view.board import ALL_PASSED, MISSING, UNDER_WAY

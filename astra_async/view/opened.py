@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from astra_async.agents.transcript import interface_of, step_as_json, steps_of
+from astra_async.agents.transcript import step_as_json
 from astra_async.answers.lenient import LenientParser, read_answer
-from astra_async.errors import ConflictError
 from astra_async.redaction import mask, one_line
-from astra_async.report.packing import read_at
 from astra_async.running.evidence import LEFT_OUT
-from astra_async.running.recorded import stored_prompt
 from astra_async.types import Solution, Unusable
-from astra_async.types.records import Flaw, check_answer, check_result, is_output_of, read_record, read_run
 from astra_async.view.replay import Replayed, replayed
+from astra_async.view.texts import ANSWERS, RESULTS, read_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from astra_async.types import SampleKey
     from astra_async.view.board import Board
     from astra_async.view.following import Logs
-    from astra_async.view.tails import Place
-
-    Lines = Mapping[str, Sequence[tuple[int, Place]]]  # by file: turn and place of each of a sample's lines
+    from astra_async.view.texts import Lines, Texts
 
 Record = dict[str, Any]
-# The files that hold a sample's final lines and answers: of the first answer, and of each later turn.
-_RESULTS, _ANSWERS = ("results", "turn_results"), ("completions", "turns")
-_HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_EVENTS = 200
 _MOST_CALLS = 1_000
 _AT_ONCE = 2  # answers parsed and compared
@@ -62,12 +51,12 @@ class Samples:
             return None
         lines = lines_of_sample(run.logs, flat)
         texts = await asyncio.to_thread(read_texts, run.directory, lines, turn)
-        places = (dict(lines[name]).get(turn) for name in (*_ANSWERS, *_RESULTS))
+        places = (dict(lines[name]).get(turn) for name in (*ANSWERS, *RESULTS))
         which = run.directory, run.plan, *places
         found = await self._replayed(which, texts)
         key = self._board.key(model, problem, sample)
         return as_response(texts, None if texts.result else why_missing(run.logs, key, texts)) | {
-            "transcript": texts.steps,
+            "transcript": [step_as_json(step) for step in texts.steps],
             "diff": [asdict(each) for each in found.files],
             "diff_note": found.note,
             "diff_exact": not found.note,
@@ -87,10 +76,7 @@ class Samples:
     async def _replay(self, texts: Texts) -> Replayed:
         if texts.answer is None:
             return Replayed(files=(), note="no answer")
-        standing = []
-        for result, answer in texts.earlier:  # files of earlier turns stay, of those that could be used
-            if answer and result and result["status"] == "scored":
-                standing.append(await self._read(answer))
+        standing = [await self._read(answer) for answer in texts.standing]
         try:
             last = await self._read(texts.answer)
         except ValueError as error:  # the record of what an agent left is damaged
@@ -104,48 +90,12 @@ class Samples:
         return await read_answer(answer["text"], answer["format"], answer["finish_reason"], self._lenient)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """What those lines hold, of one turn; `earlier` are results and answers of the turns before it."""
-
-    result: Record | None
-    answer: Record | None
-    earlier: Sequence[tuple[Record | None, Record | None]]
-    output: Record | None
-    prompt: str | None
-    events: Sequence[Record]
-    turns: Sequence[Record]
-    steps: Sequence[Record] = ()
-
-
 def lines_of_sample(logs: Logs, flat: int) -> Lines:
     """Where the lines of a sample stand."""
     row = logs.columns.places.reshape(-1)[flat]
     first = [(0, (int(row["offset"]), int(row["length"])))] if row["present"] else []
-    return {name: index.of(flat) for name, index in logs.lines.items()} | {"results": first}
-
-
-def read_texts(directory: Path, lines: Lines, turn: int) -> Texts:
-    """Read them from disk; what is not believed counts as not there. Raises OSError."""
-    results = _believed(directory, lines, _RESULTS, check_result)
-    answers = _believed(directory, lines, _ANSWERS, check_answer)
-    outputs = [place for number, place in lines["outputs"] if number == turn]
-    events = [place for _, place in lines["events"]][-_MOST_EVENTS:]
-    result, answer = results.get(turn), answers.get(turn)
-    named = (answer or result or {}).get("prompt_sha256")
-    return Texts(
-        result=result,
-        answer=answer,
-        earlier=[(results.get(number), answers.get(number)) for number in range(turn)],
-        output=_output(directory / "outputs.jsonl", outputs, result),
-        prompt=_prompt(directory, named) if isinstance(named, str) else None,
-        events=[each for place in events if (each := _record(directory / "events.jsonl", place))],
-        steps=_steps(directory, [place for _, place in lines["calls"][:_MOST_CALLS]]),
-        turns=[
-            {"turn": number, "passed": each["passed"], "total": each["total"]}
-            for number, each in sorted(results.items())
-        ],
-    )
+    lines = {name: index.of(flat) for name, index in logs.lines.items()} | {"results": first}
+    return lines | {"events": lines["events"][-_MOST_EVENTS:], "calls": lines["calls"][:_MOST_CALLS]}
 
 
 def as_response(texts: Texts, missing_why: str | None) -> Record:
@@ -160,7 +110,10 @@ def as_response(texts: Texts, missing_why: str | None) -> Record:
         "output_bytes": output.get("output_bytes") if output else None,
         "output_cut": bool(output and text and LEFT_OUT in text),
         "events": [event_in_words(each) for each in texts.events],
-        "turns": list(texts.turns),
+        "turns": [
+            {"turn": number, "passed": each["passed"], "total": each["total"]}
+            for number, each in sorted(texts.results.items())
+        ],
         "missing_why": missing_why,
     }
 
@@ -185,50 +138,3 @@ def event_in_words(event: Mapping[str, Any]) -> Record:
         "text": one_line(f"{words} {detail.removeprefix(f'{about}: ')}"),
         **{name: event.get(source) for name, source in named.items()},
     }
-
-
-def _steps(directory: Path, places: Sequence[Place]) -> list[Record]:
-    """What an agent and its model said."""
-    found = (_record(directory / "calls.jsonl", place) for place in places)
-    calls = [each for each in found if each and not each.get("failed")]
-    speaks = None
-    with suppress(ConflictError, OSError):
-        speaks = interface_of(read_run(directory / "run.json"), str(calls[0]["format"])) if calls else None
-    return [step_as_json(step) for step in steps_of(calls, speaks)]
-
-
-def _record(path: Path, place: Place) -> Record | None:
-    with suppress(FileNotFoundError, Flaw):  # cut or replaced since: the next look tells of it
-        return read_record(read_at(path, *place))
-    return None
-
-
-def _believed(
-    directory: Path, lines: Lines, names: Sequence[str], check: Callable[[Mapping[str, Any]], object]
-) -> dict[int, Record]:
-    """What the last line of each turn says, if it is believed."""
-    found = {}
-    for name in names:
-        for turn, place in dict(lines[name]).items():
-            record = _record(directory / f"{name}.jsonl", place) or {}
-            with suppress(Flaw):
-                check(record)
-                found[turn] = record
-    return found
-
-
-def _prompt(directory: Path, sha256: str) -> str | None:
-    """The prompt of that hash, which a record named: nothing else is ever looked for in the folder."""
-    if _HASH.fullmatch(sha256):
-        with suppress(UnicodeDecodeError):  # no prompt that a run has written
-            return stored_prompt(directory, sha256)
-    return None
-
-
-def _output(path: Path, places: Sequence[Place], result: Record | None) -> Record | None:
-    """The output of the very grading that the result is of; others were broken off."""
-    for place in reversed(places if result else ()):
-        record = _record(path, place)
-        if record is not None and is_output_of(record, result or {}):
-            return record
-    return None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import orjson
 import pytest
 from click.testing import CliRunner
 from test_show import ANSWER, COMPLETION, HOSTILE, RESULT, write
@@ -108,10 +109,11 @@ def shown(folder: Path) -> str:
 def test_a_sample_is_whole_and_as_documented(tmp_path: Path) -> None:
     write(tmp_path, COMPLETION, RESULT)
     (tmp_path / "labels.csv").write_text("model,format,problem_id,sample,label\nm,xml,p,0,logic\n")
-    key = {"model": "m", "format": "xml", "problem_id": "p", "sample": 0}
-    (tmp_path / "turn_results.jsonl").write_text(
-        json.dumps({**key, "turn": 1, "passed": 2, "total": 2}) + "\n"
-    )
+    both = tuple(replace(test, outcome="passed") for test in RESULT.tests)
+    solved = replace(RESULT, turn=1, passed=2, score=1.0, failure=None, tests=both)
+    doubted = replace(solved, turn=2, passed=1)  # its own tests say otherwise: not counted, not shown
+    lines = [orjson.dumps(each) + b"\n" for each in (solved, doubted)]
+    (tmp_path / "turn_results.jsonl").write_bytes(b"".join(lines))
     found = json.loads(shown(tmp_path))
     jsonschema.validate(found, SAMPLE)
     assert found["answer"]["text"] == ANSWER
