@@ -296,7 +296,7 @@ def test_every_place_that_the_page_names_exists(place: str) -> None:
         ("astra_async/asking/providers/error_meaning.py", ["hint_s"]),
         ("tests/docs/test_models_page.py", ["COLUMNS"]),
         ("tests/providers/provider_calls.py", ["KEYS"]),
-        ("astra_async/testing/reports/report_files.py", ["_FORMATS"]),
+        ("astra_async/testing/reports/report_files.py", ["_SIGNS"]),
         ("astra_async/languages/__init__.py", ["LANGUAGES"]),
         (
             "astra_async/languages/language.py",
