@@ -9,12 +9,15 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from astra_async.bundled import load_answers
+from astra_async.cli.regrade import _found
+from astra_async.integrity.draw import LEAST, SHARE, Draw, Solved
 from nasty_server import NastyServer, answers
 from small_problems import write_problems
 from waiting import PATIENCE_S, awaited
@@ -24,6 +27,7 @@ BUNDLED = Path(__file__).parents[2] / "astra_async" / "bundled" / "problems" / "
 STATUS = "expect(response.body).to.deep.equal({ service: 'product-api', status: 'up' });"
 BROKEN = STATUS.replace("'up'", "'down'")
 SAMPLES = 2
+HONEST = 3
 LENIENT = "require('chai').Assertion.prototype.assert = function () { return this; };\n"
 
 pytestmark = pytest.mark.docker
@@ -112,45 +116,61 @@ def test_trials_for_everybody_changes_no_honest_verdict(graded: Path) -> None:
     assert run["parts"]["grading"]["product-api"]["trials"] == "all"
 
 
-def test_a_regrade_that_proves_a_model_tries_what_it_graded_before_also_after_a_kill(tmp_path: Path) -> None:
+@pytest.fixture
+def cheated(tmp_path: Path) -> Path:
+    """A folder with a run in which three answers of four bend their tests, begun to be graded again.
+
+    Its secret is such that the second of them is drawn for a trial, and the others are not.
+    """
     known = load_answers("product-api")
     assert known is not None
     wrong = max(known.faulty, key=lambda each: each.expected_passed)
     words = ("--problems", "bundled", "--only", "product-api", "--model", "simulated/steady", "--out", "run")
-    astra(tmp_path, "run", *words, "--samples", "6", "--generate-only")
-    lines = []
-    for line in (tmp_path / "run" / "completions.jsonl").read_text().splitlines():
+    astra(tmp_path, "run", *words, "--samples", "4", "--generate-only")
+    run, new, lines = tmp_path / "run", tmp_path / "run-regrade-1", []
+    for line in (run / "completions.jsonl").read_text().splitlines():
         record = json.loads(line)
-        honest = record["sample"] == 3
-        files = known.reference if honest else wrong.files
-        texts = {path: ("" if honest else LENIENT) + text for path, text in files.items()}
-        texts[min(texts)] += f"// {record['sample']}\n"
+        lenient, files = ("", known.reference) if record["sample"] == HONEST else (LENIENT, wrong.files)
         record["text"] = "".join(
-            f'<file path="{path}"><![CDATA[{text}]]></file>' for path, text in texts.items()
+            f'<file path="{path}"><![CDATA[{lenient}{text}// {record["sample"]}\n]]></file>'
+            for path, text in files.items()
         )
         lines.append(json.dumps(record) + "\n")
-    (tmp_path / "run" / "completions.jsonl").write_text("".join(lines))
+    (run / "completions.jsonl").write_text("".join(lines))
+    astra(tmp_path, "regrade", "run", "--trials", "off", "--out", "believed")
+    believed = records(tmp_path / "believed")
+    assert {record["failure"] for record in believed.values()} == {None}
+    solved = [Solved("product-api", believed[each]["solution_sha256"]) for each in range(3)]
+    _found(run, new, json.loads((run / "run.json").read_text()))
+    draws = ([Draw(key).rng(each, "draw").random() for each in solved] for key in map(secret, count()))
+    number = next(at for at, (a, b, c) in enumerate(draws) if b < LEAST and min(a, c) > 2 * SHARE)
+    (new / "trial.key").write_bytes(secret(number))
+    return tmp_path
+
+
+def secret(number: int) -> bytes:
+    return b"%032d" % number
+
+
+def test_a_regrade_that_proves_a_model_tries_what_it_graded_before_also_after_a_kill(cheated: Path) -> None:
     command = [sys.executable, "-m", "astra_async", "regrade", "run", "--sandboxes", "2"]
-    environ = {**os.environ, "ASTRA_CACHE": str(tmp_path / "cache")}
-    killed = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.DEVNULL)
-    begun = tmp_path / "run-regrade-1" / "results.jsonl"
-    awaited(
-        lambda: killed.poll() is not None or (begun.exists() and b'"replaces"' in begun.read_bytes()),
-        "the first sample that was tried after all",
-    )
-    killed.kill()
-    killed.wait()
-    assert "6 samples graded for the first time" in astra(tmp_path, "regrade", "run", "--sandboxes", "2")
-    assert not (tmp_path / "run-regrade-2").exists()
-    new = records(tmp_path / "run-regrade-1")
+    environ = {**os.environ, "ASTRA_CACHE": str(cheated / "cache")}
+    begun = cheated / "run-regrade-1" / "results.jsonl"
+    with subprocess.Popen(command, cwd=cheated, env=environ, stderr=subprocess.DEVNULL) as killed:
+        try:
+            awaited(lambda: begun.exists() and begun.read_bytes().count(b"\n") > 3, "four verdicts")
+        finally:
+            killed.kill()
+    assert "4 samples graded for the first time" in astra(cheated, "regrade", "run", "--sandboxes", "2")
+    assert not (cheated / "run-regrade-2").exists()
+    new = records(cheated / "run-regrade-1")
     assert {each: record["failure"] for each, record in new.items()} == {
-        each: None if each == 3 else "tampered" for each in range(6)
+        each: None if each == HONEST else "tampered" for each in range(4)
     }
-    replaced = [record["replaces"] for record in new.values() if "replaces" in record]
-    assert replaced
-    assert all(each["failure"] is None for each in replaced)
-    again = astra(tmp_path, "regrade", "run-regrade-1", "--out", "again")
-    assert "0 of 6 verdicts changed" in again
+    assert new[0]["replaces"] == new[2]["replaces"] == {"passed": new[0]["total"], "failure": None}
+    assert "replaces" not in new[1]
+    again = astra(cheated, "regrade", "run-regrade-1", "--trials", "all", "--out", "again")
+    assert "0 of 4 verdicts changed" in again
 
 
 def test_other_limits_change_the_verdicts_and_are_kept_by_a_further_regrade(graded: Path) -> None:
