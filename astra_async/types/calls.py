@@ -214,8 +214,8 @@ class Completion:
     finish_reason: FinishReason
     usage: Usage
     returned_model: str
-    ttft_s: float | None
-    latency_s: float | None
+    ttft_s: float | None = None
+    latency_s: float | None = None
     attempts: int = 1
     cost_usd: float | None = None
     cost_estimated: bool = False

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from bedrock_server import frame
 from wire_server import named, sse
 
-from astra_async.asking.providers.answer import Answer
 from astra_async.asking.providers.anthropic import MessageReader
 from astra_async.asking.providers.converse import ConverseReader
 from astra_async.asking.providers.eventstream import EventStreamSplitter
@@ -16,7 +15,7 @@ from astra_async.asking.providers.gemini import GeminiReader
 from astra_async.asking.providers.openai_chat import ChatReader
 from astra_async.asking.providers.openai_responses import ResponsesReader
 from astra_async.asking.providers.sse import SseSplitter
-from astra_async.types import Usage
+from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +37,7 @@ class Recorded:
     stream: bytes
     cut: bytes
     reader: type[Reader]
-    answer: Answer
+    answer: Completion
     splitter: Callable[[], Splitter] = SseSplitter
 
 
@@ -185,7 +184,7 @@ CONVERSE_EVENTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def answer(cache_write_tokens: int | None = None) -> Answer:
+def answer(cache_write_tokens: int | None = None) -> Completion:
     usage = Usage(
         input_tokens=120,
         cached_tokens=100,
@@ -193,7 +192,7 @@ def answer(cache_write_tokens: int | None = None) -> Answer:
         output_tokens=48,
         reasoning_tokens=8,
     )
-    return Answer(text=TEXT, finish_reason="stop", usage=usage, returned_model="toy-1")
+    return Completion(text=TEXT, finish_reason="stop", usage=usage, returned_model="toy-1")
 
 
 RECORDED = (
@@ -244,7 +243,7 @@ RECORDED = (
         stream=b"".join(frame(*event) for event in CONVERSE_EVENTS),
         cut=b"".join(frame(*event) for event in CONVERSE_EVENTS[:-2]),
         reader=ConverseReader,
-        answer=Answer(
+        answer=Completion(
             text=TEXT,
             finish_reason="stop",
             usage=Usage(input_tokens=120, cached_tokens=100, output_tokens=48),

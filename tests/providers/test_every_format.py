@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from bedrock_server import frame
@@ -19,9 +18,6 @@ from astra_async.asking.providers.reception import Reception
 from astra_async.errors import PoolUnusable, RateLimited, TransientError, TruncatedStream
 from astra_async.types import Completion, Usage
 
-if TYPE_CHECKING:
-    from astra_async.asking.providers.answer import Answer
-
 every_format = pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: r.spec)
 
 
@@ -36,7 +32,7 @@ def played(
     return asyncio.run(run())
 
 
-def read(recorded: Recorded, chunks: list[bytes]) -> Answer | None:
+def read(recorded: Recorded, chunks: list[bytes]) -> Completion | None:
     reception = Reception(settings(recorded.spec), Watch(), recorded.reader())
     splitter = recorded.splitter()
     for chunk in chunks:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
 from astra_async.redaction import one_line
 from astra_async.surrogates import without_surrogates
-from astra_async.types import Usage
+from astra_async.types import Completion, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -71,19 +71,6 @@ class Unreadable(Exception):  # noqa: N818 - names what was seen
 
 class Stray(Unreadable):
     """Data that cannot have been an event, nor half of one: a word, a number, null."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One answer that reached its terminal marker, before it is timed and priced."""
-
-    text: str
-    finish_reason: FinishReason
-    usage: Usage
-    returned_model: str
-    repairs: tuple[str, ...] = ()
-    calls: tuple[ToolCall, ...] = ()
-    native: Any = None
 
 
 class Transcript:
@@ -253,8 +240,8 @@ class Reader:
         except WRONG_SHAPE:
             return Usage()
 
-    def answer(self) -> Answer | None:
-        """The whole answer, or None while nothing says that it has ended.
+    def answer(self) -> Completion | None:
+        """The whole answer, not timed yet, or None while nothing says that it has ended.
 
         Some gateways send text and an end mark, and never a reason: that is an end in order, which says so.
         """
@@ -267,7 +254,7 @@ class Reader:
         finish = self.finishes.get(self.reason or "", "stop")
         if not text and not calls:
             finish = self.finishes_wordless.get(self.reason or "", finish)
-        return Answer(
+        return Completion(
             text=text,
             finish_reason=finish,
             usage=self.known_usage(),

@@ -17,7 +17,6 @@ from urllib.parse import quote
 import orjson
 
 from astra_async.asking.providers.answer import (
-    Answer,
     Json,
     Reader,
     StreamFault,
@@ -39,7 +38,7 @@ from astra_async.types.agents import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import MaxTokensField, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import Completion, MaxTokensField, ModelRequest, ModelSettings, RateLimits
     from astra_async.types.agents import Message
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -112,7 +111,7 @@ class ChatReader(Reader):
             reasoning_tokens=_detail(usage, "completion_tokens_details", "reasoning_tokens"),
         )
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> Completion | None:
         """The answer, once its finish_reason has arrived."""
         whole = super().answer()
         if whole is not None and self._refusal.begun:

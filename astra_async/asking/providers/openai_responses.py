@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from astra_async.asking.providers.answer import Answer, Json, Reader, StreamFault, count, label
+from astra_async.asking.providers.answer import Json, Reader, StreamFault, count
 from astra_async.asking.providers.connection import below
 from astra_async.asking.providers.openai_chat import (
     NEWER_MODELS,
@@ -25,7 +25,7 @@ from astra_async.types.agents import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.types import FinishReason, ModelRequest, ModelSettings, RateLimits
+    from astra_async.types import ModelRequest, ModelSettings, RateLimits
     from astra_async.types.agents import Message
 
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
@@ -79,24 +79,6 @@ class ResponsesReader(Reader):
             reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("reasoning_tokens")),
         )
 
-    def answer(self) -> Answer | None:
-        """The answer, once a terminal event has arrived."""
-        if not self.done:
-            return None
-        text, refusal = _output(self._response)
-        finish = _finish(self._response)
-        if refusal:
-            finish, text = "refusal", text or refusal
-        native, calls = self.gathered() if self.gathers else (None, ())
-        return Answer(
-            text=text or self.transcript.text(),
-            finish_reason=finish,
-            usage=self.known_usage(),
-            returned_model=label(self._response.get("model")),
-            calls=calls,
-            native=native,
-        )
-
     def gathered(self) -> tuple[Json, tuple[ToolCall, ...]]:
         """The final response; servers that leave its output to the items before get those."""
         output = self._response.get("output") or self._items
@@ -108,7 +90,16 @@ class ResponsesReader(Reader):
         if response.get("status") in {"failed", "cancelled"}:
             body = {"error": response.get("error") or {"message": "the response has failed"}}
             raise StreamFault(body, self.known_usage() if response.get("usage") else None)
-        self.done = True
+        self.done, self.model = True, response.get("model") or ""
+        self.reason = "stop"
+        if response.get("status") == "incomplete":
+            why = (response.get("incomplete_details") or {}).get("reason")
+            self.reason = "content_filter" if why == "content_filter" else "length"
+        text, refusal = _output(response)
+        if refusal:
+            self.reason = "refusal"
+        if text or refusal:
+            self.transcript.restate(text or refusal)
 
 
 class OpenAIResponses(WireFormat):
@@ -202,13 +193,6 @@ def _items(message: Message) -> list[Json]:
 def _call(item: Json) -> ToolCall:
     arguments = item.get("arguments", item.get("input")) or ""
     return ToolCall(id=item["call_id"], name=item["name"], arguments=arguments)
-
-
-def _finish(response: Json) -> FinishReason:
-    if response.get("status") != "incomplete":
-        return "stop"
-    reason = (response.get("incomplete_details") or {}).get("reason")
-    return "content_filter" if reason == "content_filter" else "length"
 
 
 def _output(response: Json) -> tuple[str, str]:

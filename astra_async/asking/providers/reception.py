@@ -19,7 +19,6 @@ from astra_async.asking.providers.answer import (
     KEY_MASKED,
     STRAY_DATA,
     WRONG_SHAPE,
-    Answer,
     AnswerTooLong,
     Stray,
     StreamFault,
@@ -207,7 +206,7 @@ class Reception:
             raise meant from cause
         usage = usage or self._billed() or (_UNKNOWN if self.streaming else _NOTHING)
         text, model = self.reader.transcript.text(), self.reader.model or self._settings.model
-        return self._completion(Answer(text=text, finish_reason=meant, usage=usage, returned_model=model))
+        return self._completion(Completion(text=text, finish_reason=meant, usage=usage, returned_model=model))
 
     def problem(self, kind: type[ProviderError], text: str) -> ProviderError:
         """An error of ours about this attempt: one line that names the model."""
@@ -246,17 +245,16 @@ class Reception:
         usage = self.reader.known_usage() if self.streaming else _UNKNOWN
         return None if usage == _UNKNOWN else usage
 
-    def _completion(self, answer: Answer) -> Completion:
+    def _completion(self, answer: Completion) -> Completion:
+        """An answer with its times, as it may be recorded."""
         whole, repairs = mend(answer.text)
         text = mask_sent(whole)
         native, masked = _without_keys(answer.native)
         calls = (replace(call, arguments=mask_sent(call.arguments)) for call in answer.calls)
         repairs += () if text == whole and not masked else (KEY_MASKED,)
-        return Completion(
+        return replace(
+            answer,
             text=text,
-            finish_reason=answer.finish_reason,
-            usage=answer.usage,
-            returned_model=answer.returned_model,
             ttft_s=None if self._first_s is None else self._first_s - self._started_s,
             latency_s=time.monotonic() - self._started_s,
             repairs=(*answer.repairs, *self._repairs, *repairs),
