@@ -190,7 +190,7 @@ class AgentRuns:
         for path, text in {_PROMPT: prompt, **{p: fill.quoted(t) for p, t in agent.files.items()}}.items():
             await place.write(path, text)
         variables = {name: fill.plain(text) for name, text in agent.variables.items()}
-        with self._gateway.admit(calls, calls.settings.model):
+        with self._gateway.admit(calls):
             async with relayed(
                 self._containers, await self._base_image(), place.container, self._gateway.socket
             ) as relay:

@@ -99,7 +99,7 @@ async def serve(place: str, samples: int) -> None:
         for number in range(samples):
             key = SampleKey(spec, "bench", "p", number)
             calls = Calls(key, pool=pool, settings=settings, log=log, limits=AgentLimits(steps=None))
-            admitted.enter_context(gateway.admit(calls, "toy"))
+            admitted.enter_context(gateway.admit(calls))
             tokens.append(calls.token)
         print(json.dumps([str(gateway.socket), tokens]), flush=True)
         await asyncio.Event().wait()

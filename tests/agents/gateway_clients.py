@@ -58,7 +58,7 @@ async def behind(
     folder: Path,
     pool: ModelPool,
     *,
-    spec: str = "openai-compatible/toy",
+    spec: str = "openai-compatible/real-name",
     limits: AgentLimits | None = None,
     sample_header: str | None = None,
 ) -> AsyncIterator[Behind]:
@@ -69,7 +69,7 @@ async def behind(
     connector = aiohttp.UnixConnector(str(gateway.socket))
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
-            with gateway.admit(calls, "real-name"):
+            with gateway.admit(calls):
                 yield Behind(calls, session, gateway)
     finally:
         await calls.close()

@@ -110,7 +110,7 @@ async def at_work(
             return await runs.ask(key, prepared, image, sample.calls, "Do it: 'now' \"$HOME\" `x`\n")
 
         yield runs, ask
-        assert gateway._guests == {}
+        assert gateway._calls == {}
         assert await containers_of(runs) == []
 
 

@@ -427,7 +427,7 @@ def test_many_samples_share_the_socket_and_get_their_own_answers(tmp_path: Path)
             from scripted import calls_of
 
             other = calls_of(tmp_path / "..", make("two"))
-            with there.gateway.admit(other, "m"):
+            with there.gateway.admit(other):
                 keys = (there.calls.token, other.token)
                 asked = [
                     there.session.post(

@@ -55,17 +55,11 @@ _PATHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Guest:
-    calls: Calls
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Request:
     """One request for an answer, understood."""
 
     interface: Interface
-    guest: _Guest
+    calls: Calls
     asked: Dialogue | NativeBody
     body: Json
     removed: list[str]
@@ -77,7 +71,7 @@ class _Request:
         whole = step.completion.native
         if self.translated or not isinstance(whole, dict):
             name = f"{step.number}_{secrets.token_hex(6)}"
-            whole = self.interface.whole(step.completion, self.guest.model, name)
+            whole = self.interface.whole(step.completion, self.calls.settings.model, name)
         return b"".join(self.interface.events(whole, self.body)) if self.streams else orjson.dumps(whole)
 
 
@@ -89,7 +83,7 @@ class Gateway:
     """
 
     def __init__(self) -> None:
-        self._guests: dict[str, _Guest] = {}
+        self._calls: dict[str, Calls] = {}  # by the key of their sample's agent
         self._folder: Path | None = None
         self._runner: web.AppRunner | None = None
         self._asking: set[asyncio.Task[Step]] = set()
@@ -122,13 +116,13 @@ class Gateway:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextmanager
-    def admit(self, calls: Calls, model_name: str) -> Iterator[None]:
-        """Requests with `calls.token` are this sample's; answers that are made here bear `model_name`."""
-        self._guests[calls.token] = _Guest(calls, model_name)
+    def admit(self, calls: Calls) -> Iterator[None]:
+        """Requests with `calls.token` are this sample's."""
+        self._calls[calls.token] = calls
         try:
             yield
         finally:
-            del self._guests[calls.token]
+            del self._calls[calls.token]
 
     def _application(self) -> web.Application:
         application = web.Application(client_max_size=MOST_BYTES)
@@ -154,26 +148,26 @@ class Gateway:
 
     async def _count(self, request: web.Request) -> web.Response:
         interface = INTERFACES["gemini" if "action" in request.match_info else "messages"]
-        if self._guest(request) is None:
+        if self._asking_for(request) is None:
             return _refused(interface, "This key is nobody's.", status=401)
         return _json(interface.counted(round(len(await request.read()) / _BYTES_PER_TOKEN)))
 
     async def _answer(
         self, interface: Interface, request: web.Request, *, streams: bool | None = None
     ) -> web.StreamResponse:
-        guest = self._guest(request)
-        if guest is None:
+        calls = self._asking_for(request)
+        if calls is None:
             return _refused(interface, "This key is nobody's.", status=401)
         try:
             body = await _body(request)
             streams = bool(body.get("stream")) if streams is None else streams
             if (local := interface.local(body)) is not None:
                 return _local(interface, local, body) if streams else _json(local)
-            asked = _understood(interface, guest, body, request, streams=streams)
+            asked = _understood(interface, calls, body, request, streams=streams)
         except NotUnderstood as error:
             return _refused(interface, str(error))
         task = asyncio.create_task(
-            guest.calls.step(asked.asked, translated=asked.translated, removed=asked.removed)
+            calls.step(asked.asked, translated=asked.translated, removed=asked.removed)
         )
         self._asking.add(task)
         task.add_done_callback(self._asked)
@@ -184,7 +178,7 @@ class Gateway:
         if not task.cancelled():
             task.exception()  # whoever waited has it; nobody may have
 
-    def _guest(self, request: web.Request) -> _Guest | None:
+    def _asking_for(self, request: web.Request) -> Calls | None:
         headers = request.headers
         keys = (
             headers.get("x-api-key"),
@@ -193,7 +187,7 @@ class Gateway:
             headers.get("authorization", "").removeprefix("Bearer "),
             request.query.get("key"),
         )
-        return next((self._guests[key] for key in keys if key in self._guests), None)
+        return next((self._calls[key] for key in keys if key in self._calls), None)
 
 
 async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Request) -> web.StreamResponse:
@@ -201,7 +195,7 @@ async def _served(asked: _Request, task: asyncio.Task[Step], request: web.Reques
 
     Invariant: a step whose answer this has not written to its end is given back, whether or not it is ready.
     """
-    calls, interface = asked.guest.calls, asked.interface
+    calls, interface = asked.calls, asked.interface
     received = False
     try:
         await asyncio.wait({task}, timeout=interface.headers_after_s if asked.streams else _WHOLE_AFTER_S)
@@ -255,11 +249,11 @@ def _words(error: BaseException) -> str:
 
 
 def _understood(
-    interface: Interface, guest: _Guest, body: Json, request: web.Request, *, streams: bool
+    interface: Interface, calls: Calls, body: Json, request: web.Request, *, streams: bool
 ) -> _Request:
     try:
         removed = interface.tidied(body)
-        translated = PROVIDERS[guest.calls.settings.provider].speaks != interface.speaks
+        translated = PROVIDERS[calls.settings.provider].speaks != interface.speaks
         if translated:
             asked: Dialogue | NativeBody = interface.read(body)
         else:
@@ -267,7 +261,7 @@ def _understood(
             asked = NativeBody(fields=body, headers=named)
     except (AttributeError, KeyError, TypeError) as error:
         raise NotUnderstood(f"The request has a shape that is not known here ({error}).") from error
-    return _Request(interface, guest, asked, body, removed, streams, translated)
+    return _Request(interface, calls, asked, body, removed, streams, translated)
 
 
 async def _body(request: web.Request) -> Json:
