@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.transcript import interface_of, steps_of
+from astra_async.export.lines import usage_of
 from astra_async.running.recorded import CALLS_NAME
 from astra_async.types import SampleKey
 from astra_async.types.records import read_run
@@ -86,8 +88,6 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _event(
     step: TranscriptStep, new: list[dict[str, Any]], answer: dict[str, Any], model: str, never: str
 ) -> dict[str, Any]:
-    usage = step.answer.usage
-    known = usage.input_tokens is not None and usage.output_tokens is not None
     return {
         "event": "model",
         "timestamp": step.at or never,
@@ -100,16 +100,7 @@ def _event(
         "output": {
             "model": step.answer.returned_model or model,
             "choices": [{"message": answer, "stop_reason": "tool_calls" if step.answer.calls else "stop"}],
-            "usage": {
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-                "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
-                "input_tokens_cache_read": usage.cached_tokens,
-                "input_tokens_cache_write": usage.cache_write_tokens,
-                "reasoning_tokens": usage.reasoning_tokens,
-            }
-            if known
-            else None,
+            "usage": usage_of({"usage": asdict(step.answer.usage)}),
             "time": step.seconds,
         },
         "completed": step.at or never,
