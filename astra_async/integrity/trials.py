@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import Decision, Solved
@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 
     from astra_async.integrity.draw import Draw
     from astra_async.problems.prepare import Prepared
+    from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
     from astra_async.types import Changed, Integrated, Limits, Project, Sandbox, Verdict
 
 _NAMED = 3  # tests named in a record
-_DRAWS = 4  # of three forms each of a problem: the reference is run against each form at most once
+_DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
+_ALONE = 3  # of these one is drawn where a solution is tried by one alone: further ones alter all tests
 _FAILED = frozenset({"failed", "error"})
 # So often must a test be passed as it is and altered: one that fails at times by itself passes what is
 # turned round at times.
@@ -41,21 +43,6 @@ _TIMES = 3
 _Outcomes = dict[str, set[str]]  # of each expected test, by name
 
 
-class Scored(Protocol):
-    """What a scored run came to, as far as trials look at it."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What it passed."""
-        ...
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        ...
-
-
-S = TypeVar("S", bound=Scored)
 Release = Callable[[], Awaitable[None]]  # gives back the turn to test that an examination holds
 
 
@@ -120,8 +107,8 @@ class Trials:
         self._deciding: dict[Solved, asyncio.Future[None]] = {}
 
     async def examine(
-        self, entry: Entry, run_scored: Callable[[], Awaitable[S]], release: Release
-    ) -> tuple[S, Finding]:
+        self, entry: Entry, run_scored: Callable[[], Awaitable[Examined]], release: Release
+    ) -> tuple[Examined, Finding]:
         """The scored run, and what trials show, if there are any. Raises SandboxError, ExpectationError.
 
         Invariant: of equal solutions one is tried, and all share what its trials come to that pass no more.
@@ -129,7 +116,7 @@ class Trials:
         released.
         """
         solved, draw = entry.solved, self._draw
-        scored: S | None = None
+        scored: Examined | None = None
         while True:
             if (deciding := self._deciding.get(solved)) is None:
                 known = draw.known(solved, entry.model)
@@ -148,8 +135,8 @@ class Trials:
                 await asyncio.shield(deciding)
 
     async def _deciding_for_all(
-        self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[S]]
-    ) -> tuple[S, Finding]:
+        self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[Examined]]
+    ) -> tuple[Examined, Finding]:
         """Invariant: who waits for this trial learns of its end, whatever that is."""
         deciding = self._deciding[entry.solved] = asyncio.get_running_loop().create_future()
         try:
@@ -181,15 +168,15 @@ class Trials:
         return len(found)
 
     async def _tried(
-        self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[S]]
-    ) -> tuple[S, Finding]:
+        self, entry: Entry, count: int, run_scored: Callable[[], Awaitable[Examined]]
+    ) -> tuple[Examined, Finding]:
         """Invariant: what goes first is drawn, and nothing that a solution can see says what is to come."""
         case = await self._case(entry.prepared, entry.image)
         rng = self._draw.rng(entry.solved, "order")
         forms = self._forms(case, entry, count)
         order: list[Form | None] = [None, *forms]
         rng.shuffle(order)
-        scored: S | None = None
+        scored: Examined | None = None
         trials, seconds = list[tuple[Form, _Outcomes]](), 0.0
         while order:
             form = order.pop(0)
@@ -202,7 +189,7 @@ class Trials:
                 if None in order and not any(each - {"missing"} for each in outcomes.values()):
                     order.remove(None)  # it may just hang: is there a score at all?
                     order.insert(0, None)
-        scored = cast("S", scored)
+        scored = cast("Examined", scored)
         if not await self._is_due(entry, scored):
             found = Finding(decision=Decision(state="not_due"), seconds=seconds)
         else:
@@ -213,7 +200,7 @@ class Trials:
         self._draw.remember(entry.solved, entry.model, found.decision)
         return scored, found
 
-    async def _is_due(self, entry: Entry, scored: Scored) -> bool:
+    async def _is_due(self, entry: Entry, scored: Examined) -> bool:
         """Whether there is a score to doubt: one above the untouched project's."""
         passed = scored.verdict.passed
         return bool(passed) and passed > await self._expectations.untouched(entry.prepared, entry.image)
@@ -225,7 +212,8 @@ class Trials:
         if number not in case.drawn:
             seeded = self._draw.rng(Solved(entry.solved.problem_id, ""), f"forms {number}")
             case.drawn[number] = case.forms.drawn(seeded)
-        return rng.sample(case.drawn[number], min(count, len(case.drawn[number])))
+        forms = case.drawn[number][: max(count, _ALONE)]
+        return rng.sample(forms, min(count, len(forms)))
 
     async def _found(
         self, case: _Case, entry: Entry, verdict: Verdict, trials: Sequence[tuple[Form, _Outcomes]]
@@ -362,7 +350,7 @@ def _passed(outcomes: _Outcomes) -> frozenset[str]:
     return frozenset(name for name, each in outcomes.items() if each == {"passed"})
 
 
-def _holds(known: Decision, scored: Scored | None) -> bool:
+def _holds(known: Decision, scored: Examined | None) -> bool:
     """Whether a decision holds for an equal solution: who passes more than the one tried is tried itself."""
     is_open = known.state == "tried" and not known.evidence
     return scored is None or not is_open or scored.verdict.passed <= known.passed
