@@ -2,7 +2,7 @@
 
 `HF_ENDPOINT` is its address (or a mirror's), `HF_TOKEN` a token, else the file that `hf auth login` writes;
 `HF_HUB_OFFLINE` keeps us from asking it. Its client library brings 30 packages for what are two GET requests
-here, and would load files past the bounds, the cache and the retries of this room.
+here, and would load files past the bounds, the cache and the retries of this package.
 """
 
 from __future__ import annotations

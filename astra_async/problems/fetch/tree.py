@@ -52,7 +52,7 @@ class Entry:
 
 
 class Allowance:
-    """The room that is left while one project is read; every overrun is an ArchiveError."""
+    """What may still come while one project is read; every overrun is an ArchiveError."""
 
     def __init__(self) -> None:
         self._entries = 0
