@@ -40,6 +40,7 @@ PYTHON = {
     "wanted = 5\n    assert f() == wanted": "<5> ==->!=",
     "wanted = [5, 'x']\n    self.assertEqual(f(), wanted)": "<5> <x> assertEqual->assertNotEqual",
     "given = 5\n    assert f(given) == given": "==->!=",
+    "one = [other]\n    other = [one]\n    assert f() == one": "==->!=",
     "wanted = 5\n    wanted = g(wanted)\n    assert f() == wanted": "==->!=",
 }
 JAVASCRIPT = {

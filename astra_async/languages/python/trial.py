@@ -137,7 +137,8 @@ class _Reader:
 
     def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them."""
-        given = self.given.get(node.id, ()) if isinstance(node, ast.Name) else ()
+        # Taken out: a variable has one use, and two that hold each other end so, too.
+        given = self.given.pop(node.id, ()) if isinstance(node, ast.Name) else ()
         if len(given) == 1:
             yield from self._constants(given[0], asked)
         elif given:  # of a row of parameters the name says what is expected: another row's stands there
