@@ -186,7 +186,8 @@ def _coded(codes: Any, values: Sequence[str | None]) -> Coded:
     """The code of None is that of nothing, and equal values are one."""
     known = list(dict.fromkeys(value for value in values if value is not None))
     places = {value: at for at, value in enumerate(known)}
-    lookup = np.array([-1 if value is None else places[value] for value in values] + [-1], dtype=np.int64)
+    kind = np.min_scalar_type(-1 - len(known))  # of a million samples each byte counts
+    lookup = np.array([-1 if value is None else places[value] for value in values] + [-1], dtype=kind)
     return Coded(lookup[codes], known)
 
 
