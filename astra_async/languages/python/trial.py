@@ -137,8 +137,7 @@ class _Reader:
 
     def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them."""
-        # Taken out: a variable has one use, and two that hold each other end so, too.
-        given = self.given.pop(node.id, ()) if isinstance(node, ast.Name) else ()
+        given = self.given.get(node.id, ()) if isinstance(node, ast.Name) else ()
         if len(given) == 1:
             yield from self._constants(given[0], asked)
         elif given:  # of a row of parameters the name says what is expected: another row's stands there
@@ -174,7 +173,7 @@ def _given(test: _Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:
     for each in test.body:
         if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.targets[0], ast.Name):
             name = each.targets[0].id
-            if (used[name], stored[name]) == (1, 1):
+            if (used[name], stored[name]) == (1, 1):  # so that none is met twice on the way to its constants
                 yield name, (each.value,)
     for call in test.decorator_list:
         if isinstance(call, ast.Call) and _called(call) == "parametrize" and len(call.args) > 1:
