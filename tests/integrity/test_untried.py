@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from astra_async.types import Completion, Execution, Job, ModelRequest
 
 SAMPLES = 30
-KEY = b"the key of this run"
+KEY = b"the run's key"
 
 
 def answer(text: str) -> Completion:
@@ -46,6 +46,11 @@ def answer(text: str) -> Completion:
 
 def bent_in_each_sample(request: ModelRequest) -> Completion:
     return answer(f"{WRONG}{BENT}# {request.key.sample}\n")
+
+
+def honest_then_bent(request: ModelRequest) -> Completion:
+    text = WRONG + BENT if request.key.sample > SAMPLES // 2 else RIGHT
+    return answer(f"{text}# {request.key.sample}\n")
 
 
 def bent_and_honest(request: ModelRequest) -> Completion:
@@ -181,7 +186,7 @@ def test_who_gave_what_was_proven_elsewhere_loses_it_and_is_tried(tmp_path: Path
 
 
 def test_the_rest_is_tried_by_the_next_call_wherever_the_first_was_stopped(tmp_path: Path) -> None:
-    whole = House(tmp_path / "whole", {"m": bent_and_honest}).run()
+    whole = House(tmp_path / "whole", {"m": honest_then_bent}).run()
     stopped = 0
     for cut in range(SAMPLES + 1, len(whole.lines())):
         path = tmp_path / str(cut)
@@ -192,7 +197,7 @@ def test_the_rest_is_tried_by_the_next_call_wherever_the_first_was_stopped(tmp_p
         (path / "results.jsonl").write_bytes(b"".join(kept) + b'{"torn')
         assert untried(path)
         stopped += 1
-        again = House(path, {"m": bent_and_honest}).run()
+        again = House(path, {"m": honest_then_bent}).run()
         assert again.runner.metrics.summaries() == whole.runner.metrics.summaries()
         assert {key: line["failure"] for key, line in again.last().items()} == {
             key: line["failure"] for key, line in whole.last().items()
@@ -208,11 +213,11 @@ def test_a_stop_ends_it_and_nothing_of_it_is_missing(tmp_path: Path) -> None:
 
         runner.on_result = heard
 
-    house = House(tmp_path, {"m": bent_and_honest}).run(stop_after_one)
+    house = House(tmp_path, {"m": honest_then_bent}).run(stop_after_one)
     assert house.runner.retrials.left > 0
     assert house.runner.tally.missing.total() == 0
     assert len(untried(tmp_path)) == house.runner.retrials.left
-    House(tmp_path, {"m": bent_and_honest}).run()
+    House(tmp_path, {"m": honest_then_bent}).run()
     assert untried(tmp_path) == []
 
 
