@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import base64
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -19,7 +21,8 @@ import aiohttp
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+_PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, _PROGRAMS)), None)
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -129,15 +132,12 @@ def _browser() -> tuple[str, str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,  # what was started may be a shell's script, and waits for the browser
     )
 
     def end() -> None:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:  # no browser holds up the end of the tests
-            process.kill()
-            process.wait()
+        os.killpg(process.pid, signal.SIGKILL)  # nobody needs what it would still write
+        process.wait()
         shutil.rmtree(profile, ignore_errors=True)
 
     atexit.register(end)
