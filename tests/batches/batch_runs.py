@@ -89,7 +89,7 @@ class Simulated:
         self._loop.close()
 
     def hurry(self) -> None:
-        """Batches that are created from now on take a second."""
+        """From now on a batch takes a second from when it was created."""
         self.server.batches._settings = replace(self.settings, batch_delay_s=1.0)
 
     @property

@@ -131,7 +131,7 @@ def test_a_window_that_is_set_is_kept_to_without_a_refusal(tmp_path: Path) -> No
 
 
 def test_ctrl_c_leaves_batches_running_and_the_same_command_collects_them(tmp_path: Path) -> None:
-    with Simulated(batch_delay_s=20.0) as server:
+    with Simulated(batch_delay_s=30.0) as server:
         run = BatchRun(folder=tmp_path, server=server)
         process = run.start()
         awaited(lambda: "submitted" in kinds(run), "a batch to be submitted")
@@ -143,6 +143,7 @@ def test_ctrl_c_leaves_batches_running_and_the_same_command_collects_them(tmp_pa
         assert f"astra batches {run.out}" in said
         listed = batches(run)
         assert "in_progress" in listed or "validating" in listed
+        server.hurry()
         run.finish()
         assert whole(run)
         assert server.created == 1
@@ -174,11 +175,11 @@ def test_a_batch_that_is_cancelled_under_way_is_not_sent_again_by_itself(tmp_pat
         awaited(lambda: "submitted" in kinds(run), "a batch to be submitted")
         awaited(lambda: any(line["kind"] == "state" for line in run.lines("batches.jsonl")), "a first look")
         batches(run, "--cancel")
+        server.hurry()
         said = process.communicate()[1]
         assert process.returncode == 1
         assert "was cancelled; the same command sends the rest again" in said
         assert server.created == 1
-        server.hurry()
         run.finish()
         assert whole(run)
 

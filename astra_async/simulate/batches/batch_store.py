@@ -46,7 +46,6 @@ class Batch:
     lines: list[Line]
     created_s: float
     created_unix: float
-    ends_s: float
     fault: BatchFault
     about: Mapping[str, Any] = field(default_factory=dict)
     phase: Phase = "validating"
@@ -101,14 +100,12 @@ class BatchStore:
         self, family: str, prefix: str, lines: list[Line], fault: BatchFault, about: Mapping[str, Any]
     ) -> Batch:
         """A batch that begins now."""
-        now = self._clocks.monotonic()
         batch = Batch(
             id=self.name(prefix),
             family=family,
             lines=lines,
-            created_s=now,
+            created_s=self._clocks.monotonic(),
             created_unix=self._clocks.unix(),
-            ends_s=now + self._settings.batch_delay_s,
             fault=fault,
             about=about,
         )
@@ -147,7 +144,7 @@ class BatchStore:
             batch.phase, batch.why = "failed", "token_limit_exceeded"
         else:
             batch.phase = "in_progress"
-        if not batch.has_ended and now >= batch.ends_s:
+        if not batch.has_ended and now >= batch.created_s + delay_s:
             expires = batch.fault == "expire"
             self._process(
                 batch, "expired" if expires else "completed", len(batch.lines) // (2 if expires else 1)
