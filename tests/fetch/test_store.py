@@ -730,6 +730,26 @@ def test_s3_is_not_followed_elsewhere(tmp_path: Path, monkeypatch: pytest.Monkey
     run(test())
 
 
+def test_a_bucket_of_another_region_is_asked_again_in_that_region(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        credentials(monkeypatch)
+        text = b"<Error><Code>PermanentRedirect</Code></Error>"
+        moved = file(text, status=301, headers={"x-amz-bucket-region": "eu-central-1"})
+        async with (
+            serving(moved, file(ONE), file(TWO)) as server,
+            storing(tmp_path, s3=S3Settings(endpoint_url=server.url, region="us-west-2")) as store,
+        ):
+            assert content(await store.load("s3://bucket/p.zip")) == "1"
+            assert content(await store.load("s3://bucket/q.zip")) == "changed"
+            signed = [request.headers["Authorization"] for request in server.requests]
+            regions = [each.split("/s3/aws4_request")[0].rpartition("/")[2] for each in signed]
+            assert regions == ["us-west-2", "eu-central-1", "eu-central-1"]  # which is remembered
+
+    run(test())
+
+
 def test_nobody_is_let_compress_what_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy that compresses for whoever accepts it would change the bytes."""
 
