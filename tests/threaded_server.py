@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -18,6 +18,10 @@ class ThreadedServer(ABC):
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.loop.set_task_factory(self._task)
+        self._tasks: set[asyncio.Task[Any]] = (
+            set()
+        )  # a loop itself keeps none whose connection is lost
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._listening: asyncio.Server
 
@@ -37,6 +41,12 @@ class ThreadedServer(ABC):
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+    def _task(self, loop: asyncio.AbstractEventLoop, what: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(what, loop=loop, **options)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _end(self) -> None:
         self._listening.close()
