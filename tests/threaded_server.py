@@ -19,9 +19,8 @@ class ThreadedServer(ABC):
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.loop.set_task_factory(self._task)
-        self._tasks: set[asyncio.Task[Any]] = (
-            set()
-        )  # a loop itself keeps none whose connection is lost
+        # A loop itself keeps none whose connection is lost.
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._listening: asyncio.Server
 
