@@ -48,14 +48,15 @@ def first_of(parted: Iterable[pytest.Item]) -> set[pytest.Item]:
     """Those tests with a container, and those that are long, that are in the first tier.
 
     The mark means one case of a test; one with kinds means as few cases as are of every kind, each a
-    function of the cases' parameters.
+    function of the cases' parameters, which is None for cases that need not be there for its sake.
     """
     tests: dict[str, dict[pytest.Item, set[tuple[str, Hashable]]]] = defaultdict(dict)
     for item in parted:
         mark = item.get_closest_marker("first")
         if mark is not None:
-            kinds = {(name, kind(**_parameters(item))) for name, kind in mark.kwargs.items()}
-            tests[item.nodeid.partition("[")[0]][item] = kinds or {("any", True)}
+            kinds = {name: kind(**_parameters(item)) for name, kind in mark.kwargs.items()} or {"any": True}
+            asked = {(name, kind) for name, kind in kinds.items() if kind is not None}
+            tests[item.nodeid.partition("[")[0]][item] = asked
     return set().union(*map(_as_few, tests.values()))
 
 
