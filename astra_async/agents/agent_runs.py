@@ -69,50 +69,48 @@ class _Outcome:
     output: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agents:
+    """A run's agents, and within what they work; `at_once`: at most so many, if that is given."""
+
+    settings: tuple[AgentSettings, ...]
+    limits: AgentLimits
+    container: Limits = LIMITS
+    at_once: int | None = None
+
+
 class AgentRuns:
     """Lets agents work, `slots` of them at once. `waiting` and `running` count samples."""
 
-    def __init__(
-        self,
-        containers: Containers,
-        agents: Mapping[str, AgentSettings],
-        limits: AgentLimits,
-        container_limits: Limits,
-        gateway: Gateway,
-        *,
-        slots: int,
-    ) -> None:
+    def __init__(self, agents: Agents, gateway: Gateway, containers: Containers, *, slots: int) -> None:
         self.slots = slots
         self.waiting = 0
         self.running = 0
         self._containers = containers
-        self._agents = agents
-        self._limits = limits
+        self._agents = {agent.name: agent for agent in agents.settings}
+        self._limits = agents.limits
         self._gateway = gateway
-        self._places = Workplaces(containers, replace(container_limits, timeout_s=60 * limits.minutes))
+        self._places = Workplaces(containers, replace(agents.container, timeout_s=60 * agents.limits.minutes))
         self._free = asyncio.Semaphore(slots)
         self._stopping = asyncio.Event()
         self._base: asyncio.Task[str] | None = None
 
     @classmethod
-    async def open(  # noqa: PLR0913 - the same
+    async def open(
         cls,
         run_id: str,
-        agents: Mapping[str, AgentSettings],
-        limits: AgentLimits,
-        container_limits: Limits,
+        agents: Agents,
         gateway: Gateway,
         *,
-        slots: int | None = None,
         graders_bytes: int = 0,
         docker_host: str | None = None,
         whose: str = "",
     ) -> Self:
         """Connect to the engine, and remove what dead runs left there.
 
-        Without `slots` there are as many as fit into the memory of the engine's machine beside graders'
-        containers of `graders_bytes` altogether; never more than that. Where the containers are another
-        process's (`whose`), it is that one who removes what is left there.
+        No more are at work at once than fit into the memory of the engine's machine beside graders'
+        containers of `graders_bytes` altogether. Where the containers are another process's (`whose`), it is
+        that one who removes what is left there.
 
         Raises:
             EngineUnavailable: no Docker Engine answers.
@@ -125,11 +123,11 @@ class AgentRuns:
             await engine.close()
             raise
         most = most_slots(
-            container_limits.memory_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes
+            agents.container.memory_bytes, machine_bytes=machine_bytes, graders_bytes=graders_bytes
         )
-        count = min(slots or most, most) if machine_bytes else slots or 1
-        containers = Containers(engine, run_id=own_id, spare=count, whose=whose)
-        return cls(containers, agents, limits, container_limits, gateway, slots=count)
+        slots = min(agents.at_once or most, most) if machine_bytes else agents.at_once or 1
+        containers = Containers(engine, run_id=own_id, spare=slots, whose=whose)
+        return cls(agents, gateway, containers, slots=slots)
 
     async def __aenter__(self) -> Self:
         return self

@@ -19,9 +19,9 @@ from astra_async.testing.sandbox.engine import Engine
 from astra_async.testing.sandbox.engine_errors import both_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable
+    from collections.abc import Awaitable, Callable
 
-    from astra_async.agents.agent_runs import AgentRuns
+    from astra_async.agents.agent_runs import AgentRuns, Agents
     from astra_async.agents.model_calls import Calls
     from astra_async.cluster.head import ClusterSandbox
     from astra_async.cluster.nodes import Node
@@ -35,19 +35,17 @@ _AGAIN_S = 30.0
 
 
 class ClusterAgents:
-    """As `AgentRuns`, on all nodes of a cluster; `at_once` agents at most, if that is given.
+    """As `AgentRuns`, on all nodes of a cluster.
 
-    `volumes` of installed agents are brought from the head's engine to those of the nodes.
+    Volumes of installed agents are brought from the head's engine to those of the nodes.
     """
 
-    def __init__(
-        self, head: ClusterSandbox, opens: OpensRuns, volumes: Collection[str], at_once: int | None
-    ) -> None:
+    def __init__(self, head: ClusterSandbox, opens: OpensRuns, agents: Agents) -> None:
         self.waiting = 0
         self._head = head
         self._opens = opens
-        self._volumes = volumes
-        self._at_once = at_once
+        self._volumes = {agent.volume for agent in agents.settings if agent.volume}
+        self._at_once = agents.at_once
         self._runs: dict[Node, AgentRuns] = {}
         self._engines: set[str] = set()
         self._stopped = False
@@ -57,18 +55,16 @@ class ClusterAgents:
         self._following = asyncio.create_task(self._follow())
 
     @classmethod
-    async def open(
-        cls, head: ClusterSandbox, opens: OpensRuns, volumes: Iterable[str], *, at_once: int | None
-    ) -> Self:
+    async def open(cls, head: ClusterSandbox, opens: OpensRuns, agents: Agents) -> Self:
         """Make the nodes ready that are there. Raises EngineUnavailable: there is none."""
-        agents = cls(head, opens, tuple(filter(None, volumes)), at_once)
+        opened = cls(head, opens, agents)
         try:
-            await head.until(lambda: bool(agents._runs))
-            await head.settled(lambda: len(agents._runs) >= len(agents._engines_ready()))
+            await head.until(lambda: bool(opened._runs))
+            await head.settled(lambda: len(opened._runs) >= len(opened._engines_ready()))
         except BaseException:
-            await agents.close()
+            await opened.close()
             raise
-        return agents
+        return opened
 
     @property
     def running(self) -> int:

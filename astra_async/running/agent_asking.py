@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from astra_async.agents.agent_runs import LIMITS, AgentRuns
+from astra_async.agents.agent_runs import AgentRuns, Agents
 from astra_async.agents.call_log import CallLog
 from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.agents.installing import settings_of
@@ -111,21 +111,13 @@ async def open_agents(
     gateway = Gateway()
     await gateway.start()
     close_later(stack, say, "the agents' gateway", gateway.close)
-    opens = partial(
-        AgentRuns.open,
-        directory.run_id,
-        {agent.name: agent for agent in config.agents},
-        config.agent_limits,
-        LIMITS,
-        gateway,
-        slots=config.agents_at_once,
-    )
+    agents = Agents(settings=config.agents, limits=config.agent_limits, at_once=config.agents_at_once)
+    opens = partial(AgentRuns.open, directory.run_id, agents, gateway)
     runs: AgentRuns | ClusterAgents
     if cluster:
         from astra_async.cluster.node_agents import ClusterAgents
 
-        volumes = {agent.volume for agent in config.agents}
-        runs = await ClusterAgents.open(cluster, opens, volumes, at_once=config.agents_at_once)
+        runs = await ClusterAgents.open(cluster, opens, agents)
     else:
         runs = await opens(graders_bytes=config.sandboxes * config.limits.memory_bytes)
     close_later(stack, say, "the agents' containers", runs.close)

@@ -17,7 +17,7 @@ import pytest
 from agent_stands import OneSample, problem
 from scripted import Scripted, answered, calls_of
 
-from astra_async.agents.agent_runs import LIMITS, AgentRuns, _Fill, most_slots
+from astra_async.agents.agent_runs import LIMITS, AgentRuns, Agents, _Fill, most_slots
 from astra_async.agents.gateway.gateway_server import Gateway
 from astra_async.errors import ContainerLost, SandboxError, TransientError
 from astra_async.images.base_image import ensure_base
@@ -95,11 +95,8 @@ async def at_work(
         asyncio.timeout(PATIENCE_S),
         await AgentRuns.open(
             name,
-            {settings.name: settings},
-            AgentLimits(minutes=minutes),
-            SMALL,
+            Agents(settings=(settings,), limits=AgentLimits(minutes=minutes), container=SMALL, at_once=2),
             gateway,
-            slots=2,
         ) as runs,
     ):
         image = image or await ensure_base(runs._containers.engine, progress=print)
@@ -382,7 +379,9 @@ def test_a_command_is_ended_with_its_group_at_its_time_limit(tmp_path: Path) -> 
     async def check() -> None:
         gateway = Gateway()
         async with await AgentRuns.open(
-            f"agents-{secrets.token_hex(4)}", {}, AgentLimits(), SMALL, gateway
+            f"agents-{secrets.token_hex(4)}",
+            Agents(settings=(), limits=AgentLimits(), container=SMALL),
+            gateway,
         ) as runs:
             image = await ensure_base(runs._containers.engine, progress=print)
             async with runs._places.open(image, await problem(image, FILES), volume="") as place:
