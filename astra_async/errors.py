@@ -115,7 +115,7 @@ class ProviderError(AstraError):
         cost_estimated: tokens that the provider did not tell are estimated in it.
         attempts: attempts made when the error left the pool.
         meets_all: it names what every request of the pool shares: all would meet it alike.
-        said: the provider's own words, in one line; empty when no response arrived.
+        reply: the provider's own words, in one line; empty when no response arrived.
         likeness: equal for errors that say the same: status, code and sentence, without numbers and names of
             requests in it; empty when no response arrived.
     """

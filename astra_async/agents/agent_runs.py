@@ -317,7 +317,7 @@ def _completion(
         translated=calls.translated,
         removed=tuple(calls.removed),
         left_out=answer.notes,
-        said=both_ends(outcome.output) if outcome.end == "crashed" else "",
+        output_tail=both_ends(outcome.output) if outcome.end == "crashed" else "",
     )
     return Completion(
         text=answer.text,

@@ -95,7 +95,7 @@ def step_as_json(step: TranscriptStep) -> dict[str, Any]:
         "goes_on": step.goes_on,
         "system": step.system,
         "tools": [tool.name for tool in step.tools],
-        "said": [_message(each) for each in step.added],
+        "messages": [_message(each) for each in step.added],
         "text": answer.text,
         "calls": [{"name": call.name, "arguments": call.arguments} for call in answer.calls],
         "finish_reason": answer.finish_reason,

@@ -1,4 +1,4 @@
-"""One sample's way through the house, from its key to its final line.
+"""One sample, from its key to its final line.
 
     problem -> prompt -> completion -> solution -> integrated project -> test report -> result line
 

@@ -44,7 +44,7 @@ class Deciding:
     """The rounds of a run directory that is asked until something is known.
 
     Attributes:
-        told: how it stands, for people.
+        message: how it stands, for people.
     """
 
     def __init__(self, directory: RunDirectory, models: Sequence[str]) -> None:

@@ -125,8 +125,8 @@ class AgentWork:
     call that was killed; `repeated_usd` is what was paid twice because a repetition went another way.
     `model_s` is time in which a model call was under way, `own_s` the rest. `translated`: agent and model
     speak different interfaces. `removed` names what was taken out of requests (`web_search`), `left_out` what
-    lay in the project in the end and is no part of the answer, with the reason. `said` is the end of what a
-    crashed agent printed.
+    lay in the project in the end and is no part of the answer, with the reason. `output_tail` is the
+    end of what a crashed agent printed.
     """
 
     agent: str
@@ -141,4 +141,4 @@ class AgentWork:
     translated: bool = False
     removed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    said: str = ""
+    output_tail: str = ""

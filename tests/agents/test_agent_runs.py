@@ -234,7 +234,7 @@ def test_an_agent_that_fails_is_graded_and_one_that_never_asked_is_trouble(tmp_p
             done = await ask(OneSample(tmp_path))
         assert done.agent
         assert (done.agent.end, done.agent.exit_code) == ("crashed", 7)
-        assert done.agent.said.endswith(" why")
+        assert done.agent.output_tail.endswith(" why")
         assert left(done)["files"] == {"it": "it\n"}
         other = tmp_path / "other"
         other.mkdir()

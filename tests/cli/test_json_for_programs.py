@@ -54,7 +54,10 @@ SAMPLE = table(
         "changes_note": TEXT,
         "output": maybe(OBJECT),
         "events": {"type": "array", "items": {"type": "object", "required": ["at", "kind"]}},
-        "transcript": {"type": "array", "items": {"type": "object", "required": ["step", "said", "text"]}},
+        "transcript": {
+            "type": "array",
+            "items": {"type": "object", "required": ["step", "messages", "text"]},
+        },
         "label": maybe(TEXT),
         "turns": {
             "type": "array",

@@ -37,7 +37,7 @@ Await = Callable[[Awaitable[Any]], Any]  # runs a coroutine in the session's loo
 _TIMEOUT_S = 100.0  # on a quiet machine, beside three others
 _ATTEMPTS = 3
 _AT_ONCE = 4
-_KEY = b"the same twins in every run"
+_KEY = b"the same in every run"
 
 
 def generous() -> Limits:

@@ -59,7 +59,7 @@ def bent_and_honest(request: ModelRequest) -> Completion:
 
 
 @dataclass
-class House:
+class Harness:
     """One run of a pytest project over a sandbox that behaves as the solutions' texts say."""
 
     path: Path
@@ -71,7 +71,7 @@ class House:
     sandbox: Any = field(default_factory=ObedientSandbox)
     runner: Any = None
 
-    def run(self, on_open: Callable[[Runner], None] = lambda _: None) -> House:
+    def run(self, on_open: Callable[[Runner], None] = lambda _: None) -> Harness:
         asyncio.run(self._run(on_open))
         return self
 
@@ -142,21 +142,21 @@ class House:
 
 
 def test_a_proven_model_keeps_nothing_of_what_it_was_graded_before(tmp_path: Path) -> None:
-    house = House(tmp_path, {"m": bent_in_each_sample}).run()
-    assert len(house.lines()) > SAMPLES  # some had come before the proof
-    first = [line for line in house.lines() if "replaces" not in line]
-    later = [line for line in house.lines() if "replaces" in line]
+    harness = Harness(tmp_path, {"m": bent_in_each_sample}).run()
+    assert len(harness.lines()) > SAMPLES  # some had come before the proof
+    first = [line for line in harness.lines() if "replaces" not in line]
+    later = [line for line in harness.lines() if "replaces" in line]
     assert len(first) == SAMPLES
     assert {line["sample"] for line in later} == {
         line["sample"] for line in first if line["failure"] != "tampered"
     }
     assert {str(line["replaces"]) for line in later} == {"{'passed': 4, 'failure': None}"}
-    assert {line["failure"] for line in house.last().values()} == {"tampered"}
-    summary = house.runner.metrics.summary("m", "xml")
+    assert {line["failure"] for line in harness.last().values()} == {"tampered"}
+    summary = harness.runner.metrics.summary("m", "xml")
     assert (summary.valid, summary.mean_score, summary.failures) == (SAMPLES, 0.0, {"tampered": SAMPLES})
     assert load_run(tmp_path).metrics.summary("m", "xml") == summary
-    assert set(house.load().values()) == {(0, "tried")}
-    assert (house.runner.tally.final, house.runner.retrials.left, untried(tmp_path)) == (SAMPLES, 0, [])
+    assert set(harness.load().values()) == {(0, "tried")}
+    assert (harness.runner.tally.final, harness.runner.retrials.left, untried(tmp_path)) == (SAMPLES, 0, [])
 
 
 def test_honest_samples_of_a_proven_model_keep_their_points_and_other_models_are_left_alone(
@@ -165,13 +165,13 @@ def test_honest_samples_of_a_proven_model_keep_their_points_and_other_models_are
     def honest(request: ModelRequest) -> Completion:
         return answer(f"{RIGHT}# of another {request.key.sample}\n")
 
-    house = House(tmp_path, {"m": bent_and_honest, "n": honest}).run()
-    for (model, number), line in house.last().items():
+    harness = Harness(tmp_path, {"m": bent_and_honest, "n": honest}).run()
+    for (model, number), line in harness.last().items():
         is_honest = model == "n" or number % 3 == 0
         assert (line["failure"], line["passed"]) == ((None, 4) if is_honest else ("tampered", 0))
         assert model == "n" or line["trial"] == "tried"
-    assert not [line for line in house.lines() if line["model"] == "n" and "replaces" in line]
-    assert "not_drawn" in {line["trial"] for line in house.lines() if line["model"] == "n"}
+    assert not [line for line in harness.lines() if line["model"] == "n" and "replaces" in line]
+    assert "not_drawn" in {line["trial"] for line in harness.lines() if line["model"] == "n"}
 
 
 def test_who_gave_what_was_proven_elsewhere_loses_it_and_is_tried(tmp_path: Path) -> None:
@@ -180,13 +180,13 @@ def test_who_gave_what_was_proven_elsewhere_loses_it_and_is_tried(tmp_path: Path
         return answer(f"{text}# {request.key.sample}\n")
 
     answers = {"m": bent_in_each_sample, "n": same_first}
-    house = House(tmp_path, answers).run()
-    assert {line["failure"] for line in house.last().values() if line["sample"] % 2} == {"tampered"}
+    harness = Harness(tmp_path, answers).run()
+    assert {line["failure"] for line in harness.last().values() if line["sample"] % 2} == {"tampered"}
     assert untried(tmp_path) == []
 
 
 def test_the_rest_is_tried_by_the_next_call_wherever_the_first_was_stopped(tmp_path: Path) -> None:
-    whole = House(tmp_path / "whole", {"m": honest_then_bent}).run()
+    whole = Harness(tmp_path / "whole", {"m": honest_then_bent}).run()
     stopped = 0
     for cut in range(SAMPLES + 1, len(whole.lines())):
         path = tmp_path / str(cut)
@@ -197,7 +197,7 @@ def test_the_rest_is_tried_by_the_next_call_wherever_the_first_was_stopped(tmp_p
         (path / "results.jsonl").write_bytes(b"".join(kept) + b'{"torn')
         assert untried(path)
         stopped += 1
-        again = House(path, {"m": honest_then_bent}).run()
+        again = Harness(path, {"m": honest_then_bent}).run()
         assert again.runner.metrics.summaries() == whole.runner.metrics.summaries()
         assert {key: line["failure"] for key, line in again.last().items()} == {
             key: line["failure"] for key, line in whole.last().items()
@@ -213,11 +213,11 @@ def test_a_stop_ends_it_and_nothing_of_it_is_missing(tmp_path: Path) -> None:
 
         runner.on_result = heard
 
-    house = House(tmp_path, {"m": honest_then_bent}).run(stop_after_one)
-    assert house.runner.retrials.left > 0
-    assert house.runner.tally.missing.total() == 0
-    assert len(untried(tmp_path)) == house.runner.retrials.left
-    House(tmp_path, {"m": honest_then_bent}).run()
+    harness = Harness(tmp_path, {"m": honest_then_bent}).run(stop_after_one)
+    assert harness.runner.retrials.left > 0
+    assert harness.runner.tally.missing.total() == 0
+    assert len(untried(tmp_path)) == harness.runner.retrials.left
+    Harness(tmp_path, {"m": honest_then_bent}).run()
     assert untried(tmp_path) == []
 
 
@@ -242,46 +242,46 @@ def test_trouble_leaves_the_first_verdict_an_event_and_work_for_the_next_call(tm
 
         runner.on_result = heard
 
-    house = House(tmp_path, {"m": bent_in_each_sample}, sandbox=sandbox).run(lose)
-    left = house.runner.retrials.left
+    harness = Harness(tmp_path, {"m": bent_in_each_sample}, sandbox=sandbox).run(lose)
+    left = harness.runner.retrials.left
     assert left == len(untried(tmp_path)) > 0
-    assert house.runner.tally.missing.total() == 0
-    events = [event for event in house.lines("events.jsonl") if event["kind"] == "sandbox_error"]
+    assert harness.runner.tally.missing.total() == 0
+    events = [event for event in harness.lines("events.jsonl") if event["kind"] == "sandbox_error"]
     assert len(events) == left
-    assert House(tmp_path, {"m": bent_in_each_sample}).run().runner.retrials.left == 0
+    assert Harness(tmp_path, {"m": bent_in_each_sample}).run().runner.retrials.left == 0
 
 
 def test_a_verdict_that_is_used_again_is_not_one_that_was_given_untried(tmp_path: Path) -> None:
     def in_pairs(request: ModelRequest) -> Completion:
         return answer(f"{WRONG}{BENT}# {request.key.sample // 2}\n")
 
-    house = House(tmp_path, {"m": in_pairs}, reuse=True).run()
-    assert {line["failure"] for line in house.last().values()} == {"tampered"}
+    harness = Harness(tmp_path, {"m": in_pairs}, reuse=True).run()
+    assert {line["failure"] for line in harness.last().values()} == {"tampered"}
     assert untried(tmp_path) == []
 
 
 def test_lines_in_another_order_mean_the_same_and_two_replacements_are_a_conflict(tmp_path: Path) -> None:
-    house = House(tmp_path, {"m": bent_in_each_sample}).run()
+    harness = Harness(tmp_path, {"m": bent_in_each_sample}).run()
     before = load_run(tmp_path).metrics.summaries()
     path = tmp_path / "results.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(reversed(lines)))
     assert load_run(tmp_path).metrics.summaries() == before
-    assert House(tmp_path, {"m": bent_in_each_sample}).run().runner.metrics.summaries() == before
-    twice = orjson.dumps({**house.lines()[0], "note": "another"}) + b"\n"
+    assert Harness(tmp_path, {"m": bent_in_each_sample}).run().runner.metrics.summaries() == before
+    twice = orjson.dumps({**harness.lines()[0], "note": "another"}) + b"\n"
     path.write_bytes(b"".join(lines) + twice)
     with pytest.raises(ConflictError, match="contradict each other"):
         load_run(tmp_path)
 
 
 def test_a_line_whose_first_one_is_gone_counts_once(tmp_path: Path) -> None:
-    house = House(tmp_path, {"m": bent_and_honest}).run()
+    harness = Harness(tmp_path, {"m": bent_and_honest}).run()
     path = tmp_path / "results.jsonl"
-    last = {line["sample"]: line for line in house.lines()}
+    last = {line["sample"]: line for line in harness.lines()}
     path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in last.values()))
-    again = House(tmp_path, {"m": bent_and_honest}).run()
-    assert again.runner.metrics.summaries() == house.runner.metrics.summaries()
-    assert load_run(tmp_path).metrics.summaries() == house.runner.metrics.summaries()
+    again = Harness(tmp_path, {"m": bent_and_honest}).run()
+    assert again.runner.metrics.summaries() == harness.runner.metrics.summaries()
+    assert load_run(tmp_path).metrics.summaries() == harness.runner.metrics.summaries()
 
 
 @dataclass
@@ -306,9 +306,9 @@ class Slow(ObedientSandbox):
 
 def test_equal_solutions_are_scored_while_one_of_them_is_tried(tmp_path: Path) -> None:
     sandbox = Slow(others=SAMPLES - 1)
-    house = House(tmp_path, {"m": lambda _: answer(RIGHT)}, sandbox=sandbox, everybody=True).run()
+    harness = Harness(tmp_path, {"m": lambda _: answer(RIGHT)}, sandbox=sandbox, everybody=True).run()
     assert sandbox.waited
-    states = [line["trial"] for line in house.lines()]
+    states = [line["trial"] for line in harness.lines()]
     assert (states.count("tried"), states.count("equal")) == (1, SAMPLES - 1)
 
 
@@ -317,9 +317,9 @@ def test_who_waits_for_an_equal_solutions_verdict_keeps_nobody_from_being_read(t
         return answer(RIGHT if request.key.sample < 20 else f"{RIGHT}# {request.key.sample}\n")
 
     sandbox = Slow(others=10)
-    house = House(tmp_path, {"m": mostly_equal}, sandbox=sandbox, reuse=True, everybody=True).run()
+    harness = Harness(tmp_path, {"m": mostly_equal}, sandbox=sandbox, reuse=True, everybody=True).run()
     assert sandbox.waited
-    assert [line["trial"] for line in house.lines()].count("equal") == 19
+    assert [line["trial"] for line in harness.lines()].count("equal") == 19
 
 
 def test_turns_that_were_graded_untried_are_tried_after_all_too(tmp_path: Path) -> None:
@@ -327,12 +327,12 @@ def test_turns_that_were_graded_untried_are_tried_after_all_too(tmp_path: Path) 
         text = WRONG + BENT if request.key.turn else WRONG
         return answer(f"{text}# {request.key.sample}\n")
 
-    house = House(tmp_path, {"m": bent_when_asked_again}, turns=1).run()
-    lines = house.lines("turn_results.jsonl")
+    harness = Harness(tmp_path, {"m": bent_when_asked_again}, turns=1).run()
+    lines = harness.lines("turn_results.jsonl")
     assert [line for line in lines if "replaces" in line]
     assert {line["failure"] for line in {line["sample"]: line for line in lines}.values()} == {"tampered"}
-    assert house.runner.tally.turns.final == SAMPLES
-    assert {line["failure"] for line in house.last().values()} == {"tests_failed"}
+    assert harness.runner.tally.turns.final == SAMPLES
+    assert {line["failure"] for line in harness.last().values()} == {"tests_failed"}
     assert untried(tmp_path) == []
-    again = House(tmp_path, {"m": bent_when_asked_again}, turns=1).run()
+    again = Harness(tmp_path, {"m": bent_when_asked_again}, turns=1).run()
     assert again.lines("turn_results.jsonl") == lines

@@ -99,7 +99,7 @@ def texts_in(path: Path) -> list[str]:
     ]
 
 
-def test_the_rooms_that_ask_name_no_file_of_any_language() -> None:
+def test_the_packages_that_ask_name_no_file_of_any_language() -> None:
     naming = {
         path.relative_to(ROOT).as_posix()
         for room in ("overlay", "images", "problems", "testing")

@@ -1,7 +1,7 @@
-"""An unexpected error at every call that one room makes of another, one by one: nothing else is harmed.
+"""An unexpected error at every call that one part makes of another, one by one: nothing else is harmed.
 
 The points where a fault is put in are not listed here: a run without faults tells them. A fault comes before
-the real call or after it, once or always; the errors are what rooms never promised to raise.
+the real call or after it, once or always; the errors are what parts never promised to raise.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Outcome:
 
 
 async def bring_about(path: Path, chaos: Chaos) -> Outcome:
-    """A run whose rooms are under chaos, but for the other model's pool."""
+    """A run whose parts are under chaos, but for the other model's pool."""
     opened: list[Runner] = []
     pools = {model: ScriptedPool(answer) for model in MODELS}
 
@@ -152,7 +152,7 @@ async def bring_about(path: Path, chaos: Chaos) -> Outcome:
 
 
 def points(path: Path) -> list[str]:
-    """Where rooms call each other in a run without faults."""
+    """Where parts call each other in a run without faults."""
     chaos = Chaos()
     outcome = asyncio.run(bring_about(path, chaos))
     assert outcome.runner.tally.final == PLANNED

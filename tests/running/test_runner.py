@@ -33,7 +33,7 @@ PROBLEMS = ("p1", "p2", "p3")
 SAMPLES = 4
 
 
-class House:
+class Harness:
     """A run directory with a plan over in-memory edges."""
 
     def __init__(self, path: Path, pools: dict[str, ScriptedPool], sandbox: CountingSandbox | None) -> None:
@@ -105,9 +105,9 @@ def by_sample(request: ModelRequest) -> Completion:
 
 def test_every_planned_sample_is_answered_once_and_scored_as_its_tests_say(tmp_path: Path) -> None:
     pool = ScriptedPool(by_sample)
-    house = House(tmp_path, {"m": pool}, CountingSandbox())
-    runner = house.run()
-    results = house.lines("results.jsonl")
+    harness = Harness(tmp_path, {"m": pool}, CountingSandbox())
+    runner = harness.run()
+    results = harness.lines("results.jsonl")
     assert len(results) == len(PROBLEMS) * SAMPLES == len(set(pool.asked))
     assert all(line["passed"] == line["sample"] and line["total"] == 4 for line in results)
     assert {line["failure"] for line in results} == {"tests_failed"}
@@ -118,29 +118,31 @@ def test_every_planned_sample_is_answered_once_and_scored_as_its_tests_say(tmp_p
 
 def test_a_final_line_repeats_what_its_answer_took(tmp_path: Path) -> None:
     guessed = replace(completion(xml_answer(4)), cost_estimated=True, attempts=2)
-    house = House(tmp_path, {"m": ScriptedPool(lambda _: guessed)}, CountingSandbox())
-    house.run(samples=1)
+    harness = Harness(tmp_path, {"m": ScriptedPool(lambda _: guessed)}, CountingSandbox())
+    harness.run(samples=1)
     names = ("finish_reason", "usage", "cost_usd", "cost_estimated", "attempts", "ttft_s", "latency_s")
-    for answer, result in zip(house.lines("completions.jsonl"), house.lines("results.jsonl"), strict=False):
+    for answer, result in zip(
+        harness.lines("completions.jsonl"), harness.lines("results.jsonl"), strict=False
+    ):
         assert {name: result[name] for name in names} == {name: answer[name] for name in names}
         assert result["cost_estimated"]
 
 
 def test_samples_are_asked_in_rounds_over_the_problems(tmp_path: Path) -> None:
     pool = ScriptedPool(by_sample)
-    House(tmp_path, {"m": pool}, None).run()
+    Harness(tmp_path, {"m": pool}, None).run()
     rounds = [pool.asked[start : start + 3] for start in range(0, 12, 3)]
     assert [{name.split("/")[2] for name in asked} for asked in rounds] == [set(PROBLEMS)] * SAMPLES
 
 
 def test_a_resume_asks_nothing_again_and_changes_no_digit(tmp_path: Path) -> None:
-    whole = House(tmp_path / "whole", {"m": ScriptedPool(by_sample)}, CountingSandbox())
+    whole = Harness(tmp_path / "whole", {"m": ScriptedPool(by_sample)}, CountingSandbox())
     expected = whole.run().metrics.summary("m", "xml")
     asked: list[str] = []
     for stop_after in (1, 2, 3, 2, 1, None):
         pool = ScriptedPool(by_sample)
-        house = House(tmp_path / "parts", {"m": pool}, CountingSandbox())
-        runner = house.run(stop_after=stop_after)
+        harness = Harness(tmp_path / "parts", {"m": pool}, CountingSandbox())
+        runner = harness.run(stop_after=stop_after)
         asked += pool.asked
     assert len(asked) == len(set(asked)) == 12
     assert runner.metrics.summary("m", "xml") == expected
@@ -148,19 +150,19 @@ def test_a_resume_asks_nothing_again_and_changes_no_digit(tmp_path: Path) -> Non
 
 def test_answers_without_docker_are_graded_by_a_later_run_without_asking_again(tmp_path: Path) -> None:
     pool = ScriptedPool(by_sample)
-    runner = House(tmp_path, {"m": pool}, None).run()
+    runner = Harness(tmp_path, {"m": pool}, None).run()
     assert runner.tally.answered == 12
     assert runner.tally.final == 0
     later = ScriptedPool(by_sample)
-    runner = House(tmp_path, {"m": later}, CountingSandbox()).run()
+    runner = Harness(tmp_path, {"m": later}, CountingSandbox()).run()
     assert later.asked == []
     assert runner.tally.final == 12
 
 
 def test_more_samples_extend_a_finished_run(tmp_path: Path) -> None:
-    House(tmp_path, {"m": ScriptedPool(by_sample)}, CountingSandbox()).run(samples=2)
+    Harness(tmp_path, {"m": ScriptedPool(by_sample)}, CountingSandbox()).run(samples=2)
     pool = ScriptedPool(by_sample)
-    runner = House(tmp_path, {"m": pool}, CountingSandbox()).run(samples=4)
+    runner = Harness(tmp_path, {"m": pool}, CountingSandbox()).run(samples=4)
     assert len(pool.asked) == 6
     assert runner.tally.final == 12
 
@@ -172,15 +174,15 @@ def failing_second_problem(request: ModelRequest) -> Completion:
 
 
 def test_a_providers_trouble_is_missing_named_and_repeated_on_resume(tmp_path: Path) -> None:
-    house = House(tmp_path, {"m": ScriptedPool(failing_second_problem)}, CountingSandbox())
-    runner = house.run()
+    harness = Harness(tmp_path, {"m": ScriptedPool(failing_second_problem)}, CountingSandbox())
+    runner = harness.run()
     assert runner.tally.missing == {"provider_error": 4}
     assert runner.tally.final == 8
     assert not runner.metrics.summary("m", "xml").complete
-    events = [event for event in house.lines("events.jsonl") if event["kind"] == "provider_error"]
+    events = [event for event in harness.lines("events.jsonl") if event["kind"] == "provider_error"]
     assert [(event["problem_id"], event["status"]) for event in events] == [("p2", 500)] * 4
     pool = ScriptedPool(by_sample)
-    runner = House(tmp_path, {"m": pool}, CountingSandbox()).run()
+    runner = Harness(tmp_path, {"m": pool}, CountingSandbox()).run()
     assert len(pool.asked) == 4
     assert runner.tally.final == 12
 
@@ -191,7 +193,7 @@ def refused(_: ModelRequest) -> Completion:
 
 def test_a_pool_whose_key_is_refused_stops_while_the_other_completes(tmp_path: Path) -> None:
     bad, good = ScriptedPool(refused), ScriptedPool(by_sample)
-    runner = House(tmp_path, {"bad": bad, "good": good}, CountingSandbox()).run()
+    runner = Harness(tmp_path, {"bad": bad, "good": good}, CountingSandbox()).run()
     assert len(bad.asked) <= 3  # those under way when the refusal came
     assert runner.metrics.summary("good", "xml").complete
     assert runner.tally.missing == {"provider_error": 12}
@@ -200,38 +202,38 @@ def test_a_pool_whose_key_is_refused_stops_while_the_other_completes(tmp_path: P
 
 def test_a_lost_container_is_repeated_and_never_scored(tmp_path: Path) -> None:
     sandbox = CountingSandbox(troubles=[ContainerLost("the engine restarted")] * 2)
-    house = House(tmp_path, {"m": ScriptedPool(by_sample)}, sandbox)
-    runner = house.run()
+    harness = Harness(tmp_path, {"m": ScriptedPool(by_sample)}, sandbox)
+    runner = harness.run()
     assert runner.tally.final == 12
-    assert [event["kind"] for event in house.lines("events.jsonl")] == ["sandbox_retry"] * 2
+    assert [event["kind"] for event in harness.lines("events.jsonl")] == ["sandbox_retry"] * 2
 
 
 def test_an_engine_that_stays_away_ends_the_run_and_keeps_the_answers(tmp_path: Path) -> None:
     sandbox = CountingSandbox(troubles=[EngineUnavailable("no engine answers")] * 10_000)
     pool = ScriptedPool(by_sample)
-    house = House(tmp_path, {"m": pool}, sandbox)
+    harness = Harness(tmp_path, {"m": pool}, sandbox)
     with pytest.raises(EngineUnavailable, match="no engine answers"):
-        house.run()
-    assert house.lines("results.jsonl") == []
+        harness.run()
+    assert harness.lines("results.jsonl") == []
     later = ScriptedPool(by_sample)
-    runner = House(tmp_path, {"m": later}, CountingSandbox()).run()
+    runner = Harness(tmp_path, {"m": later}, CountingSandbox()).run()
     assert runner.tally.final == 12
     assert not set(later.asked) & set(pool.asked)
 
 
 def test_a_crashed_suite_scores_zero_of_the_learned_tests(tmp_path: Path) -> None:
     pool = ScriptedPool(lambda _: completion(xml_answer("crash")))
-    house = House(tmp_path, {"m": pool}, CountingSandbox())
-    house.run()
-    line = house.lines("results.jsonl")[0]
+    harness = Harness(tmp_path, {"m": pool}, CountingSandbox())
+    harness.run()
+    line = harness.lines("results.jsonl")[0]
     assert (line["status"], line["failure"], line["passed"], line["total"]) == ("scored", "no_report", 0, 4)
 
 
 def test_an_unreadable_answer_is_a_format_error_of_the_model(tmp_path: Path) -> None:
     pool = ScriptedPool(lambda _: completion("I would rather talk about the weather."))
-    house = House(tmp_path, {"m": pool}, CountingSandbox())
-    runner = house.run()
-    line = house.lines("results.jsonl")[0]
+    harness = Harness(tmp_path, {"m": pool}, CountingSandbox())
+    runner = harness.run()
+    line = harness.lines("results.jsonl")[0]
     assert (line["status"], line["failure"], line["total"]) == ("no_solution", "format_error", 4)
     assert runner.metrics.summary("m", "xml").complete
 
@@ -242,13 +244,13 @@ def test_a_task_that_vanishes_is_noticed_at_the_end(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         raise AssertionError
 
-    house = House(tmp_path, {"m": ScriptedPool(vanish)}, CountingSandbox())
+    harness = Harness(tmp_path, {"m": ScriptedPool(vanish)}, CountingSandbox())
     with pytest.raises(InvariantError, match="12 samples are neither recorded nor missing"):
-        house.run()
+        harness.run()
 
 
 def test_problems_csv_is_there_after_a_run(tmp_path: Path) -> None:
-    House(tmp_path, {"m": ScriptedPool(by_sample)}, CountingSandbox()).run()
+    Harness(tmp_path, {"m": ScriptedPool(by_sample)}, CountingSandbox()).run()
     header, *rows = (tmp_path / "problems.csv").read_text().splitlines()
     assert header.startswith("model,format,problem_id")
     assert len(rows) == 3

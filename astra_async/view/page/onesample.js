@@ -103,14 +103,14 @@ function recordTab(data) {
 const count = (number) => (number ?? 0).toLocaleString("en");
 
 /** One model call of an agent: what was new in its request, and what the model answered. */
-function step({ step: number, at, seconds, goes_on, system, said, text, calls, input_tokens, cached_tokens, output_tokens, cost_usd }) {
+function step({ step: number, at, seconds, goes_on, system, messages, text, calls, input_tokens, cached_tokens, output_tokens, cost_usd }) {
   const cached = cached_tokens ? `, ${count(cached_tokens)} cached` : "";
   const cost = cost_usd ? `, $${cost_usd.toFixed(4)}` : "";
   const facts = `${seconds.toFixed(1)} s, ${count(input_tokens)} tokens in${cached}, ${count(output_tokens)} out${cost}`;
   const part = (who, content) => content && holding("div", "said", element("h4", who), verbatim(content));
   const node = holding("li", "step", holding("h3", null, `Step ${number} `, element("span", facts, "muted"), " ", element("time", String(at).slice(11, 19))),
     goes_on ? null : part("system", system),
-    said.flatMap(({ role, text: words, results }) => [part(role, words), ...results.map(({ name, text: gave, failed }) => part(`${plain(name || "tool")} ${failed ? "failed" : "gave"}`, gave))]),
+    messages.flatMap(({ role, text: words, results }) => [part(role, words), ...results.map(({ name, text: gave, failed }) => part(`${plain(name || "tool")} ${failed ? "failed" : "gave"}`, gave))]),
     part("model", text), calls.map(({ name, arguments: given }) => part(`model calls ${plain(name)}`, given)));
   node.id = `step-${number}`;
   return node;
