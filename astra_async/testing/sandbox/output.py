@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 _STDOUT = 1
 _LONGEST_LINE = 64 * 1024  # bytes that wait for the end of their line
 
@@ -63,8 +65,7 @@ class Output:
         del begun[:whole]
 
     def text(self) -> str:
-        """All streams; of lines that have not ended yet, standard output's is told first."""
-        self._lines.feed(b"\n".join(bytes(begun) for begun in self._begun.values() if begun))
-        for begun in self._begun.values():
-            begun.clear()
-        return self._lines.text()
+        """All streams so far; of lines that have not ended yet, standard output's is told first."""
+        lines = deepcopy(self._lines)
+        lines.feed(b"\n".join(filter(None, self._begun.values())))
+        return lines.text()
