@@ -46,7 +46,7 @@ async def run_in_memory(
     turns: int = 0,
     feedback: FeedbackMode = "full",
     project: Project | None = None,
-    around: Callable[[str, Any], Any] = lambda _, room: room,
+    around: Callable[[str, Any], Any] = lambda _, part: part,
     on_open: Callable[[Runner], None] | None = None,
     making: ProblemImages | None = None,
 ) -> Runner:
@@ -54,7 +54,7 @@ async def run_in_memory(
 
     `project` is every problem's; what its `hidden` folder holds is hidden.
     `thorough` tries solutions by altered tests and grades identical ones once. `around` may put something
-    around each room, by its name; `on_open` gets the runner before it begins. Images are there, or come from
+    around each part, by its name; `on_open` gets the runner before it begins. Images are there, or come from
     `making`.
     """
     source = MemorySource({name: project or a_project() for name in problem_ids})

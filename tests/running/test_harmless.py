@@ -43,16 +43,16 @@ def by_sample(request: ModelRequest) -> Completion:
     return completion(xml_answer(request.key.sample % 5))
 
 
-class SlowSandbox(CountingSandbox):
-    """Takes its time for all that is not the untouched project."""
+class PatientSandbox(CountingSandbox):
+    """Ends a run of what is not the untouched project when both models have tests waiting, 60 times."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.seconds = seconds
+        self.runners: list[Runner] = []
 
     async def run(self, job: Job) -> Execution:
-        if self.runs >= len(PROBLEMS):
-            await asyncio.sleep(self.seconds)
+        while len(PROBLEMS) <= self.runs < 60 and len(self.runners[0].permits._waiting) < 2:  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.001)
         return await super().run(job)
 
 
@@ -135,13 +135,15 @@ async def test_models_take_turns_at_the_tests(tmp_path: Path) -> None:
 
     all_of_early = asyncio.Event()
     early, late = ScriptedPool(early_answer), ScriptedPool(after_all_of_early)
+    sandbox = PatientSandbox()
     await run_in_memory(
         tmp_path,
         {"early": early, "late": late},
-        SlowSandbox(0.01),  # longer than a loaded machine takes to record an answer: both have tests waiting
+        sandbox,
         problem_ids=PROBLEMS,
         samples=101,
         at_once=2,
+        on_open=sandbox.runners.append,
     )
     tested = [line["model"] for line in recorded(tmp_path, "results.jsonl")]
     first_late = tested.index("late", 2)
