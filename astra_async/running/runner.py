@@ -1,14 +1,10 @@
-"""All samples of a run: admission, shutdown, and the end invariant.
+"""All samples of a run: admission and shutdown.
 
 Each model has a feeder that walks the plan in rounds and lets its samples begin; the way of each is
 `run_sample`, and so is that of its further turns, one after the other (`turns.TurnPlan`). Here is the
 boundary at which trouble ends: whatever is raised is one sample's trouble, or one model's when it meets
 every call. The run itself ends early only where nothing can be recorded or nothing can be tested any more,
-and then after the calls that are under way and paid.
-
-End invariant: planned = final lines + missing, each key once (InvariantError otherwise): a child task
-that vanishes from the task group cannot go unnoticed. A turn that has to come is final or missing as well;
-one that is missing leaves its sample as it is.
+and then after the calls that are under way and paid. What became of each is `Bookkeeping`'s to know.
 """
 
 from __future__ import annotations
@@ -23,7 +19,6 @@ from astra_async.errors import (
     BudgetExhausted,
     EngineUnavailable,
     ExpectationError,
-    InvariantError,
     PoolUnusable,
     ProviderError,
     StorageError,
@@ -31,10 +26,11 @@ from astra_async.errors import (
 from astra_async.files import file_mode, write_atomically
 from astra_async.metrics import problems_csv
 from astra_async.running.admission import Admission, FairPermits
+from astra_async.running.bookkeeping import Bookkeeping
 from astra_async.running.log import keep_synced
-from astra_async.running.plan import Speed, Tally
+from astra_async.running.plan import Speed
 from astra_async.running.sample import Stopped, run_sample
-from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, reason_of, spent
+from astra_async.running.trouble import as_trouble, described, is_cancelled, kind_of, spent
 from astra_async.running.untried import Retrials
 from astra_async.testing.verdict import limits_for
 from astra_async.types import is_agent
@@ -60,7 +56,7 @@ class Runner:
     """Runs a plan in a run directory; without `grading` it records answers only.
 
     Attributes:
-        tally: counts for the display, current at every moment.
+        books, tally: what became of the samples so far, and how many of each there are.
         speed: how fast they grow, since `run` began.
         stopping: set once `stop` was called.
         fatal: why the run cannot go on, if so.
@@ -75,7 +71,8 @@ class Runner:
         self.setup = setup
         self.directory = setup.directory
         self.metrics = metrics
-        self.tally = Tally(planned=plan.size)
+        self.books = Bookkeeping(plan, setup, metrics)
+        self.tally = self.books.tally
         self.speed = Speed(0, 0)
         self.stopping = asyncio.Event()
         self.fatal: AstraError | None = None
@@ -84,8 +81,6 @@ class Runner:
         self.permits = FairPermits(setup.grading.at_once if setup.grading else 1)
         self.deciding: Deciding | None = None
         self.retrials = Retrials()
-        self._asked = dict.fromkeys(plan.models, plan.samples)
-        self._missing: set[AnswerKey] = set()
         self._admissions: dict[tuple[str, bool], Admission] = {}  # by model, and whether agents work
         self._ungradable: dict[str, AstraError] = {}  # problems whose tests are not known
         self._listener_error: Exception | None = None
@@ -98,7 +93,7 @@ class Runner:
         """
         for problem_id, error in self.plan.unprepared.items():
             self.note(kind_of(error), problem_id=problem_id, detail=str(error))
-        self._count_what_is_there()
+        self.books.count_what_is_there()
         self.speed = Speed(
             self.tally.answered, self.tally.final
         )  # what earlier calls did is no speed of this one
@@ -120,7 +115,7 @@ class Runner:
             raise self.fatal
         if self._listener_error:
             raise self._listener_error
-        self._check_invariant()
+        self.books.check(stopped=self.stopping.is_set())
 
     async def _in_rounds(self) -> None:
         """All samples at once; or, until something is known, round by round with a look after each.
@@ -131,14 +126,14 @@ class Runner:
             await self._round(self.plan.models, 0, self.plan.samples)
             await self._try_after_all()
             return
-        self._asked = dict.fromkeys(self.plan.models, 0)
+        self.books.plan_rounds()
         first = 0
         for end in self.deciding.rounds:
             going = self.deciding.begin(end)
-            self._plan_until(end, going)
+            self.books.plan_until(end, going)
             await self._round(going, first, end)
             await self._try_after_all()
-            if self.stopping.is_set() or self._missing or not going:
+            if self.stopping.is_set() or self.books.has_missing or not going:
                 return
             try:
                 await asyncio.to_thread(self.deciding.look)
@@ -173,16 +168,6 @@ class Runner:
         """Whether a graded sample, or a turn, is part of this call, and its answer is there."""
         is_planned = key.model in self.plan.models and key.format in self.plan.formats
         return is_planned and key.problem_id in self.plan.prepared and key in self.directory.answered
-
-    def _plan_until(self, end: int, going: Sequence[str]) -> None:
-        """Invariant: what is planned is what has been asked for in the rounds begun, here and in run.json."""
-        for model in going:
-            self._asked[model] = end
-        for (model, _), planned in self.metrics.planned.items():
-            if model in going:
-                planned |= {problem: max(end, k) for problem, k in planned.items()}
-        cells = len(self.plan.formats) * len(self.plan.problem_ids)
-        self.tally.planned = cells * sum(self._asked.values())
 
     def stop(self) -> None:
         """Admit nothing more; calls and tests under way come to their end and are recorded."""
@@ -251,15 +236,6 @@ class Runner:
                 return
             await making.changed()
 
-    def _count_what_is_there(self) -> None:
-        for model in self.plan.models:
-            for sample in self.plan.keys(model):
-                for turn in range(self.setup.turns.most + 1):
-                    key = sample.at(turn)
-                    counts, is_final = self.tally.of(key), key in self.directory.graded
-                    counts.final += is_final
-                    counts.answered += is_final or key in self.directory.answered
-
     async def _feed(self, model: str, samples: asyncio.TaskGroup, numbers: range, *, by_agent: bool) -> None:
         admission = self._admission(model, by_agent=by_agent)
         async for sample in self._in_order(model):
@@ -326,7 +302,7 @@ class Runner:
         if error is None and not answered:
             error = self.dead.get(key.model)
         if error is not None:
-            self._count_missing(key, error)
+            self.books.missing(key, error)
         return error is not None
 
     async def _bring_about(self, passage: _Passage) -> None:
@@ -394,38 +370,14 @@ class Runner:
         self.stop()
 
     def _count(self, result: Result) -> None:
-        self.setup.turns.add(result.key, result.failure)
-        if result.replaces:
-            self.retrials.done += 1
-        else:
-            self.tally.of(result.key).final += 1
-        if not result.key.turn:
-            self._measure(result)
+        self.books.final(result)
+        self.retrials.done += result.replaces is not None
         if self._listener_error is None:
             try:
                 self.on_result(result)
             except Exception as error:  # noqa: BLE001 - the listener's own: raised when the run has come to its end
                 self._listener_error = error
                 self.stop()
-
-    def _measure(self, result: Result) -> None:
-        if replaced := result.replaces:
-            self.metrics.take_back(
-                (result.model, result.format),
-                result.problem_id,
-                replaced.passed,
-                result.total,
-                failure=replaced.failure,
-            )
-        self.metrics.add(
-            result.model,
-            result.format,
-            result.problem_id,
-            result.passed,
-            result.total,
-            status=result.status,
-            failure=result.failure,
-        )
 
     def _bury(self, model: str, error: PoolUnusable) -> None:
         """Invariant: the first reason stays; from here on no sample of the model begins to be asked."""
@@ -438,7 +390,7 @@ class Runner:
         """Invariant: a key is counted as final or as missing, whatever fails between the two."""
         cost = {} if is_agent(key.format) else spent(error)  # an agent's calls are recorded one by one
         self.note(kind_of(error), key, detail=str(error), **cost)
-        self._count_missing(key, error)
+        self.books.missing(key, error)
 
     def note(self, kind: RecordedKind, key: AnswerKey | None = None, **details: object) -> None:
         """Record an event; what cannot be recorded ends the run, after the calls under way."""
@@ -448,41 +400,6 @@ class Runner:
             self.cannot_go_on(StorageError(f"{self.directory.path}/events.jsonl: {described(error)}"))
         if self.directory.exhausted:
             self.cannot_go_on(self.directory.exhausted)
-
-    def _count_missing(self, key: AnswerKey, error: AstraError) -> None:
-        """Invariant: a key is in `_missing` once, and never if it has its final line."""
-        if key in self.directory.graded:
-            return
-        self._missing.add(key)
-        counts = self.tally.of(key)
-        counts.missing[kind_of(error)] += 1
-        counts.reasons[reason_of(error)] += 1
-
-    def _check_invariant(self) -> None:
-        """No planned sample is final and missing, and none is neither, those apart that a stop left out."""
-        whole = not self.stopping.is_set()
-        done = (
-            self.directory.graded if self.setup.grading else self.directory.answered | self.directory.graded
-        )
-        lost: list[AnswerKey] = []
-        twice: list[AnswerKey] = []
-        for model in self.plan.models:
-            for key in self.plan.keys(model):
-                if key.sample >= self._asked[model]:
-                    continue
-                if key in done and key in self._missing:
-                    twice.append(key)
-                elif whole and key not in done and key not in self._missing:
-                    lost.append(key)
-                following = self.setup.turns.next(key, self.directory) if whole and key in done else None
-                if following is not None and following not in self._missing:
-                    lost.append(following)
-        if lost or twice:
-            named = ", ".join(str(key) for key in (lost + twice)[:5])
-            raise InvariantError(
-                f"{len(lost)} samples are neither recorded nor missing, {len(twice)} are both: {named};"
-                " please report this, the recorded lines are sound"
-            )
 
     async def _publish_regularly(self) -> None:
         """A table that cannot be written is told, and is worth no call under way; the last try decides."""
