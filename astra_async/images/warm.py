@@ -3,6 +3,10 @@
 It runs as later runs do: the same user, limits and environment, no network. What it leaves outside `/tmp`
 and beside the project becomes part of the image: transformed modules of Jest, what Angular compiles in
 node_modules. The project's own files do not. Never done with an answer's files.
+
+Invariant: nothing that this run has written holds a line of the problem's tests. An answer that could read
+how they are written would know a trial by its altered tests, and a tool that runs what it kept of them would
+make a trial void.
 """
 
 from __future__ import annotations
@@ -26,6 +30,11 @@ if TYPE_CHECKING:
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import Job
 
+TEST_LINES = ".astra-test-lines"  # a file of the job's project: lines that stand nowhere but in tests
+_FORGET = (
+    f"find / -xdev -type f -cnewer {TEST_LINES} ! -path '/proc/*' -print0 2>/dev/null | "
+    f"xargs -0 -r grep -lZaFf {TEST_LINES} -- 2>/dev/null | xargs -0 -r rm -f --; "
+)
 # Only modules outlive the project's files. Jest's map of files and its timings are of one project alone.
 _CLEAN = (
     "find . -name node_modules -prune -o '(' -type f -o -type l ')' -exec rm -f -- {} +; "
@@ -64,7 +73,10 @@ async def warm_image(engine: Engine, job: Job, tag: str, *, progress: Callable[[
 
 async def _run(engine: Engine, container: str, job: Job) -> str:
     """Run the tests and remove the project's files; a reason not to keep what is left, or nothing."""
-    command = f"bash -c {shlex.quote(job.command)}; cd {PROJECT} || exit; {_CLEAN}; true"
+    within = f"cd {PROJECT} || exit"
+    command = (
+        f"{within}; touch {TEST_LINES}; bash -c {shlex.quote(job.command)}; {within}; {_FORGET}{_CLEAN}; true"
+    )
     todo = Command(text=command, user=unseen().user, environment=job.environment)
     limits = replace(job.limits, output_bytes=64 * 1024)
     async with await Keeper.start(engine, container) as keeper:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sandbox_jobs import tar
 
-from astra_async.images.warm import warm_image
+from astra_async.images.warm import TEST_LINES, warm_image
 from astra_async.testing.sandbox.engine import Engine
 from astra_async.types import Job, Limits
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("leaves_no_container")]
 
 TAG = "astra-test/warmed:warm"
+LINES = rb"""expect(total(200)).toBe(180);
+assert total(\"a\") == 1
+"""
 
 
 def warmed(image: str, command: str, limits: Limits | None = None) -> tuple[str, list[str]]:
@@ -25,7 +28,7 @@ def warmed(image: str, command: str, limits: Limits | None = None) -> tuple[str,
     said: list[str] = []
     job = Job(
         image=image,
-        archive=tar({"src/a.js": b"a", "run.sh": b"true"}, folders=("empty",)),
+        archive=tar({"src/a.js": b"a", "run.sh": b"true", TEST_LINES: LINES}, folders=("empty",)),
         command=command,
         limits=limits or Limits(timeout_s=600.0),
     )
@@ -62,6 +65,20 @@ def test_caches_stay_and_the_project_and_its_leavings_go(image: str, run: Run) -
         "/var/tmp/cache",
         "warm",
     ]
+
+
+@pytest.mark.first
+def test_no_cache_stays_that_holds_a_line_of_a_test(image: str, run: Run) -> None:
+    command = r"""
+mkdir -p node_modules/.cache; cd node_modules/.cache
+echo 'total = (sum) => sum * 0.9;' > source
+echo '  expect(total(200)).toBe(180);' > 'a test'
+printf 'x\0expect(total(200)).toBe(180);' > binary
+echo '{"sourcesContent": ["assert total(\"a\") == 1"]}' > /var/tmp/test.map
+"""
+    tag, _ = warmed(image, command)
+    listed = run("find node_modules /var/tmp -type f", image=tag).stdout.split()
+    assert listed == ["node_modules/.cache/source"]
 
 
 def test_it_runs_without_a_network_as_the_runs_user(image: str, run: Run) -> None:
