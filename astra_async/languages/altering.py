@@ -11,6 +11,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   looked for within another is `within`: it becomes one with two letters changed, which none holds by chance.
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
+- A value that no constant is (a call, a name of the module): together with another (`beside`), which nothing
+  equals but what equals everything.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
@@ -31,6 +33,7 @@ _PLAIN_NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, TURNED = "text", "number", "truth", "turned"
 WITHIN, SUBJECT = "within", "subject"
 _FEWEST_LETTERS = 5
+_OTHER = b', "zq"'
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 
@@ -87,6 +90,16 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
         return (Alteration(begin + 1, end - 1, TEXT, asked=asked),)
     opposite = {b"true": b"false", b"false": b"true", b"True": b"False", b"False": b"True"}.get(text)
     return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
+
+
+def beside(source: bytes, begin: int, end: int, brackets: bytes = b"[]") -> Alteration:
+    """An expression that is expected, as the first of two values that no answer gives together."""
+    return Alteration(begin, end, SUBJECT, others=(brackets[:1] + source[begin:end] + _OTHER + brackets[1:],))
+
+
+def is_pair(alteration: Alteration) -> bool:
+    """Whether it is one of `beside`."""
+    return any(other[:-1].endswith(_OTHER) for other in alteration.others)
 
 
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:

@@ -7,6 +7,7 @@ A test is a call with a title and a function that asserts, whatever the file cal
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
@@ -16,8 +17,10 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     TestFile,
+    beside,
     both_ways,
     constant,
+    is_pair,
     renamed,
     within,
 )
@@ -86,7 +89,18 @@ def read_tests(path: str, text: bytes) -> TestFile:
     runner = next((name for module, name in _MODULES.items() if module in modules), "")
     # Its assertions wait until they hold: what did not at first, and what does later, both would.
     found = _tests(root, text) if runner != "playwright" else ()
+    if path.lower().endswith((".ts", ".tsx", ".mts", ".cts")):
+        found = map(_untyped, found)
     return TestFile(tuple(found), runner)
+
+
+def _untyped(test: DeclaredTest) -> DeclaredTest:
+    """Pairs stand where the compiler expects another type."""
+    places = (
+        replace(each, others=(each.others[0] + b" as any",)) if is_pair(each) else each
+        for each in test.alterations
+    )
+    return replace(test, alterations=tuple(places))
 
 
 def _tree(path: str, text: bytes) -> Node | None:
@@ -198,7 +212,7 @@ def _statement(statement: Node, text: bytes, *, late: bool) -> Iterator[Alterati
         node = node.named_children[0]
     waits |= node is statement  # the function's own value
     if node.type == "member_expression" and _chain(node)[0] == "expect()":
-        yield from _asked_of_another(node)
+        yield from _asked_of_another(node, otherwise="[{}]")
         yield from _turned(node)
     if node.type != "call_expression":
         return
@@ -242,17 +256,19 @@ def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
         place = _EXACT.get(name)
         expected = [] if place is None or "not" in chain else given[place : place + 1]
         found = list(_constants(expected, text, word(next(iter(inside(_root(function))), None))))
-        yield from found
         if name in _WITHIN and "not" not in chain:
             for each in given[:1]:
-                yield from within(text, each.start_byte, each.end_byte)
-        yield from _asked_of_another(function)
+                found += within(text, each.start_byte, each.end_byte)
+        found += _asked_of_another(function, otherwise="" if given else "[{}]")
+        if not found and "not" not in chain:
+            found += [beside(text, each.start_byte, each.end_byte) for each in given[:1]]
+        yield from found
         yield from _turned(function)
 
 
-def _asked_of_another(member: Node) -> Iterator[Alteration]:
+def _asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
-    other, subject = _NEVER.get(part(member, "property")), inside(_root(member))[:1]
+    other, subject = _NEVER.get(part(member, "property"), otherwise), inside(_root(member))[:1]
     if other and subject and not {"not", "resolves", "rejects"} & set(_chain(member)):
         begin, end = subject[0].start_byte, subject[0].end_byte
         yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))

@@ -9,7 +9,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, both_ways, constant, within
+from astra_async.languages.altering import (
+    Alteration,
+    DeclaredTest,
+    TestFile,
+    beside,
+    both_ways,
+    constant,
+    within,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +110,7 @@ class _Reader:
             left, right = test.left, test.comparators[0]
             found = []
             if isinstance(test.ops[0], ast.Eq | ast.Is):
-                found = [*self._constants(left, _asked(right)), *self._constants(right, _asked(left))]
+                found = self._compared(left, right, named=isinstance(test.ops[0], ast.Is))
             elif isinstance(test.ops[0], ast.In):
                 found = [*within(self.source, *self._span(left))]
             yield from found
@@ -124,16 +132,18 @@ class _Reader:
         sides = call.args[:2]
         found = []
         if name in _EQUAL and len(sides) > 1:
-            found = [
-                *self._constants(sides[0], _asked(sides[1])),
-                *self._constants(sides[1], _asked(sides[0])),
-            ]
+            found = self._compared(*sides)
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             found = [*within(self.source, *self._span(sides[place]))]
         end = self._span(call.func)[1]
         yield from found
         if name in _OPPOSITES:
             yield Alteration(end - len(name), end, others=(_OPPOSITES[name].encode(),))
+
+    def _compared(self, left: ast.expr, right: ast.expr, *, named: bool = False) -> list[Alteration]:
+        """The constants of two sides that are to be equal; where there are none, the right one as another."""
+        found = [*self._constants(left, _asked(right)), *self._constants(right, _asked(left))]
+        return found if found or named else [beside(self.source, *self._span(right), b"()")]
 
     def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them."""

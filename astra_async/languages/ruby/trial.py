@@ -9,6 +9,7 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     TestFile,
+    beside,
     both_ways,
     constant,
     renamed,
@@ -34,6 +35,7 @@ _OPPOSITES = both_ways({
     "must_be_empty": "wont_be_empty", "to": "not_to",
 }) | {"to_not": "to"}  # fmt: skip
 _SCOPES = frozenset({"method", "block", "do_block"})
+_NO_VALUES = frozenset({"pair", "splat_argument", "hash_splat_argument", "block_argument"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
 _MINITEST = re.compile(rb"\b(?:Minitest|ActiveSupport|ActionDispatch|IntegrationTest|Test::Unit|must_\w+)\b")
 
@@ -94,13 +96,23 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
             found = list(_constants(inside(given[0]), text, word(receiver)))
         elif name == "to" and matcher == "include":
             found = [each for at in inside(given[0])[:1] for each in within(text, at.start_byte, at.end_byte)]
+        if name == "to" and not found and given and given[0].type == "call":
+            found = list(_beside(inside(given[0])[:1], text))
     elif name == "must_equal" or (name == "assert_equal" and receiver is None):
         found = list(_constants(given[:1], text, word(receiver or (given[1] if len(given) > 1 else None))))
+        found = found or list(_beside(given[:1], text))
     elif receiver is not None and not name.startswith(("must_", "wont_")):
         return
     yield from found
     if at is not None:
         yield from renamed(text, at.start_byte, at.end_byte, _OPPOSITES)
+
+
+def _beside(nodes: list[Node], text: bytes) -> Iterator[Alteration]:
+    """A value that no constant is, as another."""
+    for node in nodes:
+        if node.type not in _NO_VALUES:
+            yield beside(text, node.start_byte, node.end_byte)
 
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
