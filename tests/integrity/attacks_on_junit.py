@@ -237,7 +237,7 @@ JUNIT_ATTACKS = (
     Attack(
         name="equals that is always true",
         framework="junit",
-        outcome="documented",
+        outcome="proven",
         files={
             _SHOP.main: _SHOP.wrong.replace(
                 "Price(int cents) { }",

@@ -81,4 +81,4 @@ def test_the_reference_keeps_its_points_under_trials_for_all(case: StackCase, gr
     result = graded(case)
     assert (result.passed, result.failure) == (case.worth, None)
     assert not [name for name in result.suspicions if name.startswith(PROOFS)]
-    assert result.trial == "tried"
+    assert result.trial in {"tried", "equal"}  # an unusual answer may come to the same

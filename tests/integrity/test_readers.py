@@ -110,7 +110,7 @@ JAVA = {
     "assertEquals(List.of(1, 2), f());": f"<1> <2> {NOT_EQUAL}",
     "assertEquals(2 * 30, f());": f"<2> <30> {NOT_EQUAL}",
     "assertEquals(Kind.GOOD, f());": f"<GOOD> {NOT_EQUAL}",
-    "assertEquals(new Seat(1), f());": NOT_EQUAL,
+    "assertEquals(new Seat(1), f());": f"<1> {NOT_EQUAL}",
     "assertTrue(f());": "assertTrue->assertFalse",
     "assertThrows(NullPointerException.class, g);": "NullPointerException->IllegalArgumentException",
     "assertThat(f()).isEqualTo(5);": "<5> isEqualTo->isNotEqualTo",

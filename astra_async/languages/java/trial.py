@@ -133,7 +133,9 @@ def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteratio
         elif node.type == "binary_expression":
             sides = [node.child_by_field_name("left"), node.child_by_field_name("right")]
             yield from _constants([each for each in sides if each is not None], text, asked)
-        elif node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _LISTS:
+        elif node.type == "object_creation_expression" or (
+            node.type == "method_invocation" and f"{part(node, 'object')}.{part(node, 'name')}" in _LISTS
+        ):
             yield from _constants(inside(node), text, asked)
         elif node.type == "field_access" and (found := _CONSTANT.fullmatch(source(node))):
             yield Alteration(
