@@ -61,10 +61,11 @@ for part in "$@"; do printf %s "$part" >>"$path" || exit; done
 """
 # The time limit is kept inside, since an exec that is given up ends nothing; `read` waits without a program.
 _TIMED = r"""
+exec 3>&2 2>/dev/null  # where bash tells of jobs that have ended
 set -m
-bash -c "$1" </dev/null &
+bash -c "$1" </dev/null 2>&3 3>&- &
 group=$!
-exec 2>/dev/null  # where bash tells of jobs that were killed
+exec 3>&-
 { read -rt "$2" <> <(:); kill -KILL -- "-$group"; } >/dev/null &
 watch=$!
 wait "$group"

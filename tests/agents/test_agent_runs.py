@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from scripted import Scripted, answered, calls_of
 
 from astra_async.agents.agent_runs import LIMITS, AgentRuns, Agents, _Fill, most_slots
 from astra_async.agents.gateway.gateway_server import Gateway
+from astra_async.agents.workplace import _TIMED
 from astra_async.errors import ContainerLost, SandboxError, TransientError
 from astra_async.images.base_image import ensure_base
 from astra_async.testing.sandbox.engine import Engine
@@ -372,6 +374,13 @@ def test_commands_of_the_agent_that_works_from_here(tmp_path: Path) -> None:
     assert done.agent
     assert (done.agent.end, done.agent.steps, done.agent.agent) == ("done", 7, "shell")
     assert set(left(done)["files"]) == {"it", "on"}
+
+
+def test_a_command_that_fails_at_once_is_shown_without_the_shells_own_words() -> None:
+    one = str(min(os.sched_getaffinity(0)))  # on one core the command has often ended before the next line
+    command = ["taskset", "-c", one, "bash", "-c", _TIMED, "bash", "exit 124", "60"]
+    ran = [subprocess.run(command, capture_output=True, check=False) for _ in range(100)]
+    assert {(each.returncode, each.stdout, each.stderr) for each in ran} == {(124, b"", b"")}
 
 
 @docker
