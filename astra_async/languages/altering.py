@@ -11,8 +11,8 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   looked for within another is `within`: it becomes one with two letters changed, which none holds by chance.
 - What is asked about (`expect(x).toBeNull()`), where the assertion names no constant: as something else, of
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
-- A value that no constant is (a call, a name of the module): together with another (`beside`), which nothing
-  equals but what equals everything.
+- A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
+  nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
@@ -31,9 +31,8 @@ from dataclasses import dataclass, replace
 _PLAIN_TEXT = re.compile(rb"[^'\"\\`#$%{}\r\n]*")
 _PLAIN_NUMBER = re.compile(rb"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,6})?")
 TEXT, NUMBER, TRUTH, TURNED = "text", "number", "truth", "turned"
-WITHIN, SUBJECT = "within", "subject"
+WITHIN, SUBJECT, LISTED = "within", "subject", "listed"
 _FEWEST_LETTERS = 5
-_OTHER = b', "zq"'
 _TWO_LETTERS = re.compile(rb"([A-Za-z])(?!\1)[A-Za-z]")
 
 
@@ -92,14 +91,10 @@ def constant(source: bytes, begin: int, end: int, asked: str = "") -> tuple[Alte
     return (Alteration(begin, end, TRUTH, others=(opposite,), asked=asked),) if opposite else ()
 
 
-def beside(source: bytes, begin: int, end: int, brackets: bytes = b"[]") -> Alteration:
-    """An expression that is expected, as the first of two values that no answer gives together."""
-    return Alteration(begin, end, SUBJECT, others=(brackets[:1] + source[begin:end] + _OTHER + brackets[1:],))
-
-
-def is_pair(alteration: Alteration) -> bool:
-    """Whether it is one of `beside`."""
-    return any(other[:-1].endswith(_OTHER) for other in alteration.others)
+def listed(source: bytes, begin: int, end: int) -> Alteration:
+    """An expression that is expected, as a list of it: no answer gives both."""
+    text = source[begin:end]
+    return Alteration(begin, end, LISTED, others=(b"[%b]" % text, b"[%b, %b]" % (text, text)))
 
 
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:

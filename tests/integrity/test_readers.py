@@ -17,7 +17,7 @@ PYTHON = {
     "assert f() == [1, 'two', {'a': True}]": "<1> <two> True->False ==->!=",
     "assert 7 == f(8)": "<7> ==->!=",
     "assert f() != 5": "!=->==",
-    "assert f() == g()": 'g()->(g(), "zq") ==->!=',
+    "assert f() == g()": "g()->[g()] ==->!=",
     "assert 'x' in f()": "in->not in",
     "assert 'hello' in f()": "<hello> in->not in",
     "assert f() is None": "is->is not",
@@ -34,22 +34,22 @@ PYTHON = {
     "if f():\n        assert g() == 5": "",
     "try:\n        assert f() == 5\n    except Exception: pass": "",
     "with suppress(AssertionError):\n        assert f() == 5": "",
-    "assert f() == approx(5)": 'approx(5)->(approx(5), "zq") ==->!=',
-    "self.assertEqual(f(), g())": 'g()->(g(), "zq") assertEqual->assertNotEqual',
-    "assert f() == -5": '-5->(-5, "zq") ==->!=',
-    "assert f() == 'it\\'s'": "'it\\'s'->('it\\'s', \"zq\") ==->!=",
+    "assert f() == approx(5)": "approx(5)->[approx(5)] ==->!=",
+    "self.assertEqual(f(), g())": "g()->[g()] assertEqual->assertNotEqual",
+    "assert f() == -5": "-5->[-5] ==->!=",
+    "assert f() == 'it\\'s'": "'it\\'s'->['it\\'s'] ==->!=",
     "return f() == 5": "",
     "wanted = 5\n    assert f() == wanted": "<5> ==->!=",
     "wanted = [5, 'x']\n    self.assertEqual(f(), wanted)": "<5> <x> assertEqual->assertNotEqual",
-    "given = 5\n    assert f(given) == given": 'given->(given, "zq") ==->!=',
-    "one = [other]\n    other = [one]\n    assert f() == one": 'one->(one, "zq") ==->!=',
-    "wanted = 5\n    wanted = g(wanted)\n    assert f() == wanted": 'wanted->(wanted, "zq") ==->!=',
+    "given = 5\n    assert f(given) == given": "given->[given] ==->!=",
+    "one = [other]\n    other = [one]\n    assert f() == one": "one->[one] ==->!=",
+    "wanted = 5\n    wanted = g(wanted)\n    assert f() == wanted": "wanted->[wanted] ==->!=",
 }
 JAVASCRIPT = {
     "expect(f()).toBe(5);": "<5> ->.not",
     "expect(f()).toEqual({ a: [1, 'x'], b });": "<1> <x> ->.not",
     "expect(f()).not.toBe(5);": ".not->",
-    "expect(f()).toContain('x');": "'x'->['x', \"zq\"] ->.not",
+    "expect(f()).toContain('x');": "'x'->['x'] ->.not",
     "expect(f()).toContain('hello');": "<hello> ->.not",
     "expect(f()).not.toContain('hello');": ".not->",
     "expect(f()).toBeNull();": "f()->[f()] ->.not",
@@ -73,28 +73,28 @@ JAVASCRIPT = {
     "await waitFor(() => { expect(f()).toBeNull(); });": "f()->[f()]",
     "await waitFor(() => expect(f()).toBe('hello')); expect(g()).toBe(5);": "<5> ->.not",
     "waitFor(() => expect(f()).toBe('hello'));": "",
-    "expect(f()).toBeCloseTo(5);": '5->[5, "zq"] ->.not',
+    "expect(f()).toBeCloseTo(5);": "5->[5] ->.not",
     "expect(f()).toBeDisabled();": "f()->[f()] ->.not",
     "expect(f()).not.toBeDisabled();": ".not->",
     "if (f()) expect(g()).toBe(5);": "",
     "if (f()) return; expect(g()).toBe(5);": "",
     "list.forEach((x) => { expect(x).toBe(5); });": "",
     "try { expect(f()).toBe(5); } catch (e) {}": "",
-    "expect(f()).toBe(`x${y}`);": '`x${y}`->[`x${y}`, "zq"] ->.not',
+    "expect(f()).toBe(`x${y}`);": "`x${y}`->[`x${y}`] ->.not",
     "const wanted = 5; expect(f()).toBe(wanted);": "<5> ->.not",
-    "const given = 5; expect(f(given)).toBe(given);": 'given->[given, "zq"] ->.not',
-    "expect(f()).toBe(wanted);": 'wanted->[wanted, "zq"] ->.not',
+    "const given = 5; expect(f(given)).toBe(given);": "given->[given] ->.not",
+    "expect(f()).toBe(wanted);": "wanted->[wanted] ->.not",
 }
 RUBY = {
     "expect(f).to eq(5)": "<5> to->not_to",
     "expect(f).to eq([1, { 'a' => 'x' }])": "<1> <x> to->not_to",
     "expect(f).not_to eq(5)": "not_to->to",
-    "expect(f).to include('x')": "'x'->['x', \"zq\"] to->not_to",
+    "expect(f).to include('x')": "'x'->['x'] to->not_to",
     "expect(f).to include('hello')": "<hello> to->not_to",
     "expect(page).to have_content('x')": "",
-    "expect { f }.to raise_error(KeyError)": 'KeyError->[KeyError, "zq"] to->not_to',
+    "expect { f }.to raise_error(KeyError)": "KeyError->[KeyError] to->not_to",
     "expect(f).to have_attributes(a: b)": "to->not_to",
-    "assert_equal g, f": 'g->[g, "zq"] assert_equal->refute_equal',
+    "assert_equal g, f": "g->[g] assert_equal->refute_equal",
     "expect(f).to have_http_status(404)": "<404> to->not_to",
     "assert_equal 5, f": "<5> assert_equal->refute_equal",
     "assert f": "assert->refute",
@@ -102,7 +102,7 @@ RUBY = {
     "[1].each { |x| expect(x).to eq(5) }": "",
     "next if f; expect(f).to eq(5)": "",
     "wanted = 5; expect(f).to eq(wanted)": "<5> to->not_to",
-    "given = 5; expect(f(given)).to eq(given)": 'given->[given, "zq"] to->not_to',
+    "given = 5; expect(f(given)).to eq(given)": "given->[given] to->not_to",
 }
 NOT_EQUAL = "assertEquals->org.junit.jupiter.api.Assertions.assertNotEquals"
 JAVA = {
@@ -229,7 +229,7 @@ def test_what_is_not_understood_has_no_tests(language: str, text: str) -> None:
     assert not [each for test in read_file(language, FILES[language][0], text) for each in test.alterations]
 
 
-def test_a_pair_is_of_no_type_where_a_compiler_looks() -> None:
+def test_a_list_is_of_no_type_where_a_compiler_looks() -> None:
     text = "it('does it', () => { expect(f()).toBe(wanted); });"
     (test,) = read_file("javascript", "a.test.ts", text)
-    assert test.alterations[0].others == (b'[wanted, "zq"] as any',)
+    assert test.alterations[0].others == (b"[wanted] as any", b"[wanted, wanted] as any")

@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    LISTED,
     SUBJECT,
     TEXT,
     WITHIN,
     Alteration,
     DeclaredTest,
     TestFile,
-    beside,
     both_ways,
     constant,
-    is_pair,
+    listed,
     renamed,
     within,
 )
@@ -95,9 +95,11 @@ def read_tests(path: str, text: bytes) -> TestFile:
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:
-    """Pairs stand where the compiler expects another type."""
+    """Lists stand where the compiler expects another type."""
     places = (
-        replace(each, others=(each.others[0] + b" as any",)) if is_pair(each) else each
+        replace(each, others=tuple(other + b" as any" for other in each.others))
+        if each.kind == LISTED
+        else each
         for each in test.alterations
     )
     return replace(test, alterations=tuple(places))
@@ -261,7 +263,7 @@ def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
                 found += within(text, each.start_byte, each.end_byte)
         found += _asked_of_another(function, otherwise="" if given else "[{}]")
         if not found and "not" not in chain:
-            found += [beside(text, each.start_byte, each.end_byte) for each in given[:1]]
+            found += [listed(text, each.start_byte, each.end_byte) for each in given[:1]]
         yield from found
         yield from _turned(function)
 
@@ -279,7 +281,7 @@ def _at_no_time(asked: Iterator[Alteration], text: bytes) -> Iterator[Alteration
     for each in asked:
         if each.kind == TEXT:
             yield from within(text, each.begin - 1, each.end + 1)
-        elif each.kind in {WITHIN, SUBJECT}:
+        elif each.kind in {LISTED, WITHIN, SUBJECT}:
             yield each
 
 

@@ -13,9 +13,9 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     TestFile,
-    beside,
     both_ways,
     constant,
+    listed,
     within,
 )
 
@@ -141,9 +141,9 @@ class _Reader:
             yield Alteration(end - len(name), end, others=(_OPPOSITES[name].encode(),))
 
     def _compared(self, left: ast.expr, right: ast.expr, *, named: bool = False) -> list[Alteration]:
-        """The constants of two sides that are to be equal; where there are none, the right one as another."""
+        """The constants of two sides that are to be equal; where there are none, the right one as a list."""
         found = [*self._constants(left, _asked(right)), *self._constants(right, _asked(left))]
-        return found if found or named else [beside(self.source, *self._span(right), b"()")]
+        return found if found or named else [listed(self.source, *self._span(right))]
 
     def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
         """The constants of which a value is made, if it is made of constants and lists of them."""

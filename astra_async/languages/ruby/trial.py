@@ -9,9 +9,9 @@ from astra_async.languages.altering import (
     Alteration,
     DeclaredTest,
     TestFile,
-    beside,
     both_ways,
     constant,
+    listed,
     renamed,
     within,
 )
@@ -97,10 +97,10 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
         elif name == "to" and matcher == "include":
             found = [each for at in inside(given[0])[:1] for each in within(text, at.start_byte, at.end_byte)]
         if name == "to" and not found and given and given[0].type == "call":
-            found = list(_beside(inside(given[0])[:1], text))
+            found = list(_listed(inside(given[0])[:1], text))
     elif name == "must_equal" or (name == "assert_equal" and receiver is None):
         found = list(_constants(given[:1], text, word(receiver or (given[1] if len(given) > 1 else None))))
-        found = found or list(_beside(given[:1], text))
+        found = found or list(_listed(given[:1], text))
     elif receiver is not None and not name.startswith(("must_", "wont_")):
         return
     yield from found
@@ -108,11 +108,11 @@ def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
         yield from renamed(text, at.start_byte, at.end_byte, _OPPOSITES)
 
 
-def _beside(nodes: list[Node], text: bytes) -> Iterator[Alteration]:
-    """A value that no constant is, as another."""
+def _listed(nodes: list[Node], text: bytes) -> Iterator[Alteration]:
+    """A value that no constant is, as a list."""
     for node in nodes:
         if node.type not in _NO_VALUES:
-            yield beside(text, node.start_byte, node.end_byte)
+            yield listed(text, node.start_byte, node.end_byte)
 
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
