@@ -843,8 +843,9 @@ def test_the_transcript_of_an_agent_grows_while_it_works_and_runs_nothing(tmp_pa
 
     async def steps(page: Page) -> None:
         calls = directory / "calls.jsonl"
+        await page.go("sample/alpha~shell/p01/2?tab=transcript", "document.querySelector('.sample .empty')")
         calls.write_bytes(model_call(key, 0, [task], calls=[call]))
-        await page.go("sample/alpha~shell/p01/2?tab=transcript", f"{steps_shown} === 1")
+        await page.until(f"{steps_shown} === 1")
         assert await page.run(all_of(".step h4", "b.textContent")) == ["system", "user", "model calls shell"]
         with calls.open("ab") as stream:
             stream.write(model_call(key, 1, [task, asked, gave], text=f"Done. {RUNS_SCRIPT}"))

@@ -165,7 +165,7 @@ export function open(root, signal) {
     return holding("div", "page-head", now.other ? element("h1", "Side by side") : titleOf(now.place), holding("span", "steps", element("span", where, "count"), buttons));
   }
 
-  /** An agent at work: its transcript is asked for again until there is more of it, or its answer. */
+  /** A sample to come: asked for again until there is an answer, or more of an agent's transcript, be it the first call. */
   async function grown(before, mine) {
     if (mine !== drawing || signal.aborted) return;
     forget();
@@ -195,7 +195,7 @@ export function open(root, signal) {
     const lines = other ? [] : [strip(place, address.params), verdict(data, place), turns(data, address.params), labelBar(data, place, redraw)];
     root.replaceChildren(...[head(address), ...lines, content].filter(Boolean));
     if (moved) scrollTo(0, 0);
-    if (data.transcript?.length && !data.answer) setTimeout(() => grown(data, mine).catch((error) => trouble("page", error.message)), WATCHED_MS);
+    if (!data.answer && !data.result) setTimeout(() => grown(data, mine).catch((error) => trouble("page", error.message)), WATCHED_MS);
     const ahead = next(now.list, place, 1);
     if (ahead) setTimeout(() => { if (mine === drawing && !signal.aborted) fetchSample(ahead).catch(() => {}); }, 80);
   }
