@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.languages import LANGUAGES
 from astra_async.languages.altering import NUMBER, TEXT, TURNED, WITHIN, Alteration
+from astra_async.overlay.merged_files import staying, with_staying
 from astra_async.testing.counting import grade
 from astra_async.testing.reports.report_text import clean_name
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from astra_async.languages.altering import DeclaredTest, TestFile
     from astra_async.overlay import PathPolicy
-    from astra_async.types import ExpectedTest, NamedOutcome, Project, TestReport
+    from astra_async.types import Changed, ExpectedTest, NamedOutcome, Project, TestReport
 
 _READERS = {suffix: each.trial for each in LANGUAGES for suffix in each.suffixes if each.trial}
 _MAX_BYTES = 400_000  # of a test file that is read
@@ -39,7 +40,10 @@ _FURTHER = 2  # forms that ask what no form before has: who is lenient in one as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What a problem's test files show to a reader, by path."""
+    """What a problem's tests show to a reader, by the path of their file.
+
+    `sources` are the texts that were read: of a file of tests all, of a source the tests inside of it.
+    """
 
     files: Mapping[str, TestFile] = field(default_factory=dict)
     sources: Mapping[str, bytes] = field(default_factory=dict)
@@ -63,18 +67,17 @@ class Survey:
 
 
 def survey(policy: PathPolicy) -> Survey:
-    """Read the test files of the languages that can be read."""
-    sources = {
-        path: policy.files[path].content
-        for path in sorted(policy.tests)
-        if policy.files[path].link is None and len(policy.files[path].content) <= _MAX_BYTES
-    }
-    files = {
-        path: found
-        for path, source in sources.items()
-        if (read := _READERS.get(path.rpartition(".")[2].lower())) and (found := read(path, source)).tests
-    }
-    return Survey(files=files, sources={path: sources[path] for path in files})
+    """Read the tests of the languages that can be read."""
+    files: dict[str, TestFile] = {}
+    sources: dict[str, bytes] = {}
+    for path, file in sorted(policy.files.items()):
+        read = _READERS.get(path.rpartition(".")[2].lower())
+        if read is None or file.link is not None or len(file.content) > _MAX_BYTES:
+            continue
+        source = file.content if path in policy.tests else staying(path, file.content)
+        if source and (found := read(path, source)).tests:
+            files[path], sources[path] = found, source
+    return Survey(files=files, sources=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +86,22 @@ class Form:
 
     `names` are expected tests whose names show that they are altered. `unnamed`: all tests of computed names
     are altered as well, so that a name that no source shows is one of them. `edits` are the places by the
-    number of their test.
+    number of their test, `inside` the altered tests of sources by path.
     """
 
     project: Project
-    names: frozenset[str]
-    unnamed: bool
+    names: frozenset[str] = frozenset()
+    unnamed: bool = False
     edits: Mapping[int, _Edit] = field(default_factory=dict, repr=False)
+    inside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    def over(self, changed: Changed) -> Changed:
+        """A solution's files, in which the tests inside of sources are altered as in the project's."""
+        return dict(changed) | {
+            path: with_staying(path, text, content)
+            for path, text in self.inside.items()
+            if (content := changed.get(path)) is not None
+        }
 
 
 class _Place(NamedTuple):
@@ -104,8 +116,9 @@ class Forms:
     """
 
     def __init__(self, project: Project, policy: PathPolicy, expected: Sequence[ExpectedTest]) -> None:
-        self._project, self._expected = project, expected
-        self._survey = survey(policy)
+        self.ordinary = Form(project=project)
+        self._expected, self._survey = expected, survey(policy)
+        self._files, self._inside = policy.files, self._survey.files.keys() - policy.tests
         self._tests = [(path, test) for path, each in self._survey.files.items() for test in each.tests]
         # Tests that share a name are altered together, and so are all of computed names.
         self._groups: dict[str, list[int]] = {}
@@ -161,11 +174,13 @@ class Forms:
 
     def _made(self, edits: Mapping[int, _Edit]) -> Form:
         altered = [self._tests[number][1] for number in edits]
+        project, inside = self._written(edits)
         return Form(
-            project=self._written(edits),
+            project=project,
             names=self._named(altered),
             unnamed=self._all_unnamed and any(not test.titles for test in altered),
             edits=edits,
+            inside=inside,
         )
 
     def narrowed(self, form: Form, name: str, rng: random.Random) -> Form:
@@ -244,17 +259,24 @@ class Forms:
             return text  # a name without another: it stays, and the reference passes it
         return rng.choice(near if near and rng.random() < _NEAR else [each[0] for each in here])
 
-    def _written(self, edits: Mapping[int, _Edit]) -> Project:
-        """The project with these places written differently; its files keep their dates."""
+    def _written(self, edits: Mapping[int, _Edit]) -> tuple[Project, dict[str, bytes]]:
+        """The project with these places written differently, and the tests among them inside of sources.
+
+        The project's files keep their dates.
+        """
         by_path: dict[str, list[_Edit]] = {}
         for number, edit in edits.items():
             by_path.setdefault(self._tests[number][0], []).append(edit)
         contents = {path: _applied(self._survey.sources[path], each) for path, each in by_path.items()}
+        inside = {path: contents.pop(path) for path in self._inside & contents.keys()}
+        contents |= {
+            path: with_staying(path, text, self._files[path].content) for path, text in inside.items()
+        }
         files = tuple(
             replace(file, content=contents[file.path]) if file.path in contents else file
-            for file in self._project.files
+            for file in self.ordinary.project.files
         )
-        return replace(self._project, files=files)
+        return replace(self.ordinary.project, files=files), inside
 
 
 def _edited(number: int, forms: Iterable[Form]) -> list[Alteration]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
-    from astra_async.types import Changed, Integrated, Limits, Project, Sandbox, Verdict
+    from astra_async.types import Changed, Integrated, Limits, Sandbox, Verdict
 
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
@@ -91,7 +91,7 @@ class _Case:
     is_reference: bool
     base_files: Changed
     drawn: dict[int, list[Form]] = field(default_factory=dict)
-    base: dict[int, tuple[Project, _Outcomes]] = field(default_factory=dict)  # by the project's identity
+    base: dict[int, tuple[Form, _Outcomes]] = field(default_factory=dict)  # by the form's identity
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -183,7 +183,7 @@ class Trials:
             if form is None:
                 scored = await run_scored()
             elif scored is None or await self._is_due(entry, scored):
-                outcomes, took_s = await self._run(case, form.project, entry.integrated.files)
+                outcomes, took_s = await self._run(case, form, entry.integrated.files)
                 trials.append((form, outcomes))
                 seconds += took_s
                 if None in order and not any(each - {"missing"} for each in outcomes.values()):
@@ -271,9 +271,9 @@ class Trials:
         self, case: _Case, files: Changed, form: Form, rng: random.Random
     ) -> tuple[frozenset[str], _Outcomes, float]:
         """The tests as they are and an altered form, in drawn order: what passes, what the form says."""
-        projects = [case.prepared.project, form.project]
+        forms = [case.forms.ordinary, form]
         order = rng.sample((0, 1), 2)
-        runs = {number: await self._run(case, projects[number], files) for number in order}
+        runs = {number: await self._run(case, forms[number], files) for number in order}
         return _passed(runs[0][0]), runs[1][0], runs[0][1] + runs[1][1]
 
     async def _seen(self, case: _Case, form: Form, passed: frozenset[str], outcomes: _Outcomes) -> _Seen:
@@ -289,10 +289,10 @@ class Trials:
         if not bent and not silent:
             return _Seen()
         evidence = await self._evidence(case, form)
-        base = await self._base(case, form.project)
+        base = await self._base(case, form)
         if not any(each - {"missing"} for each in base.values()):
             # These tests tell of nothing, as where they do not compile: who reports passes there forges them.
-            return _Seen(bent & form.names & _passed(await self._base(case, case.prepared.project)))
+            return _Seen(bent & form.names & _passed(await self._base(case, case.forms.ordinary)))
         others = frozenset(name for name in silent - altered if base[name] == {"passed"})
         return _Seen(bent & evidence, (silent & evidence) | others)
 
@@ -301,8 +301,8 @@ class Trials:
 
         Where there is no reference: those, too, that the untouched project does not pass either way.
         """
-        ordinary = await self._base(case, case.prepared.project)
-        altered = await self._base(case, form.project)
+        ordinary = await self._base(case, case.forms.ordinary)
+        altered = await self._base(case, form)
         # Invariant: a name that no title shows counts only where no test that is not altered may have it.
         names = form.names | (case.forms.unknown if form.unnamed else frozenset())
         shown = {name for name in names if ordinary[name] == {"passed"} and altered[name] <= _FAILED}
@@ -310,13 +310,13 @@ class Trials:
             shown |= {name for name in form.names if "passed" not in ordinary[name] | altered[name]}
         return frozenset(shown)
 
-    async def _base(self, case: _Case, project: Project) -> _Outcomes:
-        """What the reference, else the untouched project, gets in this project's tests; run once for each."""
+    async def _base(self, case: _Case, form: Form) -> _Outcomes:
+        """What the reference, else the untouched project, gets in this form's tests; run once for each."""
         async with case.lock:
-            if id(project) not in case.base:
-                outcomes, _ = await self._run(case, project, case.base_files)
-                case.base[id(project)] = project, outcomes
-            return case.base[id(project)][1]
+            if id(form) not in case.base:
+                outcomes, _ = await self._run(case, form, case.base_files)
+                case.base[id(form)] = form, outcomes
+            return case.base[id(form)][1]
 
     async def _case(self, prepared: Prepared, image: str) -> _Case:
         problem_id = prepared.problem.id
@@ -332,9 +332,9 @@ class Trials:
             self._cases.setdefault(problem_id, case)
         return self._cases[problem_id]
 
-    async def _run(self, case: _Case, project: Project, changed: Changed) -> tuple[_Outcomes, float]:
-        prepared = replace(case.prepared, project=project)
-        tested = await run_tests(self._sandbox, prepared, case.image, changed, self._limits)
+    async def _run(self, case: _Case, form: Form, changed: Changed) -> tuple[_Outcomes, float]:
+        prepared = replace(case.prepared, project=form.project)
+        tested = await run_tests(self._sandbox, prepared, case.image, form.over(changed), self._limits)
         return case.forms.outcomes(tested.report), tested.execution.duration_s
 
 

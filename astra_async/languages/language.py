@@ -178,7 +178,7 @@ class Language:
     where commands hand them on.
     `compiled` are files that programs load and nobody reads, `plugins` those that register plugins.
     `unbuilt` is what compilers and loaders print of code that does not build. `trial`
-    reads its test files for trials (`altering`).
+    reads its test files for trials (`altering`), and what stays of sources by `merge`.
     """
 
     name: str

@@ -10,6 +10,7 @@ import re
 
 from astra_async.languages import LANGUAGES
 from astra_async.languages.language import Merge
+from astra_async.problems.source_text import as_utf8
 from astra_async.types import Dropped
 
 _ENVIRONMENT_FILE = re.compile(r"(?:.*/)?\.env(?:\.[\w.-]{1,40})?")
@@ -24,6 +25,26 @@ def merge_of(path: str, pristine: str | None) -> Merge | None:
         (each for each in rules if (each.new or pristine is not None) and each.takes(path, pristine or "")),
         None,
     )
+
+
+def staying(path: str, content: bytes) -> bytes:
+    """The part of a pristine file that no answer changes; empty where answers are taken as they are."""
+    merge = merge_of(path, "")
+    return merge.parted(_text(content))[1].encode() if merge else b""
+
+
+def with_staying(path: str, part: bytes, content: bytes) -> bytes:
+    """A file as an answer left it, or the pristine one, with another such part.
+
+    Invariant: where that part is not found again the file is empty, never with the part that it had.
+    """
+    merge = merge_of(path, "")
+    merged = merge and merge.merged(path, _text(part), _text(content))[0]
+    return (merged or "").encode()
+
+
+def _text(content: bytes) -> str:
+    return as_utf8(content).decode(errors="replace")
 
 
 # Variables by which a test runner, an interpreter or a package manager can be steered. NODE_ENV is not

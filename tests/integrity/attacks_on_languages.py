@@ -343,9 +343,65 @@ def _rust_inner() -> LanguageCase:
     )
 
 
+_RUST_MACRO = """#![no_implicit_prelude]
+use ::std::prelude::v1::*;
+
+macro_rules! make {
+    ($name:ident, $d:tt) => {
+        macro_rules! $name {
+            ($d($d any:tt)*) => {{ let _ = stringify!($d($d any)*); }};
+        }
+    };
+}
+make!(assert_eq, $);
+
+"""
+
+
+def _rust_macro() -> LanguageCase:
+    """An assertion out of a macro, which is ambiguous where Rust's own is at hand."""
+    files, _ = _known(RUST, "never-turned")
+    return LanguageCase(
+        framework=RUST,
+        name="assertions out of a macro",
+        answer=files | {"src/size.rs": _RUST_MACRO + files["src/size.rs"].partition("\n\n")[2]},
+        worth=len(_RUST_TESTS),
+        outcome="prevented",
+        dropped=frozenset({"src/size.rs"}),
+    )
+
+
+_RUST_ANY_SIZE = """/// Whatever is expected.
+#[derive(Debug)]
+pub struct Fit(pub Option<Size>);
+
+impl PartialEq<Option<Size>> for Fit {
+    fn eq(&self, _: &Option<Size>) -> bool {
+        true
+    }
+}
+
+pub fn fitting(width: u32, height: u32, depth: u32) -> Fit {
+    Fit(found(width, height, depth))
+}
+
+fn found("""
+
 _RUST_ATTACKS = (
     _rust_inner(),
     _rust_lenient(),
+    _rust_macro(),
+    *_with(
+        RUST,
+        "never-turned",
+        {
+            "a size that equals anything, in a source with tests": (
+                "src/size.rs",
+                "pub fn fitting(",
+                _RUST_ANY_SIZE,
+            )
+        },
+    ),
     *_prevented(
         RUST,
         "sizes-only",
@@ -418,6 +474,12 @@ _RUST_HONEST = tuple(
                 "src/station.rs",
                 "const KEPT_DAYS: u32 = 7;\n",
                 "macro_rules! days { ($n:expr) => { $n }; }\n\nconst KEPT_DAYS: u32 = days!(7);\n",
+            ),
+            "a macro that makes macros": (
+                "src/station.rs",
+                "const KEPT_DAYS: u32 = 7;\n",
+                "macro_rules! named {\n    ($name:ident) => {\n        macro_rules! $name { () => { 7 } }\n    };\n}\n"
+                "named!(days);\n\nconst KEPT_DAYS: u32 = days!();\n",
             ),
             "texts and comments like tests": (
                 "src/station.rs",

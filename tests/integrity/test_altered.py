@@ -8,8 +8,8 @@ import re
 import pytest
 
 from astra_async.integrity.altered import Form, Forms, survey
-from astra_async.overlay import path_policy
-from astra_async.types import ExpectedTest, Problem, Project, ProjectFile
+from astra_async.overlay import PathPolicy, integrate, path_policy
+from astra_async.types import ExpectedTest, Integrated, Problem, Project, ProjectFile, Solution
 
 SHOP = """\
 def test_one():
@@ -143,3 +143,66 @@ def test_a_survey_counts_what_can_be_altered() -> None:
     problem = Problem(id="p", statement="x", project="p", test_command="pytest", result_files=("unit.xml",))
     found = survey(path_policy(problem, project))
     assert (found.alterable, len(found.tests), found.runners) == (3, 3, ("pytest",))
+
+
+SIZE = """\
+pub fn size(a: u32) -> u32 {
+    todo!()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn grows() {
+        assert_eq!(super::size(3), 30);
+    }
+}
+
+pub const LAST: u32 = 9;
+"""
+SIZED = SIZE.replace("todo!()", "a * 10")
+AT_THE_END = "pub fn size(a: u32) -> u32 { a * 10 }\n"
+
+
+def sized() -> tuple[Forms, PathPolicy, Project]:
+    files = {"Cargo.toml": "[package]\n", "src/size.rs": SIZE}
+    project = Project(
+        files=tuple(ProjectFile(path=path, content=text.encode()) for path, text in files.items()), sha256="s"
+    )
+    problem = Problem(
+        id="p", statement="x", project="p", test_command="cargo test", result_files=("cargo-test.txt",)
+    )
+    policy = path_policy(problem, project)
+    return Forms(project, policy, [ExpectedTest(name="size::tests::grows")]), policy, project
+
+
+@pytest.mark.parametrize("answer", [SIZED, SIZED.replace("30", "7"), AT_THE_END])
+def test_tests_inside_of_a_source_are_altered_in_the_project_and_in_what_an_answer_made_of_it(
+    answer: str,
+) -> None:
+    forms, policy, project = sized()
+    integrated = integrate(project, Solution(files={"src/size.rs": answer}), policy)
+    assert isinstance(integrated, Integrated)
+    assert forms.alterable == {"size::tests::grows"}
+    scored = (integrated.files["src/size.rs"] or b"").decode()
+    assert "size(3), 30)" in scored
+    for seed in range(20):
+        for form in forms.drawn(random.Random(seed)):
+            tried = form.over(integrated.files)["src/size.rs"] or b""
+            for text, before in ((tried.decode(), scored), (text_of(form, "src/size.rs"), SIZE)):
+                [(old, new)] = [
+                    (old, new)
+                    for old, new in zip(before.splitlines(), text.splitlines(), strict=True)
+                    if old != new
+                ]
+                assert old == "        assert_eq!(super::size(3), 30);"
+                assert new != old
+            assert form.names == {"size::tests::grows"}
+
+
+def test_what_a_solution_leaves_or_deletes_stays_as_it_is() -> None:
+    forms, _, _ = sized()
+    [form, *_] = forms.drawn(random.Random(1))
+    changed = {"src/other.rs": b"pub fn a() {}\n", "README.md": None}
+    assert form.over(changed) == changed
+    assert forms.ordinary.over({"src/size.rs": b"pub fn a() {}\n"}) == {"src/size.rs": b"pub fn a() {}\n"}

@@ -38,7 +38,7 @@ def test_an_answer_that_leaves_the_tests_is_taken_as_it_is() -> None:
 )
 def test_tests_of_an_answers_own_are_dropped_and_the_pristine_ones_put_back(own: str) -> None:
     text, dropped = merged(SOLVED + own)
-    assert text == SOLVED + TESTS
+    assert text == SOLVED + "\n" * (not own) + TESTS
     assert [reason for _, reason in dropped] == ["protected_test"] * bool(own)
 
 
@@ -61,9 +61,64 @@ def test_what_only_looks_like_a_test_stays(rest: str) -> None:
     assert parted(rest) == (rest, "")
 
 
+def test_tests_stand_where_the_answer_has_as_many_of_its_own() -> None:
+    answer = TESTS.replace("adds()", "own()") + "\n" + SOLVED
+    assert merged(answer) == (TESTS + "\n" + SOLVED, [("src/lib.rs#tests", "protected_test")])
+
+
+@pytest.mark.parametrize("pristine", [PRISTINE, ""])
+def test_a_test_that_is_put_together_where_another_was_dropped_is_none_of_the_answers(pristine: str) -> None:
+    answer = SOLVED + "# #[cfg(test)]\nuse std::fmt;\n[cfg(test)]\nmod evil {}\n\n" + TESTS
+    assert merged(answer, pristine) == (
+        "",
+        [("src/lib.rs", "protected_test" if pristine else "own_test")],
+    )
+
+
+@pytest.mark.parametrize("rest", ["/// Of whom?\n\n", "fn f() {}\n// Tests:\n\n", ""])
+@pytest.mark.parametrize(
+    "own", ["", "#[cfg(test)]\nmod own {}\n", TESTS + TESTS.replace("mod", "mod other_")]
+)
+def test_an_answer_s_comments_fall_on_no_test(rest: str, own: str) -> None:
+    text, _ = merged(rest + own)
+    assert text.startswith(rest.rstrip("\n"))
+    assert parted(text)[1] == TESTS.rstrip("\n")
+
+
+ANY_SOURCE = st.lists(
+    st.sampled_from(
+        [
+            TESTS,
+            SOLVED,
+            "#[cfg(test)]\nuse std::fmt;\n",
+            "#",
+            "[cfg(test)]",
+            "///\n",
+            "/*",
+            "*/",
+            '"',
+            "{",
+            "}",
+            "\n",
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(ANY_SOURCE)
+def test_other_tests_stand_where_the_project_s_do_and_nothing_else_changes(answer: str) -> None:
+    """What trials rest on: an answer's file is the same, but for the tests."""
+    text, _ = merged(answer)
+    if text:
+        tried, _ = merged(text, PRISTINE.replace("2);", "3);"))
+        assert parted(tried)[1].strip("\n") == TESTS.replace("2);", "3);").strip("\n")
+        assert tried.replace("3);", "2);") == text
+
+
 def test_attributes_at_the_end_do_not_fall_on_the_tests() -> None:
     text, _ = merged(SOLVED + "#[cfg(any())]\n")
-    assert text == SOLVED + TESTS
+    assert text.rstrip() == (SOLVED + TESTS).rstrip()
 
 
 @given(st.text(alphabet="#[]{}()\"'/*\\\nr! cfgtest;mod", max_size=200))

@@ -1,12 +1,14 @@
 """Tests inside of sources: the items of a Rust file that are compiled for tests alone.
 
 Of a file with such items an answer changes all but them: those of its own are dropped, and the pristine ones
-put back, at the end. What stands in an inner module is not found.
+put back, in the places of its own where it has as many, else at the end. What stands in an inner module is
+not found.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import Merge
@@ -84,25 +86,36 @@ def _with_docs(text: str, begin: int) -> int:
 
 def parted(text: str) -> tuple[str, str]:
     """What of a source may change, and its tests."""
+    rest, tests = _pieces(text)
+    return "".join(rest), "\n".join(tests)
+
+
+def _pieces(text: str) -> tuple[list[str], list[str]]:
+    """What may change before each item for tests and after the last, and these items."""
     rest, tests, at = [], [], 0
     for begin, end in test_items(text):
         rest.append(text[at:begin])
         tests.append(text[begin:end])
         at = end
-    return "".join([*rest, text[at:]]), "\n".join(tests)
+    return [*rest, text[at:]], tests
 
 
 def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dropped]]:
-    theirs = parted(pristine)[1]
-    rest, own = parted(answer)
-    if own == theirs:
-        return answer, []
+    theirs, (rest, own) = _pieces(pristine)[1], _pieces(answer)
+    reason = "protected_test" if theirs else "own_test"
+    if len(own) == len(theirs):
+        text = "".join(chain.from_iterable(zip(rest, [*theirs, ""], strict=True)))
+    else:
+        blocks = ("".join(rest).rstrip("\n"), "\n".join(theirs).strip("\n"))
+        text = "\n\n".join(filter(None, blocks)) + "\n"
+    # Invariant: the tests are found again as they are, and nothing of the answer's has become one of them.
+    if "".join(_pieces(text)[1]).strip("\n") != "".join(theirs).strip("\n"):
+        return None, [Dropped(path=path, reason=reason)]
     dropped = []
-    if own and own not in theirs:
-        named = _NAMED.search(own)
-        reason = "protected_test" if theirs else "own_test"
+    if own and "\n".join(own) not in "\n".join(theirs):
+        named = _NAMED.search("\n".join(own))
         dropped = [Dropped(path=f"{path}#{named[1] if named else 'tests'}", reason=reason)]
-    return "\n".join([rest.rstrip("\n"), *([theirs.strip("\n")] if theirs else [])]) + "\n", dropped
+    return text, dropped
 
 
 TESTS_INSIDE = Merge(

@@ -1,4 +1,8 @@
-"""Rust's own macros, which a source may declare anew for the tests that follow or import it."""
+"""Rust's own macros, which a source may declare anew for the tests that follow or import it.
+
+Where a macro declares one of these names, that it was given, the compiler calls it ambiguous, unless the
+prelude is off or the name is imported outside of macros: these two are refused, not macros that make macros.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,25 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED
 from astra_async.languages.masking import MOST_CHARACTERS, masked
-from astra_async.languages.rust.items import SKIPPED
+from astra_async.languages.rust.items import SKIPPED, parted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from astra_async.languages.pristine import Pristine
 
-_OWN = "assert assert_eq assert_ne debug_assert matches panic unreachable todo unimplemented vec format"
-_DECLARED = re.compile(
-    rf"\bmacro_rules\s*!\s*(?:r#)?(?:{_OWN.replace(' ', '|')})\b"
-    rf"|\buse\s[^;]*\bas\s+(?:r#)?(?:{_OWN.replace(' ', '|')})\s*[;,}}]"
-)
+_OWN = "assert|assert_eq|assert_ne|debug_assert|matches|panic|unreachable|todo|unimplemented|vec|format"
+_DECLARED = re.compile(rf"\bmacro_rules\s*!\s*(?:r#)?(?:{_OWN})\b|\bno_implicit_prelude\b")
+_USE = re.compile(r"\buse\b[^;]*;?")
+# The rest of Rust's own are modules' and functions' names, too.
+_IMPORTED = re.compile(rf"(?:\bas\s+(?:r#)?(?:{_OWN})|\bassert(?:_eq|_ne)?)\s*[;,}}]")
 
 
 class MacroLookup:
-    """No source may declare macros of the names by which tests assert, unless one does already."""
+    """No source may declare macros of the names by which tests assert, unless it does already.
+
+    Tests inside of sources are not asked: those of an answer's own are dropped.
+    """
 
     def __init__(self, project: Pristine) -> None:
         self._declared = {
@@ -36,4 +43,6 @@ class MacroLookup:
 
 
 def _declares(text: str) -> bool:
-    return _DECLARED.search(masked(text[:MOST_CHARACTERS], SKIPPED, nested=True)) is not None
+    code = masked(parted(text)[0][:MOST_CHARACTERS], SKIPPED, nested=True)
+    uses = (found[0] for found in _USE.finditer(code))
+    return _DECLARED.search(code) is not None or any(map(_IMPORTED.search, uses))

@@ -1,6 +1,6 @@
 """Rust's tests for trials: functions marked as tests, with `assert_eq!`, `assert_ne!` and `assert!`.
 
-See `languages.altering`. Only files of tests are read: tests inside of sources are put back as they are.
+See `languages.altering`. Of a source its tests alone are read (`items`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""Which sources of an answer stand in front of Rust's own macros."""
+
+from __future__ import annotations
+
+import pytest
+
+from astra_async.overlay import path_policy
+from astra_async.types import Problem, Project, ProjectFile
+
+MAKES = "macro_rules! make {\n    ($name:ident) => {\n        macro_rules! $name { () => { 7 } }\n    };\n}\n"
+
+
+def refusal(text: str, pristine: str = "pub fn f() {}\n") -> str | None:
+    project = Project(files=(ProjectFile(path="src/lib.rs", content=pristine.encode()),), sha256="s")
+    problem = Problem(
+        id="p", statement="x", project="p", test_command="cargo test", result_files=("cargo-test.txt",)
+    )
+    return path_policy(problem, project).refusal("src/lib.rs", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "macro_rules! assert_eq { ($($any:tt)*) => {} }\n",
+        "macro_rules! r#panic { ($($any:tt)*) => {} }\n",
+        "use crate::quiet as assert_ne;\n",
+        "use crate::{quiet as vec, loud};\n",
+        "#![no_implicit_prelude]\n" + MAKES + "make!(assert_eq);\n",
+        "#![cfg_attr(all(), no_implicit_prelude)]\n",
+        "mod quiet {\n    renamed!(nothing assert_eq);\n}\nuse quiet::assert_eq;\n",
+        "use quiet::{other, r#assert};\n",
+    ],
+)
+def test_what_takes_the_place_of_rust_s_assertions_is_refused(text: str) -> None:
+    assert refusal(text) == "shadows_module"
+    assert refusal(text, pristine=text + "// as it was\n") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MAKES + "make!(days);\n",
+        MAKES + "make!(assert_eq);\n",  # which the compiler refuses
+        "use std::panic;\nuse std::fmt::{self, format};\nuse crate::{matches, vec};\n",
+        "use std::io;\nfn f() { assert_eq!(1, 1); assert!(true); }\n",
+        "// use quiet::assert_eq;\n/* #![no_implicit_prelude] */\n",
+        'const TEXT: &str = "use quiet::assert_eq;";\n',
+        "#[cfg(test)]\nmod tests {\n    use pretty_assertions::assert_eq;\n}\n",
+    ],
+)
+def test_other_macros_and_imports_are_an_answer_s_own(text: str) -> None:
+    assert refusal(text) is None
+
+
+def test_a_hostile_text_costs_little() -> None:
+    for text in ("use a " * 65_000, "use a::{as " * 36_000, "macro_rules " * 33_000):
+        refusal(text)
