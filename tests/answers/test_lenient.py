@@ -214,7 +214,7 @@ def test_a_reply_that_came_with_the_cancellation_is_not_the_next_answers() -> No
 
 @pytest.mark.parametrize("victim", ["helper at rest", "helper at work", "fork"])
 def test_a_helper_that_somebody_kills_is_replaced_and_costs_no_answer(victim: str) -> None:
-    text = '{"' * 3_000  # long enough to be caught at work
+    text = '{"' * 2_000  # long enough to be caught at work
     expected = outcome(text)
 
     async def kill() -> None:

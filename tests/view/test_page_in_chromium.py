@@ -422,8 +422,10 @@ def test_the_record_of_a_sample_is_there_as_json(plain: Path) -> None:
     look(plain, steps)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_axe_finds_nothing_on_any_page(nasty: Path, width: int) -> None:
+@pytest.mark.long
+@pytest.mark.first
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_the_window(nasty: Path, width: int) -> None:
     async def steps(page: Page) -> None:
         await page.tab.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
@@ -434,9 +436,11 @@ def test_axe_finds_nothing_on_any_page(nasty: Path, width: int) -> None:
             f"sample/alpha/{names}/0",
             f"sample/alpha/{names}/0?tab=record",
             f"sample/alpha/{names}/0?vs={quote(f'beta/{names}/0', safe='')}",
+            f"problem/{names}",
         ):
             await page.go(route, "document.querySelector('h1')")
             assert await violations(page.tab) == [], route
+            assert await page.run("document.documentElement.scrollWidth") <= width, route
         await page.press("?")
         await page.until("document.getElementById('help').open")
         assert await violations(page.tab) == []
@@ -445,6 +449,8 @@ def test_axe_finds_nothing_on_any_page(nasty: Path, width: int) -> None:
     look(nasty, steps)
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("width", [390, 1280])
 def test_axe_finds_nothing_where_looks_are_shown_and_nothing_is_cut_off(tmp_path: Path, width: int) -> None:
     async def steps(page: Page) -> None:
@@ -777,25 +783,6 @@ def test_a_run_without_a_result_says_what_will_appear(tmp_path: Path) -> None:
             await page.go(route, "document.querySelector('main').textContent.length > 40")
 
     look(directory, steps)
-
-
-@pytest.mark.parametrize("width", [390, 800, 1400])
-def test_no_page_is_wider_than_the_window(nasty: Path, width: int) -> None:
-    async def steps(page: Page) -> None:
-        await page.tab.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False
-        )
-        nasty_id = quote(NASTY_ID, safe="")
-        for route in (
-            *ROUTES,
-            f"sample/alpha/{nasty_id}/0",
-            f"sample/alpha/p01/0?vs=beta%2F{quote('p01')}%2F1",
-            f"problem/{nasty_id}",
-        ):
-            await page.go(route, "document.querySelector('h1')")
-            assert await page.run("document.documentElement.scrollWidth") <= width, route
-
-    look(nasty, steps)
 
 
 def test_colours_follow_the_system_until_they_are_chosen(plain: Path) -> None:
