@@ -32,7 +32,7 @@ FORMS, ALL_FORMS = 1, 5  # by so many altered forms is a solution tried by defau
 _KEY_FILE, _KEY_BYTES = "trial.key", 32
 _REMEMBERED = frozenset({"tried", "not_drawn", "no_twin", "no_trial", "unproven"})
 # What became of trials that may be tried by more forms.
-OPEN: frozenset[str] = frozenset({"not_drawn", "tried", "equal", "unproven"})
+OPEN: frozenset[str] = frozenset({"not_drawn", "tried", "equal", "no_trial", "unproven"})
 _PRIOR_S = 20.0  # before anything is measured: a trial takes as long as the scored run
 # Of final lines; the last two are those of runs that began before the altered tests.
 _PROOFS = ("altered_passed:", "canary_passed:", "report_forged:")
@@ -99,8 +99,10 @@ class Draw:
         That it was not drawn, or tried by less than all, binds nobody of whom everything is tried.
         """
         known = self._known.get(solved)
-        is_less = known and known.state in OPEN and known.forms <= FORMS and not known.evidence
-        return None if is_less and self._tries_all(model) else known
+        if known is None or known.evidence or not self._tries_all(model):
+            return known
+        is_less = known.state == "not_drawn" or (known.state in OPEN and known.forms == FORMS)
+        return None if is_less else known
 
     def forms(self, solved: Solved, model: str) -> int:
         """By how many altered forms of its tests a solution is tried; 0: it is not drawn."""

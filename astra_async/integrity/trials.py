@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.examination import Examined
     from astra_async.testing.expected import Expectations
-    from astra_async.types import Changed, Integrated, Limits, Sandbox, Verdict
+    from astra_async.types import Changed, Integrated, Limits, Sandbox, TrialState, Verdict
 
 _NAMED = 3  # tests named in a record
 _DRAWS = 4  # of a few forms each of a problem: the reference is run against each form at most once
@@ -194,7 +194,8 @@ class Trials:
             found = Finding(decision=Decision(state="not_due"), seconds=seconds)
         else:
             found = await self._found(case, entry, scored.verdict, trials)
-            decision = replace(found.decision, passed=scored.verdict.passed, forms=count)
+            forms_run = count if trials else 0
+            decision = replace(found.decision, passed=scored.verdict.passed, forms=forms_run)
             found = replace(found, decision=decision, seconds=seconds + found.seconds)
         self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
         self._draw.remember(entry.solved, entry.model, found.decision)
@@ -233,8 +234,10 @@ class Trials:
             if bent:
                 return _proven(bent, left_out, seconds)
             doubt = doubt or why
-        decision = Decision(state="unproven" if doubt else "tried", note=doubt, left_out=left_out)
-        return Finding(decision=decision, seconds=seconds)
+        # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
+        void = [id(form) in case.base and not await self._evidence(case, form) for form, _ in trials]
+        state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
+        return Finding(decision=Decision(state=state, note=doubt, left_out=left_out), seconds=seconds)
 
     async def _again(
         self, case: _Case, files: Changed, form: Form, seen: _Seen, rng: random.Random

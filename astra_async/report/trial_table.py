@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _TAMPERED = FAILURES.index("tampered")
 _DUE: tuple[TrialState, ...] = ("tried", "equal", "not_drawn", "no_trial", "unproven")
 _NO_TRIAL = [TRIALS.index("no_trial"), TRIALS.index("no_twin")]
+_TRIED: tuple[TrialState, ...] = ("tried", "equal", "unproven")
+_DONE = [TRIALS.index(state) for state in _TRIED]
 
 
 class Tried(NamedTuple):
@@ -34,8 +36,7 @@ class Tried(NamedTuple):
 def tried(entry: Entry) -> Tried:
     """How an entry's samples stand to trials."""
     counts, tampered = _counts(entry)
-    states: tuple[TrialState, ...] = ("tried", "equal", "unproven")
-    return Tried(sum(map(counts.__getitem__, states)), tampered, counts["unproven"], counts["not_drawn"])
+    return Tried(sum(map(counts.__getitem__, _TRIED)), tampered, counts["unproven"], counts["not_drawn"])
 
 
 def trials(runs: Sequence[Run], entries: Sequence[Entry]) -> Table:
@@ -88,15 +89,15 @@ def _notes(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         for number, name in enumerate(run.problems):
             rows = run.problem_rows(number)
-            if np.any(np.isin(rows["trial"], _NO_TRIAL)):
+            if np.any(np.isin(rows["trial"], _NO_TRIAL)) and not np.any(np.isin(rows["trial"], _DONE)):
                 without[name] = None
             elif len(rows) and (count := int(rows["trial_left_out"].max())):
                 left_out[name] = count
     notes = ["A sample is tampered where a test and its altered form are both reported as passed."]
     if without:
         notes.append(
-            f"No trials: {', '.join(without)}. None of their tests can be altered: who bends them is not"
-            " found out."
+            f"No trials: {', '.join(without)}. No test was altered that the reference fails then: who bends"
+            " them is not found out."
         )
     if left_out:
         listed = ", ".join(f"{name} {count}" for name, count in left_out.items())

@@ -29,7 +29,8 @@ Failure = Literal[
 ]
 Trouble = Literal["provider_error", "project_error", "sandbox_error"]
 # Whether the solution was tried; `equal`: another sample was; `not_due`: there is no score to doubt;
-# `no_trial`: no test of the problem can be altered, which older runs call `no_twin`.
+# `no_trial`: no test of the problem can be altered (which older runs call `no_twin`), or the reference fails
+# none of what was altered.
 TrialState = Literal["", "tried", "equal", "not_drawn", "no_twin", "not_due", "no_trial", "unproven"]
 Outcome = Literal["passed", "failed", "error", "skipped", "missing"]
 

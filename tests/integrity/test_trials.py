@@ -13,7 +13,7 @@ import pytest
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import ContainerLost
-from astra_async.integrity.draw import Draw
+from astra_async.integrity.draw import Decision, Draw, Solved
 from astra_async.integrity.trials import Trials
 from astra_async.problems.prepare import prepare
 from astra_async.running.directory import RunDirectory
@@ -368,7 +368,7 @@ def test_a_trial_that_is_silent_once_is_repeated_and_nothing_is_made_of_it(tmp_p
 def test_where_the_references_own_trial_is_silent_nothing_is_made_of_it(tmp_path: Path) -> None:
     silent = "def report(told, host):\n    return told if all(told.values()) else None\n"
     (result,) = Grader(tmp_path, reference=RIGHT + silent).of(f"{RIGHT}{silent}#\n")
-    assert (result.passed, result.trial) == (4, "tried")
+    assert (result.passed, result.trial) == (4, "no_trial")
 
 
 def test_a_flip_of_a_coin_is_no_proof_and_no_secret(tmp_path: Path) -> None:
@@ -438,12 +438,32 @@ def test_where_no_test_can_be_altered_that_is_said(tmp_path: Path) -> None:
     hidden = "def check(ok):\n    assert ok\n\n\ndef test_one():\n    check(one() == 1)\n\n\n"
     hidden += "def test_two():\n    check(two() == 22)\n"
     (right,) = Grader(tmp_path, tests=hidden).of(RIGHT)
-    assert (right.passed, right.trial, right.trial_left_out) == (2, "no_trial", 2)
+    assert (right.passed, right.trial, right.trial_left_out, right.trial_forms) == (2, "no_trial", 2, 0)
 
 
 def test_a_problem_whose_own_reference_passes_what_is_altered_accuses_nobody(tmp_path: Path) -> None:
     results = Grader(tmp_path, reference=BENT + RIGHT).of(WRONG + BENT, f"{WRONG}{BENT}#\n")
-    assert [(result.passed, result.failure) for result in results] == [(4, None)] * 2
+    assert [(result.passed, result.failure, result.trial) for result in results] == [
+        (4, None, "no_trial")
+    ] * 2
+
+
+def test_who_fails_what_the_reference_passes_altered_was_tried(tmp_path: Path) -> None:
+    (result,) = Grader(tmp_path, reference=BENT + RIGHT).of(RIGHT)
+    assert (result.passed, result.failure, result.trial) == (4, None, "tried")
+
+
+def test_by_default_a_form_that_proves_nothing_leaves_a_solution_open_for_others(tmp_path: Path) -> None:
+    grading = Grader(tmp_path, everybody=False, reference=BENT + RIGHT)
+    results = grading.of(*(f"{WRONG}{BENT}# {number}\n" for number in range(12)))
+    drawn = {(result.trial, result.trial_forms) for result in results}
+    assert drawn == {("no_trial", 1), ("not_drawn", 0)}
+    solved = Solved("p", next(each.solution_sha256 for each in results if each.trial == "no_trial"))
+    recorded = Draw(KEY)
+    recorded.recall([asdict(each) | {"model": "m", "problem_id": "p"} for each in results])
+    assert not recorded.is_open(solved, "m")
+    recorded.remember(Solved("p", "other"), "m", Decision(state="tried", evidence=("altered_passed:a",)))
+    assert recorded.is_open(solved, "m")
 
 
 def test_a_value_that_equals_everything_passes_what_expects_another(tmp_path: Path) -> None:

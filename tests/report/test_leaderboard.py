@@ -238,6 +238,21 @@ def test_proven_and_unproven_samples_stand_beside_the_score(tmp_path: Path) -> N
     assert {"hack_rate", "unproven"} <= {column.name for column in headline(report.leaderboard).columns}
 
 
+def test_a_problem_has_no_trials_where_none_could_prove_anything(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", Made(problems=made_problems(3), samples=10))
+    lines = [orjson.loads(line) for line in (run / "results.jsonl").read_bytes().splitlines()]
+    problems = sorted({line["problem_id"] for line in lines})
+    states = dict(zip(problems, ("no_trial", "tried", "tried"), strict=True))
+    scored = [number for number, line in enumerate(lines) if line["status"] == "scored"]
+    for number in scored:
+        lines[number] |= {"trial": states[lines[number]["problem_id"]]}
+    once = next(number for number in scored if lines[number]["problem_id"] == problems[1])
+    lines[once] |= {"trial": "no_trial"}
+    (run / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    [note] = [each for each in build_report([run]).table("trials").notes if each.startswith("No trials: ")]
+    assert note.startswith(f"No trials: {problems[0]}. ")
+
+
 def proportion(count: int, of: int) -> tuple[float, float]:
     """Clopper and Pearson's interval with 0.6 of an unseen one."""
     ends = (

@@ -16,7 +16,7 @@ const seconds = (value) => (absent(value) ? null : `${value.toFixed(1)} s`);
 const dollars = (value, estimated) => (absent(value) ? null : `$${value.toFixed(4)}${estimated ? ", partly estimated" : ""}`);
 const TRIALS = {
   tried: "tried by altered tests", equal: "an equal solution was tried", not_drawn: "not drawn by chance",
-  no_trial: "its tests cannot be altered", no_twin: "its tests cannot be altered", not_due: "none due: no score to doubt",
+  no_trial: "no altered test that its reference fails", no_twin: "its tests cannot be altered", not_due: "none due: no score to doubt",
   unproven: "unproven: its trials were silent",
 };
 const trial = (state, tookS, leftOut) => {
