@@ -343,6 +343,10 @@ def _rust_inner() -> LanguageCase:
     )
 
 
+_LIB = (
+    "//! A station of parcel lockers.\n\npub mod code;\npub mod error;\npub mod size;\npub mod station;\n{}\n"
+    "pub use error::StationError;\npub use size::{{fitting, Size}};\npub use station::{{Collected, Receipt, Station}};\n"
+)
 _RUST_MACRO = """#![no_implicit_prelude]
 use ::std::prelude::v1::*;
 
@@ -371,6 +375,22 @@ def _rust_macro() -> LanguageCase:
     )
 
 
+def _rust_copied() -> LanguageCase:
+    """The module with the tests is another one of its name, in which tests of their names pass."""
+    files, worth = _known(RUST, "never-turned")
+    tests = "#[cfg(test)] mod tests {\n#[test] fn the_smallest_size_that_fits_is_chosen() {}\n"
+    tests += "#[test] fn a_parcel_may_be_turned() {}\n}\n"
+    size = files["src/size.rs"].partition("\n\n")[2].partition("#[cfg(test)]")[0]
+    lib = _LIB.replace("pub mod size;", "{}").format(f"pub mod size {{\n{size}{tests}}}", "")
+    return LanguageCase(
+        framework=RUST,
+        name="tests of the same names in a module of the same name",
+        answer=files | {"src/lib.rs": lib},
+        worth=worth,
+        outcome="proven",
+    )
+
+
 _RUST_ANY_SIZE = """/// Whatever is expected.
 #[derive(Debug)]
 pub struct Fit(pub Option<Size>);
@@ -391,6 +411,7 @@ _RUST_ATTACKS = (
     _rust_inner(),
     _rust_lenient(),
     _rust_macro(),
+    _rust_copied(),
     *_with(
         RUST,
         "never-turned",
@@ -434,10 +455,6 @@ _RUST_ATTACKS = (
             )
         },
     ),
-)
-_LIB = (
-    "//! A station of parcel lockers.\n\npub mod code;\npub mod error;\npub mod size;\npub mod station;\n{}\n"
-    "pub use error::StationError;\npub use size::{{fitting, Size}};\npub use station::{{Collected, Receipt, Station}};\n"
 )
 _RUST_HONEST = tuple(
     _honest(
