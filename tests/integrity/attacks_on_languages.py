@@ -376,8 +376,8 @@ def _rust_macro() -> LanguageCase:
 
 
 def _rust_copied() -> LanguageCase:
-    """The module with the tests is another one of its name, in which tests of their names pass."""
-    files, worth = _known(RUST, "never-turned")
+    """The module with the tests is another one of its name, in which tests of their names pass; all are dropped."""
+    files, _ = _known(RUST, "never-turned")
     tests = "#[cfg(test)] mod tests {\n#[test] fn the_smallest_size_that_fits_is_chosen() {}\n"
     tests += "#[test] fn a_parcel_may_be_turned() {}\n}\n"
     size = files["src/size.rs"].partition("\n\n")[2].partition("#[cfg(test)]")[0]
@@ -386,8 +386,9 @@ def _rust_copied() -> LanguageCase:
         framework=RUST,
         name="tests of the same names in a module of the same name",
         answer=files | {"src/lib.rs": lib},
-        worth=worth,
-        outcome="proven",
+        worth=6,  # those of tests/
+        dropped=frozenset({"src/lib.rs#tests"}),
+        outcome="prevented",
     )
 
 

@@ -61,6 +61,23 @@ def test_what_only_looks_like_a_test_stays(rest: str) -> None:
     assert parted(rest) == (rest, "")
 
 
+@pytest.mark.parametrize(
+    "module", ["mod size {{\n{}}}\n", "#[allow(dead_code)]\npub mod a {{ mod b\n{{\n{}}} }}\n"]
+)
+def test_tests_in_a_module_within_the_file_are_the_answers_own(module: str) -> None:
+    """Such a module may have the name of a file of the project, and its tests the names of that file's."""
+    answer, left = module.format(SOLVED + TESTS), module.format(SOLVED + "\n")
+    assert merged(answer, pristine="") == (left, [("src/lib.rs#tests", "own_test")])
+    text, _ = merged(answer)
+    assert text == left + "\n" + TESTS
+
+
+def test_where_the_project_has_tests_in_such_a_module_it_is_taken_as_it_is() -> None:
+    pristine = f"mod size {{\n{PRISTINE}}}\n"
+    answer = f"mod size {{\n{SOLVED}{TESTS}}}\n"
+    assert merged(answer, pristine) == (answer, [])
+
+
 def test_tests_stand_where_the_answer_has_as_many_of_its_own() -> None:
     answer = TESTS.replace("adds()", "own()") + "\n" + SOLVED
     assert merged(answer) == (TESTS + "\n" + SOLVED, [("src/lib.rs#tests", "protected_test")])

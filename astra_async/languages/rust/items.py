@@ -1,8 +1,8 @@
 """Tests inside of sources: the items of a Rust file that are compiled for tests alone.
 
 Of a file with such items an answer changes all but them: those of its own are dropped, and the pristine ones
-put back, in the places of its own where it has as many, else at the end. What stands in an inner module is
-not found.
+put back, in the places of its own where it has as many, else at the end. Where a project's file has tests in
+a module within the file, those of such modules are the answer's own matter.
 """
 
 from __future__ import annotations
@@ -34,36 +34,39 @@ _TO_SEMICOLON = re.compile(
     r"\s*(?:pub(?:\s*\([^()]*\))?\s+)?(?:use|const|static|type|extern\s+crate)\b(?!\s+(?:unsafe\s+)?fn)"
 )
 _STOP = re.compile(r"[;{(\[]")
-_TOKEN = re.compile(r"#\s*\[|[{(\[]")
+_TOKEN = re.compile(r"#\s*\[|\bmod\s+(?:r#)?\w+\s*\{|[{(\[]")
+_ATTRIBUTE = re.compile(r"\s*#\s*\[")
 _NEXT = re.compile(r"\S")
 
 
-def test_items(text: str) -> list[tuple[int, int]]:
+def _items(text: str, *, within: bool = False) -> list[tuple[int, int]]:
     """Where items for tests stand at the top of a file, from their attributes and comments to their end.
 
     Attributes at the end of the file that no item follows are one, too: they would fall on what is put there.
+    `within`: and those in modules within the file.
     """
     if len(text) > MOST_CHARACTERS:
         return []
     code = masked(text, SKIPPED, nested=True)
-    return [(_with_docs(text, begin), end) for begin, end, is_test in _attributed(code) if is_test]
+    return [(_with_docs(text, begin), end) for begin, end in _for_tests(code, within=within)]
 
 
-def _attributed(code: str) -> Iterator[tuple[int, int, bool]]:
-    """Items with attributes at the top: begin, end, and whether they are for tests."""
+def _for_tests(code: str, *, within: bool) -> Iterator[tuple[int, int]]:
     at = 0
     while found := _TOKEN.search(code, at):
+        begin, at = found.start(), found.end()
         if found[0][0] != "#":
-            at = closing(code, found.start()) + 1
+            if found[0][0] != "m" or not within:
+                at = closing(code, at - 1) + 1
             continue
-        begin, end = found.start(), found.start()
-        while attribute := re.compile(r"\s*#\s*\[").match(code, end):
-            end = closing(code, attribute.end() - 1) + 1
-        attributes = code[begin:end]
-        has_item = _NEXT.search(code, end)
-        end = _item_end(code, end) if has_item else len(code)
-        yield begin, end, has_item is None or _FOR_TESTS.search(attributes) is not None
-        at = end
+        at = begin
+        while attribute := _ATTRIBUTE.match(code, at):
+            at = closing(code, attribute.end() - 1) + 1
+        if not _NEXT.search(code, at):
+            yield begin, len(code)
+        elif _FOR_TESTS.search(code[begin:at]):
+            at = _item_end(code, at)
+            yield begin, at
 
 
 def _item_end(code: str, at: int) -> int:
@@ -90,10 +93,10 @@ def parted(text: str) -> tuple[str, str]:
     return "".join(rest), "\n".join(tests)
 
 
-def _pieces(text: str) -> tuple[list[str], list[str]]:
+def _pieces(text: str, *, within: bool = False) -> tuple[list[str], list[str]]:
     """What may change before each item for tests and after the last, and these items."""
     rest, tests, at = [], [], 0
-    for begin, end in test_items(text):
+    for begin, end in _items(text, within=within):
         rest.append(text[at:begin])
         tests.append(text[begin:end])
         at = end
@@ -101,15 +104,17 @@ def _pieces(text: str) -> tuple[list[str], list[str]]:
 
 
 def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dropped]]:
-    theirs, (rest, own) = _pieces(pristine)[1], _pieces(answer)
+    theirs = _pieces(pristine)[1]
+    within = theirs == _pieces(pristine, within=True)[1]
+    rest, own = _pieces(answer, within=within)
     reason = "protected_test" if theirs else "own_test"
-    if len(own) == len(theirs):
+    if len(own) == len(theirs) and own == _pieces(answer)[1]:
         text = "".join(chain.from_iterable(zip(rest, [*theirs, ""], strict=True)))
     else:
         blocks = ("".join(rest).rstrip("\n"), "\n".join(theirs).strip("\n"))
         text = "\n\n".join(filter(None, blocks)) + "\n"
     # Invariant: the tests are found again as they are, and nothing of the answer's has become one of them.
-    if "".join(_pieces(text)[1]).strip("\n") != "".join(theirs).strip("\n"):
+    if "".join(_pieces(text, within=within)[1]).strip("\n") != "".join(theirs).strip("\n"):
         return None, [Dropped(path=path, reason=reason)]
     dropped = []
     if own and "\n".join(own) not in "\n".join(theirs):
