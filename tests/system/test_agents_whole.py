@@ -116,7 +116,7 @@ def test_sigkill_at_ten_moments_asks_no_finished_sample_again_and_no_recorded_ca
         process = subprocess.Popen(
             [*COMMAND, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(moments.uniform(1.0, 6.0))
+        time.sleep(moments.uniform(0.8, 4.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
         now = calls_of(out)
