@@ -152,11 +152,9 @@ def test_a_gateway_that_is_not_there_is_a_connection_that_breaks(tmp_path: Path)
 def test_a_relay_that_was_killed_is_seen(tmp_path: Path) -> None:
     async def check() -> None:
         async with relay_to(echo, tmp_path) as (boxes, box, relay):
-            every = [str(each["Id"]) for each in await boxes.engine.containers()]
-            about = {each: await boxes.engine.inspect(each) for each in every}
-            mode = f"container:{box}"
-            (mine,) = [each for each in every if about[each]["HostConfig"]["NetworkMode"] == mode]
-            await boxes.engine.remove(mine)
+            every, mode = await boxes.engine.containers(), f"container:{box}"
+            (mine,) = [each for each in every if each["HostConfig"]["NetworkMode"] == mode]
+            await boxes.engine.remove(str(mine["Id"]))
             await relay.lost.wait()
 
     asyncio.run(check())
