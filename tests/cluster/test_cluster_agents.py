@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -166,6 +167,15 @@ def test_what_is_installed_on_the_heads_engine_is_brought_to_a_node_whole(
                 for held in [cast("io.BytesIO", tar.extractfile(each)) if each.isreg() else io.BytesIO()]
             )
 
+    async def give_image() -> None:
+        async with (
+            await Engine.open() as ours,
+            await Engine.open(engines[1].host) as theirs,
+            contextlib.aclosing(ours.export([IMAGE])) as pieces,
+        ):
+            await theirs.load(pieces)
+
+    asyncio.run(give_image())
     through_a_node(tmp_path, engines[1], [IMAGE], check)
 
 
