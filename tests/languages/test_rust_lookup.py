@@ -10,12 +10,12 @@ from astra_async.types import Problem, Project, ProjectFile
 MAKES = "macro_rules! make {\n    ($name:ident) => {\n        macro_rules! $name { () => { 7 } }\n    };\n}\n"
 
 
-def refusal(text: str, pristine: str = "pub fn f() {}\n") -> str | None:
+def refusal(text: str, pristine: str = "pub fn f() {}\n", path: str = "src/lib.rs") -> str | None:
     project = Project(files=(ProjectFile(path="src/lib.rs", content=pristine.encode()),), sha256="s")
     problem = Problem(
         id="p", statement="x", project="p", test_command="cargo test", result_files=("cargo-test.txt",)
     )
-    return path_policy(problem, project).refusal("src/lib.rs", text)
+    return path_policy(problem, project).refusal(path, text)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,34 @@ def test_what_takes_the_place_of_rust_s_assertions_is_refused(text: str) -> None
 )
 def test_other_macros_and_imports_are_an_answer_s_own(text: str) -> None:
     assert refusal(text) is None
+
+
+OWN_TESTS = (
+    "mod days {\n    #[cfg(test)]\n    mod tests {\n        use pretty_assertions::assert_eq;\n    }\n}\n"
+)
+
+
+def test_an_answer_s_tests_in_modules_within_a_file_are_asked_where_they_are_its_own_matter() -> None:
+    """They are dropped, unless the project's file has such tests itself."""
+    assert refusal(OWN_TESTS) is None
+    assert refusal(OWN_TESTS, path="src/days.rs") is None
+    assert (
+        refusal(OWN_TESTS, pristine=OWN_TESTS.replace("pretty_assertions::assert_eq", "super::*")) is not None
+    )
+    assert refusal(OWN_TESTS, pristine=OWN_TESTS) is None
+
+
+@pytest.mark.parametrize("path", ["src/days.in", "notes.md", "src/DAYS.RS"])
+def test_a_module_may_have_any_name(path: str) -> None:
+    assert (
+        refusal("#[cfg(test)]\nmacro_rules! assert_eq { ($($any:tt)*) => {} }\n", path=path)
+        == "shadows_module"
+    )
+
+
+def test_prose_and_other_languages_use_what_they_like() -> None:
+    assert refusal("Please use assert, and don't panic.\n", path="notes.md") is None
+    assert refusal("use crate::quiet::assert_eq;\n", path="notes.md") == "shadows_module"
 
 
 def test_a_hostile_text_costs_little() -> None:

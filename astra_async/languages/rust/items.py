@@ -103,9 +103,19 @@ def _pieces(text: str, *, within: bool = False) -> tuple[list[str], list[str]]:
     return [*rest, text[at:]], tests
 
 
+def counting(pristine: str, answer: str) -> str:
+    """What of an answer's text for a pristine one may count: all but the tests that are dropped."""
+    return "".join(_pieces(answer, within=_reaches_within(pristine))[0])
+
+
+def _reaches_within(pristine: str) -> bool:
+    """Whether an answer's tests in modules within the file are dropped, too."""
+    return _pieces(pristine)[1] == _pieces(pristine, within=True)[1]
+
+
 def _merged(path: str, pristine: str, answer: str) -> tuple[str | None, list[Dropped]]:
     theirs = _pieces(pristine)[1]
-    within = theirs == _pieces(pristine, within=True)[1]
+    within = _reaches_within(pristine)
     rest, own = _pieces(answer, within=within)
     reason = "protected_test" if theirs else "own_test"
     if len(own) == len(theirs) and own == _pieces(answer)[1]:

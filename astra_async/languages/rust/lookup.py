@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED
 from astra_async.languages.masking import MOST_CHARACTERS, masked
-from astra_async.languages.rust.items import SKIPPED, parted
+from astra_async.languages.rust.items import SKIPPED, counting
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,23 +26,27 @@ _IMPORTED = re.compile(rf"(?:\bas\s+(?:r#)?(?:{_OWN})|\bassert(?:_eq|_ne)?)\s*[;
 
 
 class MacroLookup:
-    """No source may declare macros of the names by which tests assert, unless it does already.
+    """No file may declare macros of the names by which tests assert, unless it does already.
 
-    Tests inside of sources are not asked: those of an answer's own are dropped.
+    A file of any name may be a module (`#[path]`, `include!`). Tests inside of sources are not asked where
+    those of an answer's own are dropped.
     """
 
     def __init__(self, project: Pristine) -> None:
-        self._declared = {
-            path for path, text in project.texts.items() if path.endswith(".rs") and _declares(text)
-        }
+        self._texts = project.texts
+        self._has_rust = any(path.endswith(".rs") for path in project.texts)
 
     def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
         """As `Lookup.refusal`."""
-        is_new = path.lower().endswith(".rs") and path not in self._declared
-        return INSTALLED if is_new and _declares(text) else None
+        pristine = self._texts.get(path, "")
+        is_new = self._has_rust and _declares(path, pristine, text)
+        return INSTALLED if is_new and not _declares(path, pristine, pristine) else None
 
 
-def _declares(text: str) -> bool:
-    code = masked(parted(text)[0][:MOST_CHARACTERS], SKIPPED, nested=True)
-    uses = (found[0] for found in _USE.finditer(code))
+def _declares(path: str, pristine: str, text: str) -> bool:
+    is_rust = path.lower().endswith(".rs")
+    counts = counting(pristine, text) if path.endswith(".rs") else text
+    code = masked(counts[:MOST_CHARACTERS], SKIPPED, nested=True)
+    # Prose and other languages use things, too, though not by such paths.
+    uses = (found[0] for found in _USE.finditer(code) if is_rust or "::" in found[0])
     return _DECLARED.search(code) is not None or any(map(_IMPORTED.search, uses))
