@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import Decision, Solved
@@ -176,27 +176,20 @@ class Trials:
         forms = self._forms(case, entry, count)
         order: list[Form | None] = [None, *forms]
         rng.shuffle(order)
-        scored: Examined | None = None
-        trials, seconds = list[tuple[Form, _Outcomes]](), 0.0
-        while order:
-            form = order.pop(0)
-            if form is None:
-                scored = await run_scored()
-            elif scored is None or await self._is_due(entry, scored):
-                outcomes, took_s = await self._run(case, form, entry.integrated.files)
-                trials.append((form, outcomes))
-                seconds += took_s
-                if None in order and not any(each - {"missing"} for each in outcomes.values()):
-                    order.remove(None)  # it may just hang: is there a score at all?
-                    order.insert(0, None)
-        scored = cast("Examined", scored)
+        forms = [form for form in order if form is not None]
+        early = list[tuple[_Outcomes, float]]()
+        for form in forms[: order.index(None)]:
+            early.append(await self._run(case, form, entry.integrated.files))
+            if not any(each - {"missing"} for each in early[-1][0].values()):
+                break  # it may just hang: is there a score at all?
+        scored = await run_scored()
         if not await self._is_due(entry, scored):
-            found = Finding(decision=Decision(state="not_due"), seconds=seconds)
+            decision = Decision(state="not_due")
+            found = Finding(decision=decision, seconds=sum(took_s for _, took_s in early))
         else:
-            found = await self._found(case, entry, scored.verdict, trials)
-            forms_run = count if trials else 0
-            decision = replace(found.decision, passed=scored.verdict.passed, forms=forms_run)
-            found = replace(found, decision=decision, seconds=seconds + found.seconds)
+            found = await self._found(case, entry, scored.verdict, forms, early)
+            decision = replace(found.decision, passed=scored.verdict.passed, forms=count if forms else 0)
+            found = replace(found, decision=decision)
         self._draw.count(entry.solved, entry.model, scored_s=scored.seconds, trials_s=found.seconds)
         self._draw.remember(entry.solved, entry.model, found.decision)
         return scored, found
@@ -217,15 +210,26 @@ class Trials:
         return rng.sample(forms, min(count, len(forms)))
 
     async def _found(
-        self, case: _Case, entry: Entry, verdict: Verdict, trials: Sequence[tuple[Form, _Outcomes]]
+        self,
+        case: _Case,
+        entry: Entry,
+        verdict: Verdict,
+        forms: Sequence[Form],
+        early: Sequence[tuple[_Outcomes, float]],
     ) -> Finding:
+        """What the forms show, of which the first have been run; the first proof ends it."""
         left_out = len(case.forms.names) - len(case.forms.alterable)
-        if not trials:
+        if not forms:
             return Finding(decision=Decision(state="no_trial", left_out=left_out))
         passed = _passed(by_name(verdict.tests))
         rng = self._draw.rng(entry.solved, "again")
-        seconds, doubt = 0.0, ""
-        for form, outcomes in trials:
+        seconds, doubt = sum(took_s for _, took_s in early), ""
+        for number, form in enumerate(forms):
+            if number < len(early):
+                outcomes = early[number][0]
+            else:
+                outcomes, took_s = await self._run(case, form, entry.integrated.files)
+                seconds += took_s
             seen = await self._seen(case, form, passed, outcomes)
             if seen == _Seen():
                 continue
@@ -235,7 +239,7 @@ class Trials:
                 return _proven(bent, left_out, seconds)
             doubt = doubt or why
         # Where the reference is known to fail nothing of all these forms, nothing could have been proven.
-        void = [id(form) in case.base and not await self._evidence(case, form) for form, _ in trials]
+        void = [id(form) in case.base and not await self._evidence(case, form) for form in forms]
         state: TrialState = "unproven" if doubt else "no_trial" if all(void) else "tried"
         return Finding(decision=Decision(state=state, note=doubt, left_out=left_out), seconds=seconds)
 

@@ -208,6 +208,19 @@ def test_who_passes_a_test_and_its_altered_form_is_proven(tmp_path: Path) -> Non
     assert (result.trial, result.trial_left_out) == ("tried", 0)
 
 
+def test_the_first_proof_ends_the_trials(tmp_path: Path) -> None:
+    before = set()
+    for number in range(12):
+        grading = Grader(tmp_path / str(number))
+        (result,) = grading.of(f"{WRONG}{BENT}# {number}\n")
+        of_solution = [job for job in grading.sandbox.jobs[1:] if BENT.encode() in job.archive]
+        went_first = [is_trial(job) for job in of_solution].index(False)
+        assert sum(map(is_trial, of_solution)) == max(went_first, 1) + 2  # and two repetitions
+        assert result.trial_s == 0.5 * (len(of_solution) - 1)
+        before.add(went_first)
+    assert before > {0, 1}
+
+
 def test_an_honest_solution_keeps_its_score_and_takes_three_trials_and_no_run_of_the_reference(
     tmp_path: Path,
 ) -> None:
