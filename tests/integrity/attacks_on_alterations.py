@@ -76,6 +76,7 @@ def from_call(cls, func, when, reraise=None):
         try:
             return func()
         except AssertionError:
+            sys.setprofile(None)
             if not any(frame.f_code.co_name == 'discount' for frame in frames):
                 raise
         finally:
