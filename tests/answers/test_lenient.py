@@ -212,6 +212,8 @@ def test_a_reply_that_came_with_the_cancellation_is_not_the_next_answers() -> No
     asyncio.run(at_many_moments())
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("victim", ["helper at rest", "helper at work", "fork"])
 def test_a_helper_that_somebody_kills_is_replaced_and_costs_no_answer(victim: str) -> None:
     text = '{"' * 2_000  # long enough to be caught at work
@@ -264,6 +266,8 @@ uvloop.run(main())
 """
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("at_work", [True, False])
 def test_the_helper_ends_with_a_program_that_is_killed(at_work: bool) -> None:  # noqa: FBT001 - a parameter
     command = [sys.executable, "-c", PROGRAM, BROKEN, '{"', str(100_000 if at_work else 1)]

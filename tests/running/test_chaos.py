@@ -188,6 +188,8 @@ def check_resume(path: Path, asked: Counter[str], *, answers_lost: int) -> None:
     assert sum(count - 1 for count in again.values()) <= answers_lost
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_one_unexpected_error_anywhere_costs_one_sample_at_most(tmp_path: Path, when: When) -> None:
     for number, point in enumerate(points(tmp_path / "undisturbed")):

@@ -178,9 +178,12 @@ def killed_after(lines: int, directory: Path) -> int:
     return process.returncode
 
 
-def test_kills_at_any_moment_change_no_digit(tmp_path: Path) -> None:
+@pytest.mark.long
+@pytest.mark.first
+@pytest.mark.parametrize("moments", [(70, 144), (1, 150, 200)])
+def test_kills_at_any_moment_change_no_digit(tmp_path: Path, moments: tuple[int, ...]) -> None:
     bring_about(tmp_path / "whole", {name: slow(share) for name, share in THREE.items()})
-    for lines in (1, 70, 144, 150, 200):
+    for lines in moments:
         killed_after(lines, tmp_path / "run")
     bring_about(tmp_path / "run", {name: slow(share) for name, share in THREE.items()})
     expected, found = record(tmp_path / "whole"), record(tmp_path / "run")

@@ -53,6 +53,8 @@ def fetched(address: str) -> dict[str, Any]:
         return found
 
 
+@pytest.mark.long
+@pytest.mark.first
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_it_is_stopped_and_changes_nothing(tmp_path: Path, number: int) -> None:
     directory = write_run(tmp_path / "run", MADE)
