@@ -199,15 +199,17 @@ def _grid_of(runs: Sequence[Following]) -> Grid:
 def _cells_of(run: Following) -> Bytes:
     """A byte for each sample; what has no verdict differs by whether a process is there to bring it.
 
-    While one lives, an answer is under way and all else waits, but for what was lost since it began. Without
-    one nothing is under way: answers wait for their tests, and all else is missing. Rounds that `--until` has
-    not begun are not planned.
+    While one lives, an answer or an agent's call is under way and all else waits, but for what was lost since
+    it began. Without one nothing is under way: answers wait for their tests, and all else is missing. Rounds
+    that `--until` has not begun are not planned.
     """
     places = run.logs.columns.places
     is_running = run.state == "running"
     cells = np.full(places.shape, WAITING if is_running else MISSING, dtype=np.uint8)
-    for place in run.lost() if is_running else ():
-        cells[place] = MISSING
+    if is_running:
+        cells.reshape(-1)[run.logs.lines["calls"].places()] = UNDER_WAY
+        for place in run.lost():
+            cells[place] = MISSING
     cells[np.broadcast_to(~run.logs.columns.planned[:, None], cells.shape)] = NOT_PLANNED
     answered = run.logs.lines["completions"].places()
     cells.reshape(-1)[answered] = UNDER_WAY if is_running else WAITING

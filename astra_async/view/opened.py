@@ -123,7 +123,9 @@ def why_missing(logs: Logs, key: SampleKey, texts: Texts) -> str:
     if texts.answer is not None:
         return "answered, and not graded yet"
     found = logs.events_seen.reason(*key)
-    return mask(f"{found[0].replace('_', ' ')}: {found[1]}") if found else "not asked yet, or under way"
+    if found:
+        return mask(f"{found[0].replace('_', ' ')}: {found[1]}")
+    return f"calls of its agent: {len(texts.steps)} so far" if texts.steps else "not asked yet, or under way"
 
 
 def event_in_words(event: Mapping[str, Any]) -> Record:

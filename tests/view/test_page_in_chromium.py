@@ -22,6 +22,7 @@ from watched_runs import (
     SUSPICION,
     change_lines,
     key_of,
+    model_call,
     nasty_run,
 )
 
@@ -505,6 +506,8 @@ def test_nothing_is_under_way_where_no_process_lives(tmp_path: Path) -> None:
             await page.until(
                 "document.querySelector('.standing-line').textContent.includes('images: 1 of 2 made')"
             )
+            (directory / "calls.jsonl").write_bytes(model_call(SampleKey(*lost), 0, []))
+            await page.until(f"{chips} === 'under way 2,waiting 0,missing 0'")
 
     look(directory, steps)
 
@@ -798,16 +801,6 @@ def test_colours_follow_the_system_until_they_are_chosen(plain: Path) -> None:
         assert await page.run(paper) == "rgb(255, 255, 255)"
 
     look(plain, steps)
-
-
-def model_call(key: SampleKey, step: int, messages: list[dict[str, Any]], **answer: Any) -> bytes:
-    """A line of calls.jsonl, of an agent that works from this program."""
-    request = {"set": {"system": f"You work. {RUNS_SCRIPT}", "tools": [], "messages": messages}}
-    line = {"schema": 1, **key._asdict(), "step": step, "sha256": "0" * 64, "since": None, "request": request}
-    said = {"text": "", "finish_reason": "stop", "returned_model": "m", "ttft_s": None, "latency_s": 1.0}
-    usage = {"input_tokens": 1200, "output_tokens": 34}
-    line |= {"seconds": 1.5, **said, "usage": usage, "calls": [], "at": "2026-11-20T10:00:00.000Z", **answer}
-    return orjson.dumps(line) + b"\n"
 
 
 def test_the_transcript_of_an_agent_grows_while_it_works_and_runs_nothing(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 import pytest
+from watched_runs import model_call
 
 from astra_async.report.tables import build_report
+from astra_async.types import SampleKey
 from astra_async.view.access import NOBODY, Access, account_of
 from astra_async.view.serving import Viewer, served
 from made_runs import Made, agreeing, made_problems, run_json, write_run
@@ -623,6 +625,7 @@ def test_a_run_without_results_is_shown_as_one(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     directory.mkdir()
     (directory / "run.json").write_bytes(orjson.dumps(run_json(MADE)))
+    (directory / "calls.jsonl").write_bytes(model_call(SampleKey("alpha", "xml", "p01", 2), 0, []))
 
     async def scenario(client: Client) -> None:
         run = await client.loaded()
@@ -630,6 +633,8 @@ def test_a_run_without_results_is_shown_as_one(tmp_path: Path) -> None:
         assert set(await client.content("cells")) == {MISSING}
         opened = await client.get("sample", model=0, problem="p00", sample=0)
         assert opened["missing_why"] == "not asked yet, or under way"
+        opened = await client.get("sample", model=0, problem="p01", sample=2)
+        assert opened["missing_why"] == "calls of its agent: 1 so far"
         assert (await client.get("history"))["points"] == []
         assert (await client.get("tests", problem="p00"))["tests"] == []
 

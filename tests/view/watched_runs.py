@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from astra_async.types import SampleKey
+
 Lines = list[dict[str, Any]]
 
 RUNS_SCRIPT = "<img src=x onerror=\"window.canary='ran'\"><script>window.canary='ran'</script>"
@@ -97,3 +99,13 @@ def _failed(line: dict[str, Any]) -> dict[str, Any]:
             {"path": NASTY_PATH, "kind": "new", "added": 3, "removed": 0},
         ],
     }
+
+
+def model_call(key: SampleKey, step: int, messages: list[dict[str, Any]], **answer: Any) -> bytes:
+    """A line of calls.jsonl, of an agent that works from this program."""
+    request = {"set": {"system": f"You work. {RUNS_SCRIPT}", "tools": [], "messages": messages}}
+    line = {"schema": 1, **key._asdict(), "step": step, "sha256": "0" * 64, "since": None, "request": request}
+    said = {"text": "", "finish_reason": "stop", "returned_model": "m", "ttft_s": None, "latency_s": 1.0}
+    usage = {"input_tokens": 1200, "output_tokens": 34}
+    line |= {"seconds": 1.5, **said, "usage": usage, "calls": [], "at": "2026-11-20T10:00:00.000Z", **answer}
+    return orjson.dumps(line) + b"\n"
