@@ -1,70 +1,15 @@
-"""Looks once into an image: which user runs there, where is HOME, is there a bash, where may the tests write.
-
-A place where the tests' user may write gets a tmpfs of a certain size: what is written there is bounded by
-the kernel, whatever call writes it. What the image keeps in such a place is fetched once and laid into every
-container with the project. Where that is too much (dependencies in the project's folder, a Maven repository
-in HOME), or where only files may be written and no folder, the place gets a layer of limited size over it
-(see `bounded_layers`). Where neither is possible it stays in the container's own layer, which is only
-watched.
-"""
+"""What a look into an image has shown (`looking`): how its containers are run."""
 
 from __future__ import annotations
 
-import io
-import posixpath
-import re
-import shlex
-import tarfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from astra_async.errors import ImageError, SandboxError
-from astra_async.testing.sandbox.engine_errors import both_ends
-from astra_async.testing.sandbox.execution import Command, run_command
-from astra_async.testing.sandbox.hardened import FALLBACK_HOME
-from astra_async.testing.sandbox.keeper import Keeper
-from astra_async.testing.sandbox.resultfiles import PROJECT
-from astra_async.testing.sandbox.tarstream import entries
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from astra_async.testing.sandbox.engine import Engine
-    from astra_async.types import Limits
+    from collections.abc import Mapping
 
 UNPRIVILEGED = (1000, 1000)
-_ROOT_NAMES = ("", "0", "root")
 _KEEPERS = (65532, 65531)  # no image's user; within the ids that a rootless engine has
-_CONTENT_BYTES = 24 * 1024**2
-_PLACES = 32
-_OVERLAID = 8
-_MOUNTABLE = re.compile(r"/[^:,\\]+\Z")  # the rest has a meaning in the options of an overlay
-# Only what bash itself provides: an image need not have `id`, `test` or `find`. F: a folder that may not be
-# written, with a file that may. /tmp is a tmpfs already.
-_QUESTION = r"""
-IFS=
-writable=no
-[ -d "$HOME" ] && [ -w "$HOME" ] && writable=yes
-printf '%s\0' "$UID" "${GROUPS[0]}" "$writable" "$HOME"
-shopt -s nullglob dotglob
-look() {
-  local each inside files=
-  for each in "$1"/*; do
-    [ -L "$each" ] && continue
-    case $each in /proc | /sys | /dev | /tmp) continue ;; esac
-    if [ ! -d "$each" ]; then
-      [ -w "$each" ] && [ -f "$each" ] && files=yes
-    elif [ -w "$each" ]; then
-      inside=("$each"/*)
-      if [ "${#inside[@]}" = 0 ]; then printf 'E%s\0' "$each"; else printf 'D%s\0' "$each"; fi
-    else
-      look "$each"
-    fi
-  done
-  [ -z "$files" ] || printf 'F%s\0' "${1:-/}"
-}
-if [ -w / ]; then printf 'F/\0'; else look ''; fi
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,116 +41,6 @@ class Fitness:
         return next(f"{each}:{each}" for each in _KEEPERS if each != self.uid)
 
 
-def try_layers(fitness: Fitness) -> str:
-    """A command that ends with 0 where the tests can write into their bounded layers."""
-    places = " ".join(map(shlex.quote, fitness.overlaid))
-    return f'for each in {places}; do [ ! -w "$each" ] || : > "$each/.astra-layer" || exit 1; done'
-
-
 def unseen() -> Fitness:
     """The fitness of an image of which nothing is known: everything is written to the container's layer."""
     return Fitness(uid=UNPRIVILEGED[0], gid=UNPRIVILEGED[1], home="")
-
-
-def declared_user(image_user: str) -> str:
-    """The user to look as: the image's own when it is not root, else 1000:1000."""
-    return "1000:1000" if image_user.partition(":")[0] in _ROOT_NAMES else image_user
-
-
-async def look(
-    engine: Engine, container: str, limits: Limits, *, user: str, declared: Iterable[str]
-) -> Fitness:
-    """Run the question in a created container, which the caller removes; `declared` are the image's volumes.
-
-    Raises:
-        ImageError: the image has no bash, or its user does not exist.
-        SandboxError: it took too long.
-    """
-    async with await Keeper.start(engine, container):
-        ended = await run_command(engine, container, Command(text=_QUESTION, user=user), limits)
-        if ended.stopped:
-            raise SandboxError(
-                f"The image's bash gave no answer in {limits.timeout_s:.0f} s; is the host overloaded?"
-            )
-        output = ended.output.stdout.text()
-        answer = output.split("\0")
-        if ended.exit_code or not output.endswith("\0") or len(answer) < len(("uid", "gid", "w", "home", "")):
-            shown = both_ends(ended.output.text().replace("\0", " "))
-            raise ImageError(f"The image's bash does not work (exit code {ended.exit_code}): {shown}")
-        uid, gid, writable, home, *places, _ = answer
-        fitness = Fitness(uid=int(uid), gid=int(gid), home=home if writable == "yes" else FALLBACK_HOME)
-        return await _with_places(engine, container, fitness, places, declared=declared)
-
-
-async def _with_places(
-    engine: Engine, container: str, fitness: Fitness, places: list[str], *, declared: Iterable[str]
-) -> Fitness:
-    volumes = {f"/{path.strip('/')}" for path in declared}
-    # The engine mounts files of its own into /etc.
-    etc = [place[1:] for place in places if place[0] != "F" and place[1:].startswith("/etc")]
-    ours = [place for place in places if place[1:] != PROJECT and place[1:] not in etc]
-    empty = [place[1:] for place in ours if place[0] == "E"]
-    filled = [place[1:] for place in ours if place[0] == "D"]
-    # A volume that the image declares is a folder of the host's disk until one of ours takes its place.
-    filled += [place for place in empty if place in volumes]
-    empty = [place for place in empty if place not in volumes]
-    contents: dict[str, Mapping[str, bytes]] = {}
-    large: list[str] = []
-    for place in (PROJECT, *filled):
-        content = await _content(engine, container, place) if len(contents) < _PLACES else None
-        if content is None:
-            large.append(place)
-        else:
-            contents[place] = content
-    large += _common([place[1:] for place in ours if place[0] == "F"])
-    large += [*etc, *empty[_PLACES:]]
-    mountable = [place for place in large if _MOUNTABLE.match(place)][:_OVERLAID]
-    return replace(
-        fitness,
-        empty=tuple(empty[:_PLACES]),
-        contents=contents,
-        overlaid={place: await _entry(engine, container, place) for place in mountable},
-        layered=len(mountable) < len(large),
-    )
-
-
-def _common(folders: list[str]) -> list[str]:
-    """The folders, or where they are many, the one that they lie in."""
-    return [posixpath.commonpath(folders)] if len(folders) > _OVERLAID // 2 else folders
-
-
-async def _entry(engine: Engine, container: str, folder: str) -> Mapping[str, bytes]:
-    """An image's folder as an entry of a tar, so that what is mounted there has its owner and mode."""
-    async with engine.packed(container, folder) as chunks:
-        async for entry, _ in entries(chunks, lambda _: False, most_bytes=_CONTENT_BYTES):
-            entry.name, entry.pax_headers = folder.lstrip("/"), {}
-            return {f"{entry.name}/": entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")}
-    return {}
-
-
-async def _content(engine: Engine, container: str, place: str) -> Mapping[str, bytes] | None:
-    """What an image keeps in a folder, as entries of a tar; None when that is too much."""
-    packed = bytearray()
-    async with engine.packed(container, place) as chunks:
-        async for chunk in chunks:
-            packed += chunk
-            if len(packed) >= _CONTENT_BYTES:
-                return None
-    if not packed:
-        return {}
-    above = place.lstrip("/").rpartition("/")[0]
-    found: dict[str, bytes] = {}
-    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tar:
-        for entry in tar:
-            entry.name = f"{above}/{entry.name}".lstrip("/")
-            if entry.islnk():
-                entry.linkname = f"{above}/{entry.linkname}".lstrip("/")
-            if place != PROJECT and f"/{entry.name}/".startswith(f"{PROJECT}/"):
-                continue  # it has a place of its own
-            entry.pax_headers = {}
-            file = tar.extractfile(entry) if entry.isreg() else None
-            content = file.read() if file else b""
-            header = entry.tobuf(tarfile.GNU_FORMAT, errors="surrogateescape")
-            name = f"{entry.name}/" if entry.isdir() else entry.name
-            found[name] = header + content + bytes(-len(content) % tarfile.BLOCKSIZE)
-    return found

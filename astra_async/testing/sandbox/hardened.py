@@ -46,7 +46,7 @@ def hardened(
     """The body of the create request, for any command: the container idles (see `keeper`), tests are an exec.
 
     Wherever the tests may write, a tmpfs of a certain size and number of files takes what they write, as far
-    as the image lets one be put there (see `fitness`), or a layer upon what the image keeps (see
+    as the image lets one be put there (see `looking`), or a layer upon what the image keeps (see
     `bounded_layers`). No read-only root: the engine refuses uploads then,
     and `/etc/hosts` is one. No AutoRemove: it loses the exit status. No log driver: endless output would fill
     the disk.

@@ -43,7 +43,7 @@ def upload_archive(
     """`archive` (a tar relative to the project's root) moved to the folder `project`, owned by `user`.
 
     The result is to be unpacked at the container's root and brings `/etc/hosts`, and below the project what
-    an image keeps in folders that are hidden by ours (see `fitness`). Files that match `stale`, paths and
+    an image keeps in folders that are hidden by ours (see `looking`). Files that match `stale`, paths and
     globs relative to the project, are left out.
 
     Header format: POSIX.1-1988 ustar.
