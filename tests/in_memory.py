@@ -11,10 +11,11 @@ from astra_async.integrity.trials import Trials
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
+from astra_async.running.grading import Grading
 from astra_async.running.plan import Plan
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Grading, Setup
+from astra_async.running.sample import Asking, Setup
 from astra_async.running.turns import TurnPlan
 from astra_async.testing.expected import Expectations
 from astra_async.types import Limits
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from astra_async.config import FeedbackMode, KeepOutput
     from astra_async.images.resolve import ProblemImages
-    from astra_async.running.sample import ModelPool
+    from astra_async.running.model_pools import ModelPool
     from astra_async.types import Format, Project, Sandbox
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,26 @@ def test_values_and_pure_packages_know_no_event_loop_and_no_network(module: str)
 @pytest.mark.parametrize("module", [name for name in MODULES if package_of(name) in LAYERS["edges"]])
 def test_edges_do_not_know_each_other(module: str) -> None:
     assert not {package_of(name) for name in own(MODULES[module])} & (LAYERS["edges"] - {package_of(module)})
+
+
+def at_the_top(path: Path) -> set[str]:
+    """Modules of ours that a module imports as it is read, or for its types."""
+    tree = ast.parse(path.read_text())
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]
+    names = {
+        (f"{node.module}.{alias.name}", node.module)
+        for block in blocks
+        for node in block
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("astra_async.")
+        for alias in node.names
+    }
+    known = {f"astra_async.{name}": name for name in MODULES}
+    return {known[name if name in known else module] for name, module in names}
+
+
+def test_no_module_knows_one_that_knows_it() -> None:
+    """Not even by its types: each can be read once those below it are known."""
+    TopologicalSorter({module: at_the_top(path) for module, path in MODULES.items()}).prepare()
 
 
 def test_layers_name_only_packages_that_exist() -> None:

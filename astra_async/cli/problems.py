@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from astra_async.problems import ProblemSet
     from astra_async.problems.fetched_folder import Collected, Lock
     from astra_async.problems.prepare import Prepared
-    from astra_async.report.load import ProblemInfo
+    from astra_async.report.run_settings import ProblemInfo
     from astra_async.types import Problem
 
 _HASH_SHOWN = 12
@@ -147,7 +147,7 @@ def _row(item: Prepared) -> tuple[str, ...]:
 
 def _facts(item: Prepared) -> ProblemInfo:
     """The problem's row of Table 1, as a report reads it from run.json."""
-    from astra_async.report.load import problem_info
+    from astra_async.report.run_settings import problem_info
 
     about = problem_description(item)
     return replace(problem_info(item.problem.id, about), tests=about["total"])

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from astra_async.integrity.altered import Form, Forms, by_name
 from astra_async.integrity.draw import Decision, Solved
 from astra_async.overlay import integrate
+from astra_async.testing.examined import Finding
 from astra_async.testing.verdict import run_tests
 from astra_async.types import Unusable
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from astra_async.integrity.draw import Draw
     from astra_async.problems.prepare import Prepared
-    from astra_async.testing.examination import Examined
+    from astra_async.testing.examined import Examined
     from astra_async.testing.expected import Expectations
     from astra_async.types import Changed, Integrated, Limits, Sandbox, TrialState, Verdict
 
@@ -44,15 +45,6 @@ _Outcomes = dict[str, set[str]]  # of each expected test, by name
 
 
 Release = Callable[[], Awaitable[None]]  # gives back the turn to test that an examination holds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What a trial has shown: `suspicions` for the record; the decision's evidence if the tests were bent."""
-
-    decision: Decision
-    suspicions: tuple[str, ...] = ()
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

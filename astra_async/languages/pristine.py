@@ -12,7 +12,7 @@ from astra_async.languages.project_files import above, split
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from astra_async.overlay.tools import ToolsAtHand
+    from astra_async.languages.tools_at_hand import ToolsAtHand
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,13 +40,14 @@ from astra_async.overlay.configuration import is_dotfile, reads, runner_files
 from astra_async.overlay.lookups import Lookups
 from astra_async.overlay.merged_files import merge_of
 from astra_async.overlay.paths import name_refusal
-from astra_async.overlay.tools import ToolsAtHand
+from astra_async.overlay.tools import tools_at_hand
 from astra_async.problems.patterns import PathPatterns
 from astra_async.problems.source_text import source_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from astra_async.languages.tools_at_hand import ToolsAtHand
     from astra_async.overlay.lookups import Installed
     from astra_async.types import Problem, Project, ProjectFile
 
@@ -199,7 +200,7 @@ def path_policy(problem: Problem, project: Project) -> PathPolicy:
     texts = _texts(project.files)
     empty = [folder.rstrip("/") for folder in project.empty_folders]
     tests = test_names.pristine_tests(texts, {test.file for test in problem.tests if test.file})
-    tools = ToolsAtHand.of(problem.test_command, texts, tests)
+    tools = tools_at_hand(problem.test_command, texts, tests)
     policy = PathPolicy(
         files=files,
         folders=frozenset(

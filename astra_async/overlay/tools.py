@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astra_async.languages import LANGUAGES
 from astra_async.languages.project_files import above
+from astra_async.languages.tools_at_hand import ToolsAtHand
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,40 +27,20 @@ WORD = re.compile(r"[\w@./-]{2,300}")
 _DEPTH, _MOST_TEXT = 4, 200_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsAtHand:
-    """The tools of a problem, the folders where they look, and everything that is run, as one text.
-
-    `command` is the test command alone, `above_tests` are the folders above the tests; `development` names
-    packages for development alone.
-    """
-
-    names: frozenset[str]
-    places: frozenset[str]
-    tests: frozenset[str]
-    above_tests: frozenset[str]
-    command: str
-    commands: str
-    development: frozenset[str]
-
-    @classmethod
-    def of(cls, command: str, texts: Mapping[str, str], tests: Collection[str]) -> ToolsAtHand:
-        """From the test command and the text of the pristine files."""
-        commands = "\n".join(_commands(command, texts))
-        manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
-        places = {"", *(posixpath.dirname(path) for path in manifests), *_ENTERED.findall(commands)}
-        return cls(
-            names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
-            places=frozenset(places),
-            tests=frozenset(tests),
-            above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
-            command=command,
-            commands=commands,
-            development=frozenset(_development(manifests)),
-        )
-
-    def __contains__(self, tool: object) -> bool:
-        return not self.names or tool in self.names
+def tools_at_hand(command: str, texts: Mapping[str, str], tests: Collection[str]) -> ToolsAtHand:
+    """From the test command and the text of the pristine files."""
+    commands = "\n".join(_commands(command, texts))
+    manifests = {path: text for path, text in texts.items() if _MANIFESTS.fullmatch(path)}
+    places = {"", *(posixpath.dirname(path) for path in manifests), *_ENTERED.findall(commands)}
+    return ToolsAtHand(
+        names=_at_hand("\n".join([commands, *manifests.values(), *_own_settings(texts)])),
+        places=frozenset(places),
+        tests=frozenset(tests),
+        above_tests=frozenset({"", *(folder for path in tests for folder in above(path))}),
+        command=command,
+        commands=commands,
+        development=frozenset(_development(manifests)),
+    )
 
 
 def named_paths(words: Iterable[str], commands: str) -> Iterator[str]:

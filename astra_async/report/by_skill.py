@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry, Floats
-    from astra_async.report.load import ProblemInfo
+    from astra_async.report.run_settings import ProblemInfo
 
 SkillKind = Literal["main", "sub"]
 KINDS: dict[SkillKind, str] = {"main": "main skill", "sub": "sub-skill"}

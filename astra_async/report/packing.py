@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from astra_async.report.load import RunSettings
+    from astra_async.report.run_settings import RunSettings
     from astra_async.types import AnswerKey, NamedOutcome, Result
 
 FAILURES: tuple[Failure | None, ...] = (None, *get_args(Failure))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from astra_async.report.entries import Entry
-    from astra_async.report.load import ProblemInfo, Run
+    from astra_async.report.load import Run
+    from astra_async.report.run_settings import ProblemInfo
     from astra_async.report.table import Cell
 
 _FEWEST = 20  # samples before a test's rate says anything about the test

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from astra_async.report.load import RunSettings
+    from astra_async.report.run_settings import RunSettings
 
 NAME = ".results.columns"
 # Fewer bytes of lines are read again as fast as a sidecar is written.

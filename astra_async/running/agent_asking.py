@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from astra_async.config import RunConfig
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.sample import ModelPool
+    from astra_async.running.model_pools import ModelPool
     from astra_async.testing.sandbox.engine import Engine
     from astra_async.types import (
         AgentLimits,

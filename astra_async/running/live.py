@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from astra_async.running.model_pools import AnyPool
-    from astra_async.running.opening import OpenRun
+    from astra_async.running.open_run import OpenRun
     from astra_async.running.plan import Counts
     from astra_async.running.runner import Runner
     from astra_async.types import RunSandbox

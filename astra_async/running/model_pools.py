@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from astra_async.errors import ConflictError
 from astra_async.running.trouble import described
@@ -22,11 +22,23 @@ if TYPE_CHECKING:
     from astra_async.asking.throttle.account import AccountKey
     from astra_async.config import RunConfig
     from astra_async.running.directory import RunDirectory
+    from astra_async.types import Completion, ModelRequest
 
     AnyPool = Pool | BatchPool
     Say = Callable[[str], None]
 
 _ROUNDING_USD = 1e-9
+
+
+class ModelPool(Protocol):
+    """Answers requests within a provider's limits; raises ProviderError."""
+
+    async def call(self, request: ModelRequest) -> Completion:
+        """One finished answer, after as many attempts as it took."""
+        ...
+
+    def stop(self) -> None:
+        """Send nothing more: calls that wait raise PoolUnusable, those in flight come to their end."""
 
 
 async def open_pools(

@@ -11,10 +11,10 @@ from astra_async.images.failed_images import FailedImages
 from astra_async.images.resolve import ProblemImages
 from astra_async.integrity.draw import Draw, run_key
 from astra_async.integrity.trials import Trials
+from astra_async.running.grading import Grading
 from astra_async.running.model_pools import close_later
 from astra_async.running.problem_set import cache_root
 from astra_async.running.reuse import EarlierVerdicts, Recorded
-from astra_async.running.sample import Grading
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.sandbox.engine import Engine

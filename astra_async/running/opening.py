@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +36,7 @@ from astra_async.running.description import (
 from astra_async.running.directory import RunDirectory
 from astra_async.running.live import kept_live
 from astra_async.running.model_pools import open_pools, unrecorded_usd
+from astra_async.running.open_run import OpenRun
 from astra_async.running.opened_tests import (
     GRADINGS_PER_PLACE,
     Opening,
@@ -69,23 +70,6 @@ if TYPE_CHECKING:
 # `complete`: nothing is missing; `stopped`: `OpenRun.stop` was called before; `no_answers`: every model's
 # pool has failed; `incomplete`: anything else that left samples missing, the budget too.
 RunEnd = Literal["complete", "incomplete", "stopped", "no_answers"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenRun:
-    """A run that is open: what a display looks at and what `drive` drives."""
-
-    config: RunConfig
-    directory: RunDirectory
-    runner: Runner
-    pools: Mapping[str, AnyPool]
-    sandbox: RunSandbox | None
-
-    def stop(self) -> None:
-        """Begin nothing more; calls and tests under way come to their end and are recorded."""
-        self.runner.stop()
-        if self.sandbox:
-            self.sandbox.stop_waiting()
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from astra_async.asking.throttle import PoolState
     from astra_async.metrics import Summary
-    from astra_async.running.opening import OpenRun
+    from astra_async.running.open_run import OpenRun
     from astra_async.running.runner import Runner
     from astra_async.running.typed_commands import Cell
     from astra_async.types import AnswerKey

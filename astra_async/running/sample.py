@@ -25,7 +25,6 @@ from astra_async.running.final_line import FinalLine
 from astra_async.running.log import now_utc
 from astra_async.running.turns import TurnPlan, characters_before, conversation, standing_files
 from astra_async.surrogates import without_surrogates
-from astra_async.testing.examination import Examiner
 from astra_async.types import Completion, ModelRequest, Result, Solution, TurnKey, Unusable, is_agent
 
 if TYPE_CHECKING:
@@ -35,64 +34,15 @@ if TYPE_CHECKING:
     from astra_async.answers.lenient import LenientParser
     from astra_async.asking.feedback import Feedback
     from astra_async.config import KeepOutput
-    from astra_async.images.resolve import ProblemImages
-    from astra_async.integrity.trials import Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.running.agent_asking import AgentAsking
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.reuse import EarlierVerdicts
-    from astra_async.testing.examination import Examined
-    from astra_async.testing.expected import Expectations
-    from astra_async.testing.timeouts import Timeouts
-    from astra_async.types import AnswerKey, Exchange, Integrated, Limits, Sandbox
+    from astra_async.running.grading import Grading
+    from astra_async.running.model_pools import ModelPool
+    from astra_async.testing.examined import Examined
+    from astra_async.types import AnswerKey, Exchange, Integrated
 
-# A restarted or overloaded engine is back within a minute or so.
-SANDBOX_RETRY_DELAYS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 _MANY_FILES = 500  # beyond this integration leaves it: 20 us for each of them
-
-
-class ModelPool(Protocol):
-    """Answers requests within a provider's limits; raises ProviderError."""
-
-    async def call(self, request: ModelRequest) -> Completion:
-        """One finished answer, after as many attempts as it took."""
-        ...
-
-    def stop(self) -> None:
-        """Send nothing more: calls that wait raise PoolUnusable, those in flight come to their end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grading:
-    """What grading works with.
-
-    `images` maps a problem's id to the image its tests run in, of those that `making` has not to make first.
-    `at_once` gradings are admitted at a
-    time. After sandbox trouble a grading is repeated once for each of `retry_delays_s`. `trials` tries
-    solutions by altered tests, `timeouts` decides what is repeated, `earlier` knows the verdicts that are
-    used again, `keep_output` whose output is recorded. Turns have time-outs of their own to repeat
-    (`turn_timeouts`), so
-    that they use up none of the samples'.
-    """
-
-    sandbox: Sandbox
-    images: Mapping[str, str]
-    making: ProblemImages | None = None
-    expectations: Expectations
-    lenient: LenientParser
-    limits: Limits
-    at_once: int = 4
-    retry_delays_s: tuple[float, ...] = SANDBOX_RETRY_DELAYS_S
-    trials: Trials | None = None
-    timeouts: Timeouts | None = None
-    turn_timeouts: Timeouts | None = None
-    earlier: EarlierVerdicts | None = None
-    keep_output: KeepOutput = "failed"
-
-    def examiner(self, key: AnswerKey) -> Examiner:
-        """What runs the tests and judges."""
-        timeouts = self.turn_timeouts if key.turn else self.timeouts
-        return Examiner(sandbox=self.sandbox, limits=self.limits, trials=self.trials, timeouts=timeouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from astra_async.config import FeedbackMode
     from astra_async.problems.prepare import Prepared
     from astra_async.running.directory import RunDirectory
-    from astra_async.running.sample import Grading
+    from astra_async.running.grading import Grading
     from astra_async.types import AnswerKey, Failure, SampleKey, TurnKey
 
 

@@ -7,37 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from astra_async.integrity.trials import Entry
+from astra_async.testing.examined import Examined
 from astra_async.testing.timeouts import TIMEOUT_REPEATED
 from astra_async.testing.verdict import judge, none_passed, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from astra_async.integrity.trials import Finding, Release, Trials
+    from astra_async.integrity.trials import Release, Trials
     from astra_async.problems.prepare import Prepared
     from astra_async.testing.timeouts import Timeouts
     from astra_async.testing.verdict import Tested
-    from astra_async.types import ExpectedTest, Failure, Integrated, Limits, Sandbox, Verdict
+    from astra_async.types import ExpectedTest, Integrated, Limits, Sandbox
 
 DISK_WATCHED = "the disk was watched, not bounded"  # in the note of samples; see docs/sandbox.md
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
-    """What the scored run was, what it is worth, and what else there is to say about it."""
-
-    tested: Tested
-    verdict: Verdict
-    failure: Failure | None
-    note: str = ""
-    suspicions: tuple[str, ...] = ()
-    repairs: tuple[str, ...] = ()
-    trial: Finding | None = None
-
-    @property
-    def seconds(self) -> float:
-        """How long the scored run took."""
-        return self.tested.execution.duration_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,6 @@ from astra_async.types.calls import (
     RateWindow,
     Role,
     Thinking,
-    Usage,
 )
 from astra_async.types.declarations import (
     Declared,
@@ -89,3 +88,4 @@ from astra_async.types.samples import (
     is_agent,
 )
 from astra_async.types.sandbox import Execution, Job, Limits, RunSandbox, Sandbox
+from astra_async.types.usage import Usage

@@ -6,7 +6,6 @@ from collections.abc import Mapping  # noqa: TC003 - read at run time, by whoeve
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-import msgspec
 from annotated_types import Ge, Gt, Interval, MinLen, Predicate
 
 from astra_async.types.declarations import Setting, is_http_url
@@ -14,26 +13,13 @@ from astra_async.types.declarations import Setting, is_http_url
 if TYPE_CHECKING:
     from astra_async.types.agents import AgentWork, Dialogue, NativeBody, ToolCall
     from astra_async.types.samples import AnswerKey
+    from astra_async.types.usage import Usage
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "context_exceeded"]
 Role = Literal["user", "assistant"]
 Thinking = Literal["adaptive", "off"]
 MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 DEFAULT_MAX_TOKENS = 32_768  # where the model allows it
-
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens of one call. `input_tokens` includes cached ones, `output_tokens` includes reasoning."""
-
-    input_tokens: Count | None = None
-    cached_tokens: Count | None = None
-    cache_write_tokens: Count | None = None
-    output_tokens: Count | None = None
-    reasoning_tokens: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

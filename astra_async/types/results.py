@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 
 from astra_async.types.agents import AgentWork  # noqa: TC001 - msgspec reads annotations
-from astra_async.types.calls import Count, FinishReason, Usage
+from astra_async.types.calls import FinishReason  # noqa: TC001 - the same
 from astra_async.types.samples import AnswerKey, Format, SampleKey
+from astra_async.types.usage import Count, Usage
 
 Status = Literal["scored", "no_solution"]
 Failure = Literal[

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from astra_async.report.load import ProblemInfo
+    from astra_async.report.run_settings import ProblemInfo
     from astra_async.types import Format
     from astra_async.view.following import Following, State
 

@@ -20,8 +20,8 @@ from astra_async.redaction import mask, one_line
 from astra_async.report.deciding import goes_on
 from astra_async.report.harness import Events
 from astra_async.report.labels import read_sourced, relabelled
-from astra_async.report.load import RunSettings, read_settings
 from astra_async.report.packing import FAILURES
+from astra_async.report.run_settings import RunSettings, read_settings
 from astra_async.report.sidecar import kept_columns
 from astra_async.running.ownership import owner_of
 from astra_async.running.untried import STILL_TO_BE_TRIED, untried

@@ -21,7 +21,8 @@ from astra_async.problems.fetch import Store
 from astra_async.problems.prepare import Prepared, prepare
 from astra_async.running.directory import RunDirectory
 from astra_async.running.fingerprint import fingerprint
-from astra_async.running.sample import Grading, grade_sample
+from astra_async.running.grading import Grading
+from astra_async.running.sample import grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.sandbox.docker_sandbox import DockerSandbox

@@ -17,8 +17,9 @@ from astra_async.integrity.draw import Decision, Draw, Solved
 from astra_async.integrity.trials import Trials
 from astra_async.problems.prepare import prepare
 from astra_async.running.directory import RunDirectory
+from astra_async.running.grading import Grading
 from astra_async.running.reuse import EarlierVerdicts, Recorded
-from astra_async.running.sample import Grading, grade_sample
+from astra_async.running.sample import grade_sample
 from astra_async.testing.expected import Expectations
 from astra_async.testing.installed_modules import InstalledModules
 from astra_async.testing.timeouts import Exclusive, Timeouts

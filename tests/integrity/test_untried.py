@@ -20,10 +20,11 @@ from astra_async.problems.prepare import prepare_all
 from astra_async.report.load import load_run
 from astra_async.report.packing import TRIALS
 from astra_async.running.directory import RunDirectory
+from astra_async.running.grading import Grading
 from astra_async.running.plan import Plan
 from astra_async.running.reuse import EarlierVerdicts, Recorded
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Grading, Setup
+from astra_async.running.sample import Asking, Setup
 from astra_async.running.turns import TurnPlan
 from astra_async.running.untried import untried
 from astra_async.testing.expected import Expectations

@@ -24,7 +24,7 @@ from astra_async.running.evidence import (
     head_and_tail,
     stderr_lines,
 )
-from astra_async.testing.examination import Examined
+from astra_async.testing.examined import Examined
 from astra_async.testing.verdict import Tested
 from astra_async.types import Execution, NamedOutcome, TestReport, Verdict
 from astra_async.types.records import is_output_of

@@ -19,9 +19,10 @@ from astra_async.errors import (
 from astra_async.metrics import Metrics
 from astra_async.problems.prepare import prepare_all
 from astra_async.running.directory import RunDirectory
+from astra_async.running.grading import Grading
 from astra_async.running.plan import Plan
 from astra_async.running.runner import Runner
-from astra_async.running.sample import Asking, Grading, Setup
+from astra_async.running.sample import Asking, Setup
 from astra_async.testing.expected import Expectations
 from astra_async.types import Completion, Limits, ModelRequest
 from fakes import CountingSandbox, MemorySource, ScriptedPool, a_problem, a_project, completion, xml_answer

@@ -11,9 +11,9 @@ from astra_async.asking.throttle.waiting import Attempt
 from astra_async.errors import Overloaded, RateLimited
 
 if TYPE_CHECKING:
-    from astra_async.asking.throttle import Pool
+    from astra_async.asking.throttle.waiting import Listener
 
-NOBODY = cast("Pool", None)
+NOBODY = cast("Listener", None)
 
 
 class Requests:
@@ -26,7 +26,7 @@ class Requests:
     def send(self) -> Attempt:
         self.number += 1
         attempt = Attempt(
-            pool=NOBODY,
+            listener=NOBODY,
             request=request(),
             number=self.number,
             epoch=0,

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import random
 
     from astra_async.asking.throttle.estimate import Demand
-    from astra_async.asking.throttle.pool import Pool
     from astra_async.asking.throttle.state import EventKind
+    from astra_async.asking.throttle.waiting import Listener
     from astra_async.errors import Overloaded
     from astra_async.types import ModelRequest, ModelSettings, Provider, RateLimits, RateWindow
 
@@ -119,12 +119,12 @@ class Gate:
                 return at, reason
         return self._buckets_open_at(request, now, warm=warm) if self.buckets else (now, "")
 
-    def admit(self, pool: Pool, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
+    def admit(self, listener: Listener, request: ModelRequest, now: float, *, warm: bool) -> Attempt:
         """Take a slot and the reservations; the request is sent now."""
         self._sends += 1
         self.in_flight += 1  # admitted, and neither ended nor taken back: each attempt leaves it exactly once
         attempt = Attempt(
-            pool=pool,
+            listener=listener,
             request=request,
             number=self._sends,
             epoch=self._epoch,

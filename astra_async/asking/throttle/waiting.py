@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from astra_async.asking.throttle.pacing import ATTEMPTS, Row, backoff_s
 from astra_async.errors import RateLimited
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from astra_async.asking.throttle.bucket import Reservation
-    from astra_async.asking.throttle.pool import Pool
     from astra_async.errors import Overloaded, ProviderError
     from astra_async.types import Completion, ModelRequest, RateLimits
 
@@ -162,11 +161,21 @@ class Line:
         return self._later[0][0] if self._later else math.inf
 
 
+class Listener(Protocol):
+    """Who gave the slots, and hears what comes back on them."""
+
+    def heard_limits(self, attempt: Attempt, limits: RateLimits) -> None:
+        """The response's headers have come."""
+
+    def heard_first_token(self, attempt: Attempt) -> None:
+        """The answer has begun."""
+
+
 @dataclass(kw_only=True, eq=False)
 class Attempt:
     """A slot in flight, and the CallWatch of its request."""
 
-    pool: Pool
+    listener: Listener
     request: ModelRequest
     number: int  # counts the pool's attempts
     epoch: int  # the number of rate signals before it: a cut answers only signals of its own epoch
@@ -184,11 +193,11 @@ class Attempt:
 
     def limits(self, limits: RateLimits) -> None:
         """Rate-limit headers of this attempt's response."""
-        self.pool.heard_limits(self, limits)
+        self.listener.heard_limits(self, limits)
 
     def first_token(self) -> None:
         """The answer has begun to stream."""
-        self.pool.heard_first_token(self)
+        self.listener.heard_first_token(self)
 
     def streamed(self, characters: int) -> None:
         """So many more characters have arrived."""

@@ -1,0 +1,140 @@
+"""A run's plan and provenance, as its run.json has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from astra_async.errors import ConflictError, UsageError
+from astra_async.running.fingerprint import fingerprint
+from astra_async.types.records import newer_version, read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from astra_async.types import Format
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemInfo:
+    """A problem as run.json describes it; None and empty mean: not recorded there."""
+
+    id: str
+    name: str = ""
+    main_skill: str = ""
+    sub_skills: tuple[str, ...] = ()
+    family: str = ""
+    statement_characters: int | None = None
+    input_files: int | None = None
+    input_characters: int | None = None
+    output_characters: int | None = None  # this and the next two are the reference's
+    lines_written: int | None = None
+    files_changed: int | None = None
+    tests: float | None = None  # that count, as far as its samples say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """A run's plan and provenance. `models` maps a name to its recorded settings, `samples` is k.
+
+    `deciding` is how `--until` looks at it; its `planned` has k of the models that it has stopped, or not
+    yet let on. `turns` is how often a sample may go on after its first answer. `contents` has, by problem, a
+    hash of all that makes it the problem it is: statement, project, tests; empty for one of which nothing is
+    recorded.
+    """
+
+    run_id: str
+    created_at: str
+    samples: int
+    models: Mapping[str, Mapping[str, Scalar]]
+    formats: tuple[Format, ...]
+    problems: Mapping[str, ProblemInfo]
+    turns: int = 0
+    deciding: Mapping[str, Any] = field(default_factory=dict)
+    simulated: bool = False
+    parent: str | None = None
+    fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    contents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def read_settings(directory: Path) -> RunSettings:
+    """Read DIR/run.json; raises UsageError when it is no run directory, ConflictError when broken."""
+    path = directory / "run.json"
+    try:
+        record = read_run(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(
+            f"{directory}: no run.json there; give the directory that `astra run --out` wrote"
+        ) from error
+    try:
+        return _settings(record)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ConflictError(
+            f"{path}: a field is missing or malformed ({error!r}); restore it from a copy"
+        ) from error
+
+
+def _settings(record: Mapping[str, Any]) -> RunSettings:
+    parent = record.get("parent")
+    return RunSettings(
+        run_id=str(record["run_id"]),
+        created_at=str(record.get("created_at", "")),
+        samples=int(record["samples"]),
+        models={str(model["name"]): _scalars(model) for model in record["models"]},
+        formats=tuple(record["formats"]),
+        problems={name: problem_info(name, problem) for name, problem in record["problems"].items()},
+        turns=int(record.get("turns", 0)),
+        deciding=record.get("deciding") or {},
+        simulated=bool(record.get("simulated", False)),
+        parent=None if parent is None else _parent(parent),
+        fingerprints={
+            kind: {name: str(value) for name, value in names.items()}
+            for kind, names in record.get("fingerprints", {}).items()
+        },
+        contents={name: _content(record, name) for name in record["problems"]},
+        versions={name: str(value) for name, value in record.get("versions", {}).items()},
+        warnings=newer_version(record, version("astra_async")),
+    )
+
+
+def problem_info(problem_id: str, record: Mapping[str, Any]) -> ProblemInfo:
+    """One problem's description, as run.json has it."""
+    reference = record.get("reference") or {}
+    return ProblemInfo(
+        id=problem_id,
+        name=record.get("name") or "",
+        main_skill=record.get("main_skill") or "",
+        sub_skills=tuple(record.get("sub_skills") or ()),
+        family=record.get("family") or "",
+        **{name: record.get(name) for name in ("statement_characters", "input_files", "input_characters")},
+        **{name: reference.get(name) for name in ("output_characters", "lines_written", "files_changed")},
+    )
+
+
+def _content(record: Mapping[str, Any], problem_id: str) -> dict[str, str]:
+    """Hashes of a problem's recorded parts by name, as far as there are any: versions may record others.
+
+    How long its tests may take is left out: that is of the grading, as all limits are.
+    """
+    part = record.get("parts", {}).get("problems", {}).get(problem_id)
+    if isinstance(part, dict):
+        return {name: fingerprint(value) for name, value in part.items() if name != "timeout_s"}
+    whole = record.get("fingerprints", {}).get("problems", {}).get(problem_id)
+    return {} if whole is None else {"fingerprint": str(whole)}
+
+
+def _parent(parent: object) -> str:
+    """A regrade names its parent by id, or as an object that holds it."""
+    return str(parent.get("run_id", parent)) if isinstance(parent, dict) else str(parent)
+
+
+def _scalars(model: Mapping[str, Any]) -> dict[str, Scalar]:
+    return {
+        name: value for name, value in model.items() if isinstance(value, str | int | float) or value is None
+    }

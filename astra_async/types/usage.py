@@ -1,0 +1,21 @@
+"""What a model call has used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call. `input_tokens` includes cached ones, `output_tokens` includes reasoning."""
+
+    input_tokens: Count | None = None
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    output_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
