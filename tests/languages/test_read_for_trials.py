@@ -31,6 +31,9 @@ func TestPrice(t *testing.T) {
 	if !Open("a {") || Name() != "shop" {
 		t.Fatal("closed")
 	}
+	if _, err := Sell("x"); !errors.Is(err, shop.ErrName) || err == nil {
+		t.Error("no name")
+	}
 	for i := range []int{1} {
 		if i != 0 {
 			t.Error(i)
@@ -98,7 +101,7 @@ final class ShopTest extends TestCase {
 }
 FOUND = {
     "go": {
-        ("TestPrice",): ["12", "!=", "shop"],
+        ("TestPrice",): ["12", "!=", "shop", "shop.ErrName"],
         ("TestGroup/one_is",): ["1", "!="],
         ("TestLeft",): ["1", "!="],
     },

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED
-from astra_async.languages.masking import MOST_CHARACTERS, masked
+from astra_async.languages.masking import MOST_CHARACTERS, at_top, closing, masked
 from astra_async.languages.project_files import split
 
 if TYPE_CHECKING:
@@ -19,31 +19,45 @@ _UNIVERSE = (
     " string uint uint8 uint16 uint32 uint64 uintptr true false iota nil append cap clear close complex copy"
     " delete imag len make max min new panic print println real recover"
 )
-_NAME = rf"(?:{_UNIVERSE.replace(' ', '|')})"
-# At the top of a file: a declaration, or a line of a group of them. Methods and fields have such names, too.
-_DECLARED = re.compile(
-    rf"^(?:func {_NAME}[\[(]|(?:type|var|const)[ \t]+{_NAME}\b"
-    rf"|(?:var|const)[ \t]+[\w, \t]*\b{_NAME}[ \t]*(?:,|=))"
-    rf"|^(?:type|var|const)[ \t]*\((?:[^()]|\([^()]*\))*?^[ \t]*(?:\w+[ \t]*,[ \t]*)*{_NAME}\b",
-    re.MULTILINE,
+_NAMES = r"\w+(?:\s*,\s*\w+)*"
+_BEGIN = r"(?<![^\n;(])[ \t]*"  # of a declaration at the top of a file, or in a group of them
+_DECLARATION = re.compile(
+    rf"{_BEGIN}(?:func\s+(?P<function>\w+)\s*[(\[]|(?:type|var|const)\s*(?:\(|(?<=\s)(?P<names>{_NAMES})))"
 )
-SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|`[^`]*`|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_GROUPED = re.compile(_BEGIN + rf"(?P<names>{_NAMES})")
+_WORD = re.compile(r"(?<![.\w])[a-z]\w*")
+SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|`[^`]*`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,10}'", re.DOTALL)
 
 
 class UniverseLookup:
-    """Of a package with tests no source may declare what Go declares itself, unless one does already."""
+    """Of a package no source may declare what its tests use of Go's own names, unless it does already."""
 
     def __init__(self, project: Pristine) -> None:
-        texts = project.texts
-        self._tested = {split(path)[0] for path in project.protected if path.endswith("_test.go")}
-        self._declared = {path for path, text in texts.items() if path.endswith(".go") and _declares(text)}
+        self._texts = project.texts
+        self._used: dict[str, set[str]] = {}  # by the tests of each folder
+        for path in project.protected:
+            if path.endswith("_test.go"):
+                words = _WORD.findall(masked(project.texts[path][:MOST_CHARACTERS], SKIPPED))
+                self._used.setdefault(split(path)[0], set()).update(
+                    set(_UNIVERSE.split()).intersection(words)
+                )
 
     def refusal(self, path: str, text: str, _: Collection[str] | None) -> str | None:
         """As `Lookup.refusal`."""
         folder, _stem, suffix = split(path)
-        is_tested = suffix == "go" and folder in self._tested and path not in self._declared
-        return INSTALLED if is_tested and _declares(text) else None
+        used = self._used.get(folder, set()) if suffix == "go" else set()
+        new = (_declared(text) if used else set()) - _declared(self._texts.get(path, ""))
+        return INSTALLED if used & new else None
 
 
-def _declares(text: str) -> bool:
-    return _DECLARED.search(masked(text[:MOST_CHARACTERS], SKIPPED)) is not None
+def _declared(text: str) -> set[str]:
+    """The names that stand at the top of a file; methods and fields may be called what they like."""
+    code = masked(text[:MOST_CHARACTERS], SKIPPED)
+    names: set[str] = set()
+    for found in at_top(code, 0, len(code), _DECLARATION):
+        names.add(found["function"] or "")
+        names.update(_WORD.findall(found["names"] or ""))
+        if found[0].endswith("(") and not found["function"]:
+            for each in at_top(code, found.end(), closing(code, found.end() - 1), _GROUPED):
+                names.update(_WORD.findall(each["names"]))
+    return names

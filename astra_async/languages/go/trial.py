@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from astra_async.languages.altering import Alteration, DeclaredTest, TestFile, constant
+from astra_async.languages.altering import LISTED, Alteration, DeclaredTest, TestFile, constant
 from astra_async.languages.go.lookup import SKIPPED
-from astra_async.languages.masking import at_top, closing, masked, trimmed, word_of
+from astra_async.languages.masking import at_top, closing, masked, parts_of, trimmed, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,7 @@ _LEAVES = re.compile(r"\breturn\b|\.Skip(?:f|Now)?\(|\bgoto\b")
 _OR = re.compile(r"\|\|")
 _AND = re.compile(r"&&")
 _UNEQUAL = re.compile(r"!=")
+_IS = re.compile(r"!\s*errors\.Is\(")
 
 
 def read_tests(_: str, source: bytes) -> TestFile:
@@ -83,7 +84,13 @@ def _part(source: bytes, code: str, begin: int, end: int, given: str, *, alone: 
             yield Alteration(unequal.start(), unequal.end(), others=(b"==",))
         return
     is_denied = code[begin] == "!"
-    # Turned round, never another error: one error may wrap two.
+    if found := _IS.match(code, begin):
+        # Never another error, which one error may wrap, too: one that is no other, and whose text is none's.
+        for start, stop in parts_of(code, found.end() - 1)[1:2]:
+            name = source[start:stop]
+            texts = (b" + ".join([name + b".Error()"] * count) for count in (2, 3))
+            if re.fullmatch(rb"[\w.]+", name):
+                yield Alteration(start, stop, LISTED, tuple(b"errors.New(%b)" % text for text in texts))
     if alone and is_denied:
         yield Alteration(begin, begin + 1, others=(b"",))
     elif alone and re.fullmatch(r"[\w.]+(?:\(.*\))?", code[begin:end], re.DOTALL):
