@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    LISTED,
     Alteration,
     DeclaredTest,
     TestFile,
@@ -20,7 +21,7 @@ from astra_async.languages.altering import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 # CPython 3.11 counts the depth of the tree that it makes for all threads together, and raises a SystemError
 # where two are at it and the collector of garbage, which any new object may start, runs Python code.
@@ -28,6 +29,7 @@ _ONE_AT_A_TIME = threading.Lock()
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _EQUAL = {
     "assertEqual", "assertEquals", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual",
+    "assertAlmostEqual", "assertCountEqual", "assertSequenceEqual", "assertMultiLineEqual",
 }  # fmt: skip
 _OPPOSITES = both_ways({
     "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn",
@@ -36,9 +38,22 @@ _OPPOSITES = both_ways({
     "assertContains": "assertNotContains",
 })  # fmt: skip
 _WITHIN = {"assertIn": 0, "assertContains": 1}  # by the place of the argument that is looked for
+# What an assertion does not hold of, whatever is asked about: the place that is written differently, and the
+# argument out of whose text.
+_OTHERS = {
+    "assertTrue": (0, 0, b"not (%b)", b"not [%b]"), "assertFalse": (0, 0, b"not (%b)", b"[%b]"),
+    "assertIsNotNone": (0, 0, b"[%b].clear()", b"[%b].sort()"), "assertNotIn": (1, 0, b"[%b]", b"(%b,)"),
+    "assertIn": (0, 0, b"[%b]", b"(%b,)"), "assertIsNone": (0, 0, b"[%b]", b"(%b,)"),
+    "assertIsInstance": (0, 0, b"[%b]", b"(%b,)"), "assertRegex": (0, 0, b"[%b]", b"(%b,)"),
+    "assertIs": (1, 1, b"[%b]", b"(%b,)"), "assertGreater": (1, 1, b"[%b]", b"(%b,)"),
+    "assertGreaterEqual": (1, 1, b"[%b]", b"(%b,)"), "assertLess": (1, 1, b"[%b]", b"(%b,)"),
+    "assertLessEqual": (1, 1, b"[%b]", b"(%b,)"),
+}  # fmt: skip
 _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "ZeroDivisionError")
+_NO_BASES = ("ZeroDivisionError", "EOFError", "RecursionError")  # of errors that programs declare
+_RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 _RUNNERS = {"rest_framework": "Django", "django": "Django", "pytest": "pytest", "unittest": "unittest"}
 
 
@@ -78,12 +93,9 @@ class _Reader:
         for node in body:
             if isinstance(node, _Function):
                 if node.name.startswith("test") and not _is_fixture(node):
-                    leaves = any(
-                        isinstance(each, ast.Return | ast.Yield | ast.YieldFrom) for each in ast.walk(node)
-                    )
                     self.given.clear()
                     self.given.update(_given(node))
-                    found = () if leaves else tuple(self.alterations(node.body))
+                    found = () if _leaves(node.body) else tuple(self.alterations(node.body))
                     yield DeclaredTest((node.name,), found)
             elif isinstance(node, ast.ClassDef | ast.If | ast.Try | ast.With):
                 yield from self.tests([*node.body, *getattr(node, "orelse", [])])
@@ -97,23 +109,28 @@ class _Reader:
                 yield from self._method(node.value)
             elif isinstance(node, ast.With | ast.AsyncWith):
                 names = [_called(item.context_expr) for item in node.items]
-                if any(name in {"raises", "assertRaises"} for name in names):
-                    yield from self._raises(node)
+                if any(name in _RAISES for name in names):
+                    yield from self._raises(node.items[0].context_expr)
                 elif not any(name.startswith(("assert", "suppress", "warns", "raises")) for name in names):
                     yield from self.alterations(node.body)
 
     def _assert(self, test: ast.expr) -> Iterator[Alteration]:
         begin, _ = self._span(test)
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+            for each in test.values:
+                yield from self._assert(each)
+        elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             yield Alteration(begin, self._span(test.operand)[0], others=(b"",))
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
-            found = []
-            if isinstance(test.ops[0], ast.Eq | ast.Is):
-                found = self._compared(left, right, named=isinstance(test.ops[0], ast.Is))
-            elif isinstance(test.ops[0], ast.In):
-                found = [*within(self.source, *self._span(left))]
-            yield from found
+            match test.ops[0]:
+                case ast.Eq() | ast.Is():
+                    yield from self._compared(left, right, named=isinstance(test.ops[0], ast.Is))
+                case ast.In():
+                    span = self._span(left)
+                    yield from within(self.source, *span) or (listed(self.source, *span),)
+                case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
+                    yield listed(self.source, *self._span(right))
             yield from self._operator(left, right)
         elif isinstance(test, ast.Call | ast.Name | ast.Attribute | ast.Subscript):
             yield Alteration(begin, begin, others=(b"not ",))
@@ -129,50 +146,91 @@ class _Reader:
         name = _called(call)
         if not isinstance(call.func, ast.Attribute):
             return
-        sides = call.args[:2]
-        found = []
-        if name in _EQUAL and len(sides) > 1:
-            found = self._compared(*sides)
+        sides = [each for each in call.args[:2] if not isinstance(each, ast.Starred)]
+        if name in _RAISES:
+            yield from self._raises(call)
+        elif name in _EQUAL and len(sides) > 1:
+            yield from self._compared(*sides)
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
-            found = [*within(self.source, *self._span(sides[place]))]
+            yield from within(self.source, *self._span(sides[place]))
+        if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
+            yield from self._otherwise(sides[other[0]], sides[other[1]], other[2:])
         end = self._span(call.func)[1]
-        yield from found
         if name in _OPPOSITES:
             yield Alteration(end - len(name), end, others=(_OPPOSITES[name].encode(),))
 
-    def _compared(self, left: ast.expr, right: ast.expr, *, named: bool = False) -> list[Alteration]:
-        """The constants of two sides that are to be equal; where there are none, the right one as a list."""
-        found = [*self._constants(left, _asked(right)), *self._constants(right, _asked(left))]
-        return found if found or named else [listed(self.source, *self._span(right))]
+    def _otherwise(
+        self, place: ast.expr, out_of: ast.expr, patterns: Iterable[bytes]
+    ) -> Iterator[Alteration]:
+        """An argument's place, with what may stand there: out of its text, or of another's that is a name."""
+        begin, end = self._span(out_of)
+        others = tuple(each % self.source[begin:end] for each in patterns)
+        if place is out_of or isinstance(out_of, ast.Name | ast.Constant):
+            yield Alteration(*self._span(place), LISTED, others)
 
-    def _constants(self, node: ast.expr, asked: str) -> Iterator[Alteration]:
-        """The constants of which a value is made, if it is made of constants and lists of them."""
+    def _compared(self, left: ast.expr, right: ast.expr, *, named: bool = False) -> list[Alteration]:
+        """The constants of two sides that are to be equal, else those that make objects, else a list."""
+        for made in (False, True):
+            found = [
+                *self._constants(left, _asked(right), made=made),
+                *self._constants(right, _asked(left), made=made),
+            ]
+            if found or named:
+                return found
+        return [listed(self.source, *self._span(right))]
+
+    def _constants(self, node: ast.expr, asked: str, *, made: bool) -> Iterator[Alteration]:
+        """The constants of which a value is made, if it is made of constants and lists of them.
+
+        `made`: and of objects that are made of constants (`Decimal("1.50")`).
+        """
         given = self.given.get(node.id, ()) if isinstance(node, ast.Name) else ()
         if len(given) == 1:
-            yield from self._constants(given[0], asked)
+            yield from self._constants(given[0], asked, made=made)
         elif given:  # of a row of parameters the name says what is expected: another row's stands there
             spans = [self._span(each) for each in given if isinstance(each, ast.Constant)]
             rows = dict.fromkeys(self.source[begin:end] for begin, end in spans)
             yield Alteration(*self._span(node), "rows", tuple(rows), asked)
         elif isinstance(node, ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
-        elif isinstance(node, ast.List | ast.Tuple):
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set):
             for each in node.elts:
-                yield from self._constants(each, asked)
+                yield from self._constants(each, asked, made=made)
+        elif isinstance(node, ast.BinOp) or (made and isinstance(node, ast.Call) and _makes(node)):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args
+            for each in sides:
+                yield from self._constants(each, asked, made=made)
         elif isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
-                yield from self._constants(value, str(getattr(key, "value", asked)))
+                yield from self._constants(value, str(getattr(key, "value", asked)), made=made)
 
-    def _raises(self, node: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
-        call = node.items[0].context_expr
-        given = call.args[0] if isinstance(call, ast.Call) and call.args else None
-        if isinstance(given, ast.Name) and given.id in _RAISED:
-            others = tuple(each.encode() for each in _RAISED if each != given.id)
-            yield Alteration(*self._span(given), "raised", others)
+    def _raises(self, call: ast.expr) -> Iterator[Alteration]:
+        if not isinstance(call, ast.Call):
+            return
+        for given in call.args[:1]:
+            if isinstance(given, ast.Name | ast.Attribute) and _called(given)[:1].isupper():
+                kinds = _RAISED if _called(given) in _RAISED else _NO_BASES
+                others = tuple(each.encode() for each in kinds if each != _called(given))
+                yield Alteration(*self._span(given), "raised", others)
+        for keyword in call.keywords:
+            if keyword.arg == "match":
+                yield from within(self.source, *self._span(keyword.value))
 
     def _span(self, node: ast.expr) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
+
+
+def _leaves(body: Iterable[ast.AST]) -> bool:
+    """Whether statements may leave the function that they stand in."""
+    nodes = list(body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, _Function | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
+    return False
 
 
 def _given(test: _Function) -> Iterator[tuple[str, Sequence[ast.expr]]]:
@@ -210,6 +268,11 @@ def _is_fixture(node: _Function) -> bool:
 def _called(node: ast.expr) -> str:
     function = node.func if isinstance(node, ast.Call) else node
     return str(getattr(function, "attr", "") or getattr(function, "id", ""))
+
+
+def _makes(call: ast.Call) -> bool:
+    """Whether a call makes a value out of its arguments, to the sight: of a class, or of pytest's approx."""
+    return (name := _called(call))[:1].isupper() or name == "approx"
 
 
 def _asked(node: ast.expr) -> str:
