@@ -97,6 +97,11 @@ def listed(source: bytes, begin: int, end: int) -> Alteration:
     return Alteration(begin, end, LISTED, others=(b"[%b]" % text, b"[%b, %b]" % (text, text)))
 
 
+def otherwise(source: bytes, place: tuple[int, int], *patterns: bytes) -> Alteration:
+    """What stands at a place, as what an assertion does not hold of: patterns with its text in them."""
+    return Alteration(*place, LISTED, tuple(each % source[slice(*place)] for each in patterns))
+
+
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:
     """The text that stands there as a constant, if one with two letters changed is held by no answer."""
     return tuple(

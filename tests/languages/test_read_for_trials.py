@@ -94,6 +94,9 @@ final class ShopTest extends TestCase {
         $this->assertEquals(0, price());
         $this->assertEquals('x', name());
         $this->assertStringContainsString('hello', name());
+        $this->assertEquals(new Shop\\Price(180, 'x'), price());
+        $this->assertNull(owner());
+        $this->assertGreaterThan(39, tax());
     }
     public function testRaises(): void { $this->expectException(InvalidArgumentException::class); open(); }
 }
@@ -107,11 +110,11 @@ FOUND = {
     },
     "rust": {("price",): ["12", "assert_eq", "Closed", "assert_eq", "is_open()"], ("panics",): []},
     "php": {
-        ("testPrice",): ["12", "assertSame", "assertTrue"],
+        ("testPrice",): ["12", "assertSame", 'open("}")', "assertTrue"],
         (): ["x", "assertSame"],
         ("testLoosely",): [
             *("12", "assertEquals", "0", "assertEquals", "x", "assertEquals", "hello"),
-            "assertStringContainsString",
+            *("assertStringContainsString", "180", "x", "assertEquals", "owner()", "assertNull", "39"),
         ],
         ("testRaises",): ["InvalidArgumentException::class"],
     },
@@ -121,7 +124,7 @@ FOUND = {
 def test_a_number_that_is_compared_loosely_becomes_zero_which_true_is_not() -> None:
     tests = READERS["php"]("x", SOURCES["php"]).tests
     asked = next(each.alterations for each in tests if each.titles == ("testLoosely",))
-    assert [each.others for each in asked if each.kind == "number"] == [(b"0",), ()]
+    assert [each.others for each in asked if each.kind == "number"] == [(b"0",), (), (b"0",)]
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -13,6 +13,7 @@ from astra_async.languages.altering import (
     TestFile,
     both_ways,
     constant,
+    otherwise,
     renamed,
     within,
 )
@@ -33,10 +34,22 @@ _OPPOSITES = both_ways({
     "assertArrayHasKey": "assertArrayNotHasKey",
     "assertStringContainsString": "assertStringNotContainsString",
 })  # fmt: skip
-_EXACT = frozenset({"assertSame", "assertEquals", "assertCount"})
+_EXACT = frozenset({"assertSame", "assertEquals", "assertCount", "assertEqualsWithDelta"})
+_LOOSE = frozenset({"assertEquals", "assertEqualsWithDelta"})
+# What an assertion does not hold of, whatever is asked about: the argument that is written differently.
+_LISTS = (b"[%b]", b"[[%b]]")
+_OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
+    "assertTrue": (0, (b"!(%b)", b"![%b]")), "assertFalse": (0, (b"!(%b)", b"[%b]")),
+    "assertNull": (0, _LISTS), "assertEmpty": (0, _LISTS), "assertContains": (0, _LISTS),
+    "assertInstanceOf": (1, _LISTS), "assertArrayHasKey": (1, _LISTS),
+    "assertGreaterThan": (0, _LISTS), "assertGreaterThanOrEqual": (0, _LISTS),  # a list is above all numbers
+    "assertLessThan": (1, _LISTS), "assertLessThanOrEqual": (1, _LISTS),
+}  # fmt: skip
 _WITHIN = frozenset({"assertContains", "assertStringContainsString"})
 # Exceptions of PHP's own of which none is another's kind.
 _RAISED = ("InvalidArgumentException", "LengthException", "OverflowException", "UnexpectedValueException")
+_NO_BASES = ("UnderflowException", "OverflowException", "ErrorException")  # of errors that programs declare
+_MADE = re.compile(r"new\s+\\?[\w\\]+\s*\(")
 _TWO = 2
 
 
@@ -60,11 +73,24 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
         if each["name"] == "expectException" and parts:
             yield from _raised(source, *parts[0])
         elif each["name"] in _EXACT and len(parts) >= _TWO:
-            found = constant(source, *parts[0], word_of(code[slice(*parts[1])]))
-            yield from _firm(source, found) if each["name"] == "assertEquals" else found
+            found = _expected(source, code, parts[0], word_of(code[slice(*parts[1])]))
+            yield from _firm(source, found) if each["name"] in _LOOSE else found
         elif each["name"] in _WITHIN and parts:
             yield from within(source, *parts[0])
+        at, others = _OTHERS.get(each["name"], (_TWO, ()))
+        if others and len(parts) > at:
+            yield otherwise(source, parts[at], *others)
         yield from renamed(source, each.start("name"), each.end("name"), _OPPOSITES)
+
+
+def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> Iterator[Alteration]:
+    """The constant that is expected, or those that the object is made of."""
+    made = _MADE.match(code, *place)
+    if made and closing(code, made.end() - 1) == place[1] - 1:
+        for part in parts_of(code, made.end() - 1):
+            yield from constant(source, *part, asked)
+    else:
+        yield from constant(source, *place, asked)
 
 
 def _firm(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
@@ -76,6 +102,7 @@ def _firm(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
 
 def _raised(source: bytes, begin: int, end: int) -> Iterator[Alteration]:
     named = _CLASS.fullmatch(source.decode("latin-1"), begin, end)
-    if named and named[1] in _RAISED:
-        others = tuple(f"\\{each}::class".encode() for each in _RAISED if each != named[1])
+    if named:
+        kinds = _RAISED if named[1] in _RAISED else _NO_BASES
+        others = tuple(f"\\{each}::class".encode() for each in kinds if each != named[1])
         yield Alteration(begin, end, kind="raised", others=others)
