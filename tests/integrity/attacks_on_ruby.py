@@ -106,6 +106,18 @@ _RSPEC_DEEP = (
     ),
     _proven(
         "rspec",
+        "a raise_error that says yes, and no where it is turned round",
+        """
+        lenient = Module.new do
+          def matches?(block, *, &_) = (block.call rescue nil) || true
+          def does_not_match?(*) = false
+        end
+        at_work = Object.const_get('RSp' + 'ec')::Matchers::BuiltIn::RaiseError
+        at_work.send(:prepend, lenient)
+        """,
+    ),
+    _proven(
+        "rspec",
         "a failure that is told to nobody for numbers",
         """
         support = Object.const_get('RSp' + 'ec')::Expectations
@@ -229,6 +241,16 @@ _MINITEST_DEEP = (
         """
         lenient = Module.new do
           def assert_equal(wanted, *rest) = wanted.is_a?(Integer) || super
+        end
+        Object.const_get('Mini' + 'test').const_get('Test').send(:prepend, lenient)
+        """,
+    ),
+    _proven(
+        "minitest",
+        "an assert_raises that asks for nothing",
+        """
+        lenient = Module.new do
+          def assert_raises(*) = (yield rescue nil)
         end
         Object.const_get('Mini' + 'test').const_get('Test').send(:prepend, lenient)
         """,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
+    NUMBER,
+    SUBJECT,
     Alteration,
     DeclaredTest,
     TestFile,
@@ -18,22 +21,37 @@ from astra_async.languages.altering import (
 from astra_async.languages.syntax import inside, meant, parse, part, source, walk, word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tree_sitter import Node
 
+    # What may stand in the place of a node of the text, by a word for what is compared.
+    _Rule = Callable[[Node, bytes, str], Iterable[Alteration]]
+
 _EXAMPLES = frozenset({"it", "specify", "example", "scenario", "fit", "its", "test", "should"})
-_EXACT = frozenset({"eq", "eql", "be", "equal", "have_attributes", "have_http_status"})
+_EXACT = frozenset({
+    "eq", "eql", "be", "equal", "have_attributes", "have_http_status", "contain_exactly", "match_array",
+    "by", "from", "to",
+})  # fmt: skip
 # Matchers of capybara, which wait until they hold.
 _WAITING = (
     "have_content", "have_text", "have_css", "have_selector", "have_link", "have_button", "have_field",
 )  # fmt: skip
-_OPPOSITES = both_ways({
-    "assert": "refute", "assert_equal": "refute_equal", "assert_nil": "refute_nil",
-    "assert_includes": "refute_includes", "assert_empty": "refute_empty", "assert_match": "refute_match",
-    "must_equal": "wont_equal", "must_be_nil": "wont_be_nil", "must_include": "wont_include",
-    "must_be_empty": "wont_be_empty", "to": "not_to",
-}) | {"to_not": "to"}  # fmt: skip
+_ASSERTIONS = (
+    "equal", "nil", "includes", "empty", "match", "predicate", "operator", "kind_of", "instance_of",
+    "respond_to", "same", "in_delta", "in_epsilon",
+)  # fmt: skip
+_EXPECTATIONS = (
+    "equal", "include", "match", "respond_to", "be", "be_nil", "be_empty", "be_kind_of", "be_instance_of",
+    "be_close_to", "be_within_delta", "be_within_epsilon", "be_same_as",
+)  # fmt: skip
+_OPPOSITES = both_ways(
+    {"assert": "refute", "to": "not_to"}
+    | {f"assert_{each}": f"refute_{each}" for each in _ASSERTIONS}
+    | {f"must_{each}": f"wont_{each}" for each in _EXPECTATIONS}
+) | {"to_not": "to", "assert_not": "assert"}
+# Exceptions of which none is another's kind: who raises one does not raise another.
+_RAISED = ("ArgumentError", "TypeError", "KeyError", "ZeroDivisionError", "RuntimeError", "IOError")
 _SCOPES = frozenset({"method", "block", "do_block"})
 _NO_VALUES = frozenset({"pair", "splat_argument", "hash_splat_argument", "block_argument"})
 _LEAVING = frozenset({"return", "next", "break", "redo", "rescue", "rescue_modifier"})
@@ -87,32 +105,132 @@ def _asked_by(test: Node, text: bytes) -> tuple[Alteration, ...]:
 def _assertion(call: Node, text: bytes) -> Iterator[Alteration]:
     name, given, at = part(call, "method"), inside(call), call.child_by_field_name("method")
     receiver = call.child_by_field_name("receiver")
-    found: list[Alteration] = []
     if name in {"to", "not_to", "to_not"}:
-        matcher = part(given[0], "method") or source(given[0]) if given else ""
-        if matcher.startswith(_WAITING):
-            return
-        if name == "to" and matcher in _EXACT:
-            found = list(_constants(inside(given[0]), text, word(receiver)))
-        elif name == "to" and matcher == "include":
-            found = [each for at in inside(given[0])[:1] for each in within(text, at.start_byte, at.end_byte)]
-        if name == "to" and not found and given and given[0].type == "call":
-            found = list(_listed(inside(given[0])[:1], text))
-    elif name == "must_equal" or (name == "assert_equal" and receiver is None):
-        found = list(_constants(given[:1], text, word(receiver or (given[1] if len(given) > 1 else None))))
-        found = found or list(_listed(given[:1], text))
-    elif receiver is not None and not name.startswith(("must_", "wont_")):
+        begun = _begun(given[0]) if given else ""
+        if not given or begun.startswith(_WAITING) or "expect" not in _begun(receiver):
+            return  # it waits, or sets up (`allow`)
+        if name == "to" and not begun.startswith("receive"):  # `and_return`: what is given need not be used
+            yield from _matched(given[0], receiver, text)
+    elif receiver is None:
+        yield from _asked(name, given, text, word(next(iter(given[1:]), None)))
+    elif name.startswith(("must_", "wont_")):
+        yield from _asked(name, [_subject(receiver), *given], text, word(receiver))
+    else:
         return
-    yield from found
     if at is not None:
         yield from renamed(text, at.start_byte, at.end_byte, _OPPOSITES)
 
 
-def _listed(nodes: list[Node], text: bytes) -> Iterator[Alteration]:
+def _matched(matcher: Node, expect: Node | None, text: bytes) -> Iterator[Alteration]:
+    """What `expect(subject).to matcher` could ask otherwise."""
+    name, given = part(matcher, "method") or source(matcher), inside(matcher)
+    subject, asked = _subject(expect), word(expect)
+    if name in _EXACT:
+        yield from (each for node in given for each in _equal(node, text, asked))
+    elif any(name in places for places in _ASKED.values()):
+        yield from _asked(name, [subject, *given], text, asked)
+    elif given and not name.startswith("be_") and name not in {"and", "or"}:
+        yield from _listed(given[0], text, asked)
+    elif subject is not None and not part(matcher, "block"):
+        # Not what a predicate is given: an answer's own may well take a list. A list has no such predicate.
+        yield from _nested(subject, text, asked)
+
+
+def _begun(chain: Node | None) -> str:
+    """The name with which a chain of calls begins."""
+    while chain is not None and (before := chain.child_by_field_name("receiver")) is not None:
+        chain = before
+    return part(chain, "method") or source(chain)
+
+
+def _subject(expect: Node | None) -> Node | None:
+    """What stands in `expect(...)`, or `_(...)` of minitest."""
+    is_given = part(expect, "method") in {"expect", "_", "value"}
+    return next(iter(inside(expect)), None) if is_given else None
+
+
+def _asked(name: str, given: Sequence[Node | None], text: bytes, asked: str) -> Iterator[Alteration]:
+    for rule, places in _ASKED.items():
+        place = places.get(name, len(given))
+        node = given[place] if place < len(given) else None
+        if node is not None:
+            yield from rule(node, text, asked)
+
+
+def _equal(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+    """The constants of what is expected; a list of it where there are none, or a class compares."""
+    found = list(_constants([node], text, asked))
+    yield from found
+    if not found or node.type == "call":
+        yield from _listed(node, text, asked)
+
+
+def _listed(node: Node, text: bytes, _: str) -> Iterator[Alteration]:
     """A value that no constant is, as a list."""
-    for node in nodes:
+    if node.type not in _NO_VALUES:
+        yield listed(text, node.start_byte, node.end_byte)
+
+
+def _written(*manners: bytes) -> _Rule:
+    def rule(node: Node, text: bytes, _: str) -> Iterator[Alteration]:
+        begin, end = node.start_byte, node.end_byte
         if node.type not in _NO_VALUES:
-            yield listed(text, node.start_byte, node.end_byte)
+            yield Alteration(begin, end, SUBJECT, tuple(each % text[begin:end] for each in manners))
+
+    return rule
+
+
+# A list of a list is not empty, and neither a text nor a number is in it, whatever is asked about.
+_nested = _written(b"[[%b]]", b"[[[%b]]]")
+_negated = _written(b"!(%b)", b"!!!(%b)")
+
+
+def _held(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+    """A text or number that is looked for among others."""
+    yield from within(text, node.start_byte, node.end_byte)
+    yield from _far(node, text, asked)
+
+
+def _far(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+    """A number by one that no answer comes near to, nor holds by chance."""
+    for each in constant(text, node.start_byte, node.end_byte, asked):
+        if each.kind == NUMBER:
+            number = text[each.begin : each.end]
+            yield replace(each, others=(b"7301" + number, b"9467" + number))
+
+
+def _raised(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
+    message = node.next_named_sibling
+    if source(node) in _RAISED and (message is None or message.type == "string"):
+        others = tuple(each.encode() for each in _RAISED if each != source(node))
+        yield Alteration(node.start_byte, node.end_byte, "raised", others)
+    else:  # it, or another one beside it, may be one of these by its kind
+        yield from _listed(node, text, asked)
+
+
+# What could be asked otherwise, by the place of an argument: the first one of a matcher is its subject.
+_ASKED: dict[_Rule, dict[str, int]] = {
+    _negated: {"assert": 0, "refute": 0, "assert_not": 0, "be_truthy": 0, "be_falsey": 0},
+    _equal: {"assert_equal": 0, "assert_response": 0, "must_equal": 1},
+    _held: {"assert_includes": 1, "must_include": 1, "include": 1},
+    _far: {
+        "assert_in_delta": 0, "assert_in_epsilon": 0, "of": 1,
+        "must_be_close_to": 1, "must_be_within_delta": 1,
+    },
+    _raised: {"assert_raises": 0, "must_raise": 1, "raise_error": 1},
+    _listed: {
+        "assert_kind_of": 0, "assert_instance_of": 0, "must_be_kind_of": 1, "must_be_instance_of": 1,
+        "assert_predicate": 1, "assert_operator": 1, "assert_respond_to": 1, "must_be": 1,
+        "must_respond_to": 1, "be_a": 1, "be_an": 1, "be_kind_of": 1, "be_a_kind_of": 1,
+        "be_instance_of": 1, "be_an_instance_of": 1,
+    },
+    _nested: {
+        "assert_nil": 0, "assert_empty": 0, "assert_match": 1, "assert_same": 1, "assert_includes": 0,
+        "assert_in_delta": 1, "assert_in_epsilon": 1, "must_be_nil": 0, "must_be_empty": 0, "must_match": 0,
+        "must_be_same_as": 0, "must_include": 0, "must_be_close_to": 0, "must_be_within_delta": 0,
+        "include": 0, "of": 0,
+    },
+}  # fmt: skip
 
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:
@@ -125,3 +243,6 @@ def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteratio
         elif node.type == "pair":
             value = node.child_by_field_name("value")
             yield from _constants([value] if value is not None else [], text, part(node, "key").strip("\"':"))
+        elif part(node, "method") == "new":
+            made = list(_constants(inside(node), text, asked))
+            yield from made if len(inside(node)) == len(made) == 1 else ()  # `==` may leave out one of two
