@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from astra_async.testing.examined import Examined
     from astra_async.types import AnswerKey, Exchange, Integrated
 
-_MANY_FILES = 500  # beyond this integration leaves it: 20 us for each of them
+# Beyond these integration leaves the loop: 20 us for each file, up to 1 us for each character.
+_MANY_FILES, _MANY_CHARACTERS = 500, 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +223,8 @@ async def _changes(
     solution = await read_answer(completion.text, line.key.format, completion.finish_reason, lenient)
     if isinstance(solution, Unusable):
         return solution
-    if len(solution.files) + len(standing) > _MANY_FILES:
+    characters = sum(map(len, solution.files.values()))
+    if len(solution.files) + len(standing) > _MANY_FILES or characters > _MANY_CHARACTERS:
         return await asyncio.to_thread(_integrated, prepared, solution, standing)
     return _integrated(prepared, solution, standing)
 

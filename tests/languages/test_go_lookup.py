@@ -69,6 +69,12 @@ def test_what_no_test_is_beside_is_an_answer_s_own() -> None:
     assert refusal("package other\n\nfunc len(any) int { return 2 }\n", path="other/other.go") is None
 
 
+def test_it_does_not_hide_behind_a_long_comment() -> None:
+    assert (
+        refusal(f"package shop\n/*{'-' * 400_000}*/\nfunc len(any) int {{ return 2 }}\n") == "shadows_module"
+    )
+
+
 def test_a_hostile_text_costs_little() -> None:
     for text in ("type " * 70_000, "var (" * 70_000, "var a" + " ," * 150_000, "func " + " " * 300_000):
         refusal(text)

@@ -69,6 +69,10 @@ fn price() {
     assert_eq!(price("a, b"), 12, "of {}", 3);
     assert_eq!(Err(Why::Closed), open('{'));
     assert!(is_open());
+    assert_eq!(discount(2), shop::Price::new(180));
+    assert_eq!(check(-1), Err(Why::Below { by: 7, name: "x" }));
+    assert_eq!(all(3), vec![1, 2]);
+    assert_eq!(Shop::total(3), one());
     for i in 0..1 { assert_eq!(i, 0); }
 }
 
@@ -102,13 +106,17 @@ final class ShopTest extends TestCase {
 }
 """,
 }
+RUST_MADE = ["180", "assert_eq", "7", "x", "assert_eq", "1", "2", "assert_eq", "assert_eq"]
 FOUND = {
     "go": {
         ("TestPrice",): ["12", "!=", "shop", "shop.ErrName"],
         ("TestGroup/one_is",): ["1", "!="],
         ("TestLeft",): ["1", "!="],
     },
-    "rust": {("price",): ["12", "assert_eq", "Closed", "assert_eq", "is_open()"], ("panics",): []},
+    "rust": {
+        ("price",): ["12", "assert_eq", "Closed", "assert_eq", "is_open()", *RUST_MADE],
+        ("panics",): [],
+    },
     "php": {
         ("testPrice",): ["12", "assertSame", 'open("}")', "assertTrue"],
         (): ["x", "assertSame"],

@@ -8,10 +8,20 @@ from astra_async.overlay import path_policy
 from astra_async.types import Problem, Project, ProjectFile
 
 MAKES = "macro_rules! make {\n    ($name:ident) => {\n        macro_rules! $name { () => { 7 } }\n    };\n}\n"
+TESTS = """#[test]
+fn it() {
+    assert!(f());
+    assert_ne!(f(), vec![1]);
+    assert_eq!(f(), 2);
+    panic!();
+}
+"""
 
 
 def refusal(text: str, pristine: str = "pub fn f() {}\n", path: str = "src/lib.rs") -> str | None:
-    project = Project(files=(ProjectFile(path="src/lib.rs", content=pristine.encode()),), sha256="s")
+    texts = {"src/lib.rs": pristine, "tests/it.rs": TESTS}
+    files = tuple(ProjectFile(path=name, content=text.encode()) for name, text in texts.items())
+    project = Project(files=files, sha256="s")
     problem = Problem(
         id="p", statement="x", project="p", test_command="cargo test", result_files=("cargo-test.txt",)
     )
@@ -42,6 +52,7 @@ def test_what_takes_the_place_of_rust_s_assertions_is_refused(text: str) -> None
         MAKES + "make!(days);\n",
         MAKES + "make!(assert_eq);\n",  # which the compiler refuses
         "use std::panic;\nuse std::fmt::{self, format};\nuse crate::{matches, vec};\n",
+        "use crate::code_of as format;\nmacro_rules! unimplemented { () => {} }\n",  # which no test uses
         "use std::io;\nfn f() { assert_eq!(1, 1); assert!(true); }\n",
         "// use quiet::assert_eq;\n/* #![no_implicit_prelude] */\n",
         'const TEXT: &str = "use quiet::assert_eq;";\n',
@@ -78,6 +89,12 @@ def test_a_module_may_have_any_name(path: str) -> None:
 def test_prose_and_other_languages_use_what_they_like() -> None:
     assert refusal("Please use assert, and don't panic.\n", path="notes.md") is None
     assert refusal("use crate::quiet::assert_eq;\n", path="notes.md") == "shadows_module"
+
+
+def test_it_does_not_hide_behind_a_long_comment() -> None:
+    assert (
+        refusal(f"/*{'-' * 400_000}*/\nmacro_rules! assert {{ ($($any:tt)*) => {{}} }}\n") == "shadows_module"
+    )
 
 
 def test_a_hostile_text_costs_little() -> None:

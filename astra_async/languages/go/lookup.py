@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED
-from astra_async.languages.masking import MOST_CHARACTERS, at_top, closing, masked
+from astra_async.languages.masking import at_top, closing, masked
 from astra_async.languages.project_files import split
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class UniverseLookup:
         self._used: dict[str, set[str]] = {}  # by the tests of each folder
         for path in project.protected:
             if path.endswith("_test.go"):
-                words = _WORD.findall(masked(project.texts[path][:MOST_CHARACTERS], SKIPPED))
+                words = _WORD.findall(masked(project.texts[path], SKIPPED))
                 self._used.setdefault(split(path)[0], set()).update(
                     set(_UNIVERSE.split()).intersection(words)
                 )
@@ -52,7 +52,7 @@ class UniverseLookup:
 
 def _declared(text: str) -> set[str]:
     """The names that stand at the top of a file; methods and fields may be called what they like."""
-    code = masked(text[:MOST_CHARACTERS], SKIPPED)
+    code = masked(text, SKIPPED)
     names: set[str] = set()
     for found in at_top(code, 0, len(code), _DECLARATION):
         names.add(found["function"] or "")

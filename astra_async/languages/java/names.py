@@ -24,7 +24,6 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _DECLARING = frozenset({"class", "interface", "enum", "record", "object", "trait"})
-_MOST_CHARACTERS = 400_000
 _LONGEST_NAME = 100  # names and dots of an import
 
 
@@ -45,7 +44,7 @@ class JavaNames:
 @lru_cache(maxsize=256)  # an answer often leaves a file as other answers have it
 def java_names(text: str) -> JavaNames:
     """What a source says; a text that is none gives what its tokens look like."""
-    text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text[:_MOST_CHARACTERS])
+    text = _UNICODE_ESCAPE.sub(lambda found: found[1] + chr(int(found[2], 16)), text)
     found = (each for each in _PIECE.finditer(text) if each.lastgroup in {"name", "other"})
     pieces = [each[0].strip("`") or "`" for each in found]
     imports = list(_stated("import", pieces))

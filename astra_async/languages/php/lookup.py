@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from astra_async.languages.language import INSTALLED, PROTECTED
-from astra_async.languages.masking import MOST_CHARACTERS, masked
+from astra_async.languages.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -60,7 +60,7 @@ class ClassLookup:
 def _declared(text: str) -> tuple[set[tuple[str, str]], set[tuple[str, str]], set[str]]:
     """Types and functions with their namespaces, and the namespaces, in small letters, as PHP compares."""
     types, functions, spaces, space = set(), set(), set(), ""
-    for found in _PIECE.finditer(masked(text[:MOST_CHARACTERS], SKIPPED)):
+    for found in _PIECE.finditer(masked(text, SKIPPED)):
         if found["type"]:
             types.add((space, found["type"].lower()))
         elif found["function"]:

@@ -93,6 +93,11 @@ def parted(text: str) -> tuple[str, str]:
     return "".join(rest), "\n".join(tests)
 
 
+def tests_in(text: str) -> str:
+    """The tests of a source, those in modules within it, too."""
+    return "\n".join(_pieces(text, within=True)[1])
+
+
 def _pieces(text: str, *, within: bool = False) -> tuple[list[str], list[str]]:
     """What may change before each item for tests and after the last, and these items."""
     rest, tests, at = [], [], 0

@@ -22,6 +22,8 @@ _ASSERTION = re.compile(r"\b(?:assert_eq|assert_ne|assert)!\s*\(")
 _LEAVES = re.compile(r"\breturn\b")
 _WRAPPED = re.compile(r"(?:Some|Ok|Err)\(\s*(.*?)\s*\)", re.DOTALL)
 _VARIANT = re.compile(r"((?:\w+::)+)([A-Z]\w*)")
+_MADE = re.compile(r"&?(?:(?:\w+::)*[A-Z]\w*(?:::(?:new|from))?\s*[({]|(?:vec!\s*)?\[)")
+_FIELD = re.compile(r"(\w+)\s*:(?!:)\s*")
 _TWO = 2
 
 
@@ -50,9 +52,31 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             left, right = parts[:_TWO]
             is_equal = each[0].startswith("assert_eq")
             if is_equal:
-                yield from _constants(source, *left, word_of(code[slice(*right)]))
-                yield from _constants(source, *right, word_of(code[slice(*left)]))
+                yield from _compared(source, code, left, right)
             yield Alteration(each.start(), name, others=(b"assert_ne" if is_equal else b"assert_eq",))
+
+
+def _compared(
+    source: bytes, code: str, left: tuple[int, int], right: tuple[int, int]
+) -> Iterator[Alteration]:
+    """The constants of two sides that are to be equal, else those that make values."""
+    plain = [
+        *_constants(source, *left, word_of(code[slice(*right)])),
+        *_constants(source, *right, word_of(code[slice(*left)])),
+    ]
+    yield from plain or (each for side in (left, right) for each in _making(source, code, *side))
+
+
+def _making(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
+    """The constants out of which a structure, a variant or a `new` makes a value, also within others."""
+    made = _MADE.match(code, begin, end)
+    if not made or closing(code, made.end() - 1) != end - 1:
+        return
+    for start, stop in parts_of(code, made.end() - 1):
+        field = _FIELD.match(code, start, stop)
+        value = field.end() if field else start
+        yield from _constants(source, value, stop, field[1] if field else "")
+        yield from _making(source, code, value, stop)
 
 
 def _constants(source: bytes, begin: int, end: int, asked: str) -> Iterator[Alteration]:
