@@ -13,6 +13,7 @@ with the reference in `integrity.trials`. Rules for what a language may name:
   which it cannot hold. Who bends the assertion itself passes that, and fails what is turned as others do.
 - A value that no constant is (a call, a name of the module): as a list of it (`listed`), once or twice, which
   nothing equals but what equals everything. A mark of our own there would tell who reads it of the trial.
+- Of what objects are made only where it is one constant: an answer's equality may leave out one of two.
 - An assertion turned round (`toBe` and `not.toBe`): exactly one of the two holds. Who bends the tests but
   where they are altered gives a wrong answer there, and passes what is turned.
 - A place of a test is altered alone, so that the assertions before it hold as they did.
@@ -24,7 +25,7 @@ then is a test that proves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 # Texts that mean themselves between the quotes of every language: no escape, quote or interpolation.
@@ -100,6 +101,14 @@ def listed(source: bytes, begin: int, end: int) -> Alteration:
 def otherwise(source: bytes, place: tuple[int, int], *patterns: bytes) -> Alteration:
     """What stands at a place, as what an assertion does not hold of: patterns with its text in them."""
     return Alteration(*place, LISTED, tuple(each % source[slice(*place)] for each in patterns))
+
+
+def far(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
+    """Numbers, as others that no answer comes near to: where a neighbour may be within what is tolerated."""
+    for each in found:
+        if each.kind == NUMBER:
+            number = source[each.begin : each.end]
+            yield replace(each, others=(b"7301" + number, b"9467" + number))
 
 
 def within(source: bytes, begin: int, end: int) -> tuple[Alteration, ...]:

@@ -36,6 +36,7 @@ _RAISED = (
     "UnsupportedOperationException",
 )
 _CONSTANT = re.compile(r"((?:[A-Z]\w*\.)+)[A-Z][A-Z0-9_]+")
+_FACTORIES = frozenset({"of", "from", "valueOf"})
 _SCOPES = frozenset({"method_declaration"})
 _LEAVING = frozenset({"return_statement"})
 # By what a file imports: the framework, and the class of its assertions.
@@ -95,6 +96,8 @@ def _assertion(call: Node, text: bytes, imports: str) -> Iterator[Alteration]:
     if name == "assertEquals":
         asked = word(given[1]) if len(given) > 1 else ""
         found = list(_constants(given[:2], text, asked))
+        if not found and "org.testng" not in imports:  # what is expected comes first
+            found = [each for made in given[:1] for each in _constants(_made_of(made), text, asked)]
     elif name == "assertThrows" and given:
         raised = source(given[0]).removesuffix(".class")
         others = tuple(each.encode() for each in _RAISED if each != raised)
@@ -124,6 +127,13 @@ def _is_at_hand(name: str, imports: str) -> bool:
 def _asserting(imports: str) -> bytes:
     """Where a framework's assertions are that the file does not import."""
     return next((f"{each[1]}.".encode() for package, each in _FRAMEWORKS.items() if package in imports), b"")
+
+
+def _made_of(call: Node) -> list[Node]:
+    """What a factory (`Price.of(180)`) is given."""
+    is_factory = call.type == "method_invocation" and part(call, "name") in _FACTORIES
+    given = inside(call) if is_factory and part(call, "object")[:1].isupper() else []
+    return given if len(given) == 1 else []
 
 
 def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteration]:

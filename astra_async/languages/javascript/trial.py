@@ -20,6 +20,7 @@ from astra_async.languages.altering import (
     TestFile,
     both_ways,
     constant,
+    far,
     listed,
     renamed,
     within,
@@ -38,6 +39,7 @@ _TYPESCRIPT, _TSX = (
 _JAVASCRIPT = ("tree_sitter_javascript", "language")
 FUNCTIONS = frozenset({"arrow_function", "function_expression"})
 _NAMES = frozenset({"it", "test", "specify", "fit", "ftest"})
+_NEAR = ("toBeCloseTo", "closeTo", "approximately")
 # Matchers with which no value agrees for two constants: by the place of the argument that is expected.
 _EXACT = {
     **dict.fromkeys(
@@ -46,6 +48,7 @@ _EXACT = {
     **dict.fromkeys(
         ("toMatchObject", "toHaveBeenLastCalledWith", "toHaveDisplayValue", "toHaveReturnedTimes"), 0
     ),
+    **dict.fromkeys(("toHaveBeenCalledWith", *_NEAR), 0),
     **dict.fromkeys(("equal", "equals", "eq", "eql", "lengthOf", "status"), 0),
     **dict.fromkeys(("toHaveAttribute", "toHaveProperty", "property"), 1),
 }
@@ -53,14 +56,21 @@ _WITHIN = frozenset(
     {"toContain", "toMatch", "toThrow", "toThrowError", "toHaveTextContent"}
     | {"include", "includes", "contain", "contains", "string"}
 )
-# Of what an assertion that names no constant cannot hold, made of what it is asked about.
+_RAISING = frozenset({"toThrow", "toThrowError", "throw"})
+# Of what an assertion cannot hold, made of what it is asked about: where no constant decides.
 _NEVER = {
-    **dict.fromkeys(("toThrow", "toThrowError", "throw"), "() => 0"),
+    **dict.fromkeys(_RAISING, "() => 0"),
     **dict.fromkeys(("toBeTruthy", "toBeFalsy", "ok"), "!({})"),
     **dict.fromkeys(("toBeNull", "toBeUndefined", "toBeNaN", "toBeTrue", "toBeFalse"), "[{}]"),
     **dict.fromkeys(("true", "false", "null", "undefined"), "[{}]"),
     **dict.fromkeys(("toBeDefined", "exist"), "void ({})"),
     **dict.fromkeys(("toBeInTheDocument", "toBeVisible"), "({})?.cloneNode()"),
+    **dict.fromkeys(("toBeGreaterThan", "toBeGreaterThanOrEqual", "above", "least", "greaterThan"), "[{}]"),
+    **dict.fromkeys(("toBeLessThan", "toBeLessThanOrEqual", "below", "most", "lessThan", "keys"), "[{}]"),
+    **dict.fromkeys(
+        ("toBeInstanceOf", "instanceOf", "instanceof", "a", "an", "toMatch", "match"), "void ({})"
+    ),
+    **dict.fromkeys(("toContain", "toContainEqual", "include", "includes", "contain", "contains"), "[[{}]]"),
 }
 _ASSERT = both_ways({
     "equal": "notEqual", "strictEqual": "notStrictEqual", "deepEqual": "notDeepEqual",
@@ -75,6 +85,7 @@ _MODULES = {
     "chai": "mocha",
     "@angular/core/testing": "karma",
 }
+_FACTORIES = frozenset({"of", "from"})
 _DONE = frozenset({"done", "cb", "callback", "next"})
 _WAITING = frozenset({"poll", "eventually", "soft"})  # until it holds, or going on where it does not
 _ESCAPED = re.compile(r"\\(.)")
@@ -95,10 +106,10 @@ def read_tests(path: str, text: bytes) -> TestFile:
 
 
 def _untyped(test: DeclaredTest) -> DeclaredTest:
-    """Lists stand where the compiler expects another type."""
+    """Lists and other subjects stand where the compiler expects another type."""
     places = (
         replace(each, others=tuple(other + b" as any" for other in each.others))
-        if each.kind == LISTED
+        if each.kind in {LISTED, SUBJECT}
         else each
         for each in test.alterations
     )
@@ -123,7 +134,11 @@ def _tests(node: Node, text: bytes) -> Iterator[DeclaredTest]:
 
 def _test(call: Node, text: bytes) -> DeclaredTest | None:
     given = inside(call)
-    functions = [each for each in given[1:] if each.type in FUNCTIONS]
+    # `fakeAsync(() => ...)`, `inject([...], (...) => ...)`: a call that is given the function.
+    bodies = [
+        each for wrap in given[1:] for each in (inside(wrap) if wrap.type == "call_expression" else [wrap])
+    ]
+    functions = [each for each in bodies if each.type in FUNCTIONS]
     chain = _chain(call.child_by_field_name("function"))
     if not functions or len(given) < 2:  # noqa: PLR2004 - a title and a function
         return None
@@ -258,20 +273,24 @@ def _assertion(call: Node, text: bytes, *, waits: bool) -> Iterator[Alteration]:
         place = _EXACT.get(name)
         expected = [] if place is None or "not" in chain else given[place : place + 1]
         found = list(_constants(expected, text, word(next(iter(inside(_root(function))), None))))
+        found = list(far(text, found)) if name in _NEAR else found
         if name in _WITHIN and "not" not in chain:
             for each in given[:1]:
                 found += within(text, each.start_byte, each.end_byte)
-        found += _asked_of_another(function, otherwise="" if given else "[{}]")
-        if not found and "not" not in chain:
+        if not found and "not" not in chain and name not in _RAISING:
             found += [listed(text, each.start_byte, each.end_byte) for each in given[:1]]
+        found += _asked_of_another(function, otherwise="" if given else "[{}]")
         yield from found
         yield from _turned(function)
 
 
 def _asked_of_another(member: Node, *, otherwise: str = "") -> Iterator[Alteration]:
     """What is asked about as something else: for assertions that name no constant."""
-    other, subject = _NEVER.get(part(member, "property"), otherwise), inside(_root(member))[:1]
-    if other and subject and not {"not", "resolves", "rejects"} & set(_chain(member)):
+    chain, subject = set(_chain(member)), inside(_root(member))[:1]
+    other = _NEVER.get(part(member, "property"), otherwise)
+    if {"rejects", "rejected", "rejectedWith()"} & chain:
+        other = "Promise.resolve()"
+    if other and subject and not {"not", "resolves"} & chain:
         begin, end = subject[0].start_byte, subject[0].end_byte
         yield Alteration(begin, end, SUBJECT, others=(other.format(source(subject[0])).encode(),))
 
@@ -306,6 +325,11 @@ def _constants(nodes: list[Node], text: bytes, asked: str) -> Iterator[Alteratio
             yield from constant(text, node.start_byte, node.end_byte, asked)
         elif node.type == "array":
             yield from _constants(node.named_children, text, asked)
+        elif node.type == "new_expression" or (
+            node.type == "call_expression" and _chain(node)[-1].removesuffix("()") in _FACTORIES
+        ):
+            made = list(_constants(inside(node), text, asked))
+            yield from made if len(inside(node)) == len(made) == 1 else ()
         elif node.type == "object":
             for pair in (each for each in node.named_children if each.type == "pair"):
                 value = pair.child_by_field_name("value")

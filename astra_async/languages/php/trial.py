@@ -13,6 +13,7 @@ from astra_async.languages.altering import (
     TestFile,
     both_ways,
     constant,
+    far,
     otherwise,
     renamed,
     within,
@@ -35,7 +36,6 @@ _OPPOSITES = both_ways({
     "assertStringContainsString": "assertStringNotContainsString",
 })  # fmt: skip
 _EXACT = frozenset({"assertSame", "assertEquals", "assertCount", "assertEqualsWithDelta"})
-_LOOSE = frozenset({"assertEquals", "assertEqualsWithDelta"})
 # What an assertion does not hold of, whatever is asked about: the argument that is written differently.
 _LISTS = (b"[%b]", b"[[%b]]")
 _OTHERS: dict[str, tuple[int, tuple[bytes, ...]]] = {
@@ -74,7 +74,7 @@ def _asked_by(source: bytes, code: str, begin: int, end: int) -> Iterator[Altera
             yield from _raised(source, *parts[0])
         elif each["name"] in _EXACT and len(parts) >= _TWO:
             found = _expected(source, code, parts[0], word_of(code[slice(*parts[1])]))
-            yield from _firm(source, found) if each["name"] in _LOOSE else found
+            yield from _ALMOST.get(each["name"], lambda _, same: same)(source, found)
         elif each["name"] in _WITHIN and parts:
             yield from within(source, *parts[0])
         at, others = _OTHERS.get(each["name"], (_TWO, ()))
@@ -87,8 +87,8 @@ def _expected(source: bytes, code: str, place: tuple[int, int], asked: str) -> I
     """The constant that is expected, or those that the object is made of."""
     made = _MADE.match(code, *place)
     if made and closing(code, made.end() - 1) == place[1] - 1:
-        for part in parts_of(code, made.end() - 1):
-            yield from constant(source, *part, asked)
+        parts = parts_of(code, made.end() - 1)
+        yield from constant(source, *parts[0], asked) if len(parts) == 1 else ()
     else:
         yield from constant(source, *place, asked)
 
@@ -98,6 +98,9 @@ def _firm(source: bytes, found: Iterable[Alteration]) -> Iterator[Alteration]:
     for each in found:
         is_loose = each.kind == NUMBER and source[each.begin : each.end] != b"0"
         yield replace(each, others=(b"0",)) if is_loose else each
+
+
+_ALMOST = {"assertEquals": _firm, "assertEqualsWithDelta": far}
 
 
 def _raised(source: bytes, begin: int, end: int) -> Iterator[Alteration]:

@@ -16,6 +16,7 @@ from astra_async.languages.altering import (
     TestFile,
     both_ways,
     constant,
+    far,
     listed,
     within,
 )
@@ -53,6 +54,7 @@ _OPERATORS = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": 
 # Exceptions of which none is another's kind: who raises one does not raise another.
 _RAISED = ("ValueError", "TypeError", "KeyError", "AttributeError", "RuntimeError", "ZeroDivisionError")
 _NO_BASES = ("ZeroDivisionError", "EOFError", "RecursionError")  # of errors that programs declare
+_MAKING = {"date", "datetime", "time", "timedelta", "set", "frozenset", "dict", "list", "tuple"}
 _RAISES = {"raises", "assertRaises", "assertRaisesMessage", "assertRaisesRegex"}
 _RUNNERS = {"rest_framework": "Django", "django": "Django", "pytest": "pytest", "unittest": "unittest"}
 
@@ -150,7 +152,8 @@ class _Reader:
         if name in _RAISES:
             yield from self._raises(call)
         elif name in _EQUAL and len(sides) > 1:
-            yield from self._compared(*sides)
+            found = self._compared(*sides)
+            yield from far(self.source, found) if name == "assertAlmostEqual" else found
         elif len(sides) > 1 and (place := _WITHIN.get(name)) is not None:
             yield from within(self.source, *self._span(sides[place]))
         if (other := _OTHERS.get(name)) and len(sides) > max(other[:2]):
@@ -193,16 +196,24 @@ class _Reader:
             yield Alteration(*self._span(node), "rows", tuple(rows), asked)
         elif isinstance(node, ast.Constant) and node.lineno == node.end_lineno:
             yield from constant(self.source, *self._span(node), asked)
-        elif isinstance(node, ast.List | ast.Tuple | ast.Set):
-            for each in node.elts:
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.BinOp):
+            for each in [node.left, node.right] if isinstance(node, ast.BinOp) else node.elts:
                 yield from self._constants(each, asked, made=made)
-        elif isinstance(node, ast.BinOp) or (made and isinstance(node, ast.Call) and _makes(node)):
-            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args
-            for each in sides:
-                yield from self._constants(each, asked, made=made)
+        elif made and isinstance(node, ast.Call):
+            yield from self._arguments(node, asked)
         elif isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 yield from self._constants(value, str(getattr(key, "value", asked)), made=made)
+
+    def _arguments(self, call: ast.Call, asked: str) -> Iterator[Alteration]:
+        """The constants out of which a call makes a value; of a program's own class only where it is one."""
+        found = [one for each in call.args for one in self._constants(each, asked, made=True)]
+        name, holder = _called(call), _called(getattr(call.func, "value", call.func))
+        is_own = name[:1].isupper() or (name == "of" and holder[:1].isupper())
+        if name == "approx":
+            yield from far(self.source, found)
+        elif name in _MAKING or (is_own and len(call.args) + len(call.keywords) == len(found) == 1):
+            yield from found
 
     def _raises(self, call: ast.expr) -> Iterator[Alteration]:
         if not isinstance(call, ast.Call):
@@ -268,11 +279,6 @@ def _is_fixture(node: _Function) -> bool:
 def _called(node: ast.expr) -> str:
     function = node.func if isinstance(node, ast.Call) else node
     return str(getattr(function, "attr", "") or getattr(function, "id", ""))
-
-
-def _makes(call: ast.Call) -> bool:
-    """Whether a call makes a value out of its arguments, to the sight: of a class, or of pytest's approx."""
-    return (name := _called(call))[:1].isupper() or name == "approx"
 
 
 def _asked(node: ast.expr) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from astra_async.languages.altering import (
-    NUMBER,
     SUBJECT,
     Alteration,
     DeclaredTest,
     TestFile,
     both_ways,
     constant,
+    far,
     listed,
     renamed,
     within,
@@ -193,10 +192,7 @@ def _held(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
 
 def _far(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:
     """A number by one that no answer comes near to, nor holds by chance."""
-    for each in constant(text, node.start_byte, node.end_byte, asked):
-        if each.kind == NUMBER:
-            number = text[each.begin : each.end]
-            yield replace(each, others=(b"7301" + number, b"9467" + number))
+    yield from far(text, constant(text, node.start_byte, node.end_byte, asked))
 
 
 def _raised(node: Node, text: bytes, asked: str) -> Iterator[Alteration]:

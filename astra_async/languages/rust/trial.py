@@ -68,11 +68,12 @@ def _compared(
 
 
 def _making(source: bytes, code: str, begin: int, end: int) -> Iterator[Alteration]:
-    """The constants out of which a structure, a variant or a `new` makes a value, also within others."""
+    """The constant of which a structure, a variant or a `new` makes a value, or those of a list of them."""
     made = _MADE.match(code, begin, end)
     if not made or closing(code, made.end() - 1) != end - 1:
         return
-    for start, stop in parts_of(code, made.end() - 1):
+    parts = parts_of(code, made.end() - 1)
+    for start, stop in parts if len(parts) == 1 or made[0].endswith("[") else ():
         field = _FIELD.match(code, start, stop)
         value = field.end() if field else start
         yield from _constants(source, value, stop, field[1] if field else "")
