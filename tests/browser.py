@@ -36,6 +36,9 @@ _FLAGS = (
     "--disable-extensions",
 )
 _START_S = 120
+_UNTIL_S = 60
+# What Chromium says of all that is under way when a container of this machine gets its network interface.
+_CHANGED = "net::ERR_NETWORK_CHANGED"
 
 
 class Tab:
@@ -47,6 +50,7 @@ class Tab:
         self._socket = socket
         self._calls = 0
         self._loaded = False
+        self._lost = False  # the page itself was: a browser with a window loads it again by itself
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         self._calls += 1
@@ -62,7 +66,8 @@ class Tab:
     async def open(self, url: str) -> None:
         """Load a page to its load event."""
         self._loaded = False
-        await self.call("Page.navigate", url=url)
+        while (await self.call("Page.navigate", url=url)).get("errorText") == _CHANGED:
+            pass
         while not self._loaded:
             await self._next()
 
@@ -73,12 +78,18 @@ class Tab:
         return answer["result"].get("value")
 
     async def until(self, condition: str) -> None:
-        """Wait until an expression of the page is true."""
-        assert await self.run(
-            "new Promise((done) => { const end = Date.now() + 60000; const look = () =>"
-            f" ({condition}) ? done(true) : Date.now() > end ? done(false) : setTimeout(look, 20);"
-            " look(); })"
-        ), condition
+        """Wait until an expression of the page is true, also where the page loads itself once more.
+
+        One that fails is not true yet.
+        """
+        end = time.monotonic() + _UNTIL_S
+        is_true = f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"
+        while not await self.run(is_true):
+            assert time.monotonic() < end, f"{condition}: {await self.run('document.body?.innerText')}"
+            await asyncio.sleep(0.02)
+            if self._lost:
+                self._lost = False
+                await self.call("Page.reload")
 
     async def screenshot(self, path: Path, *, width: int, height: int) -> None:
         """What a window of that size shows."""
@@ -98,7 +109,11 @@ class Tab:
             case "Page.loadEventFired":
                 self._loaded = True
             case "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded":
-                self.complaints.append(str(message["params"]))
+                if _CHANGED not in (complaint := str(message["params"])):
+                    self.complaints.append(complaint)
+            case "Network.loadingFailed":
+                failed = message["params"]
+                self._lost |= (failed["type"], failed["errorText"]) == ("Document", _CHANGED)
             case "Network.requestWillBeSent":
                 self.requests.append(message["params"]["request"]["url"])
         return message

@@ -62,12 +62,8 @@ class Page:
 
     def __init__(self, tab: Tab, address: str) -> None:
         self.tab, self.address = tab, address
-        self.run = tab.run
+        self.run, self.until = tab.run, tab.until
         self.loads = 0
-
-    async def until(self, condition: str) -> None:
-        """Wait until an expression is true; one that fails is not true yet."""
-        await self.tab.until(f"(() => {{ try {{ return ({condition}) }} catch {{ return false }} }})()")
 
     async def go(self, route: str, shown: str) -> None:
         """Load a route from nothing, until an expression is true."""
@@ -592,6 +588,24 @@ def test_two_models_are_compared_by_where_one_is_right(plain: Path) -> None:
         await page.run("document.querySelector('.pairs a').click()")
         await page.until("document.querySelectorAll('.side').length === 2")
         assert "differ" in await page.text(".titled h2")
+
+    look(plain, steps)
+
+
+def test_what_a_change_of_the_machines_network_takes_is_asked_for_again(plain: Path) -> None:
+    async def steps(page: Page) -> None:
+        await page.tab.call("Network.setBlockedURLs", urls=["*/page/glyphs.js"])
+        await page.tab.open(page.address)
+        await page.tab.call("Network.setBlockedURLs", urls=[])
+        await page.until("document.querySelector('.board')")
+        page.tab.complaints.clear()  # a part of the page that was lost
+        await page.run(
+            "let lost = 3; const real = fetch;"
+            "window.fetch = (...asked) => lost-- > 0 ? Promise.reject(new TypeError('lost')) : real(...asked)"
+        )
+        await page.run("location.hash = '#/sample/alpha/p01/0'")
+        await page.until("document.querySelector('.tabs') && document.getElementById('trouble').hidden")
+        assert await page.run("lost") < 0
 
     look(plain, steps)
 

@@ -1,5 +1,7 @@
 // The run as the server tells it, kept up to date by one stream; pages read `state` and listen.
 
+const MOST_TRIES = 3; // further ones, of a question that got no answer at all
+const TRY_AGAIN_MS = 300;
 const AGAIN_MS = 2000; // headline and columns follow a growing run at most this often
 const bus = new EventTarget();
 
@@ -14,13 +16,18 @@ const tell = (name) => bus.dispatchEvent(new Event(name));
 
 // --- questions ----------------------------------------------------------------------------------------
 
+const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
+
 /** What the server answers; raises its own words where it refuses. */
 export async function ask(path, options) {
   let response;
-  try {
-    response = await fetch(path, options);
-  } catch (cause) {
-    throw new Error("astra view does not answer: is it still running?", { cause });
+  for (let tries = 0; !response; tries += 1) {
+    try {
+      response = await fetch(path, options);
+    } catch (cause) { // once is the machine's network, which may have changed in between (see index.html)
+      if (tries === MOST_TRIES) throw new Error("astra view does not answer: is it still running?", { cause });
+      await pause(TRY_AGAIN_MS);
+    }
   }
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
