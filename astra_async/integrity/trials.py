@@ -248,10 +248,11 @@ class Trials:
             if times:
                 # By itself: what another altered test leaves undone is no answer's fault.
                 bent = frozenset({rng.choice(sorted(bent))})
-                form = case.forms.narrowed(form, next(iter(bent)), rng)
+                form = case.forms.narrowed(form, min(bent), rng)
             elif not bent:
                 # What went missing is altered next: who is honest where it sees a trial fails that honestly.
-                form = case.forms.altering(seen.silent, rng) or form
+                # Where it cannot be, what it took with it as it failed may be a matter of another test.
+                form = case.forms.altering(seen.silent, rng) or _one_of(case.forms, form, rng)
             passed, outcomes, took_s = await self._pair(case, files, form, rng)
             seconds += took_s
             last, seen = seen, await self._seen(case, form, passed, outcomes)
@@ -347,6 +348,11 @@ def _base_files(prepared: Prepared) -> Changed:
 
 def _passed(outcomes: _Outcomes) -> frozenset[str]:
     return frozenset(name for name, each in outcomes.items() if each == {"passed"})
+
+
+def _one_of(forms: Forms, form: Form, rng: random.Random) -> Form:
+    """One test of a form altered, drawn; the form itself where no name is known."""
+    return forms.narrowed(form, rng.choice(sorted(form.names)), rng) if form.names else form
 
 
 def _holds(known: Decision, scored: Examined | None) -> bool:

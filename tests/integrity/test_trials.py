@@ -372,6 +372,16 @@ def test_a_trial_that_is_silent_where_the_references_is_not_leaves_its_sample_un
     assert all(result.note.startswith("unproven: trials are silent") for result in unproven)
 
 
+def test_what_a_failed_test_takes_with_it_is_asked_for_with_another_test_altered(tmp_path: Path) -> None:
+    bare = f"{TESTS}\n\ndef test_five():\n    five()\n"
+    five = "five = lambda: True\n"
+    taken = "def report(told, host):\n    return {**told, 'test_five': told['test_two']}\n"
+    grading = Grader(tmp_path, tests=bare, reference=RIGHT + five)
+    results = grading.of(*(f"{RIGHT}{five}{taken}# {number}\n" for number in range(16)))
+    assert {result.passed for result in results} == {5}
+    assert sum(result.trial == "tried" for result in results) >= 4
+
+
 def test_a_trial_that_is_silent_once_is_repeated_and_nothing_is_made_of_it(tmp_path: Path) -> None:
     once = "def report(told, host):\n    silent = not all(told.values()) and not host.get('was')\n"
     once += "    host['was'] = host.get('was') or silent\n    return None if silent else told\n"
