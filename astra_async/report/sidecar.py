@@ -71,7 +71,7 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
     with stream:
         stamp, stamped_ns = _stamp(stream), time.time_ns()
         kept = _kept(directory, settings, stream)
-        columns, lines, parts = kept or (Columns(settings, path), 0, [])
+        columns, lines, parts, is_stamped = kept or (Columns(settings, path), 0, [], True)
         offset = before = sum(size for size, _ in parts)
         stream.seek(offset)
         digest, line = hashlib.sha256(), b""
@@ -83,12 +83,16 @@ def read_columns(directory: Path, settings: RunSettings) -> Columns:
             if len(line) > 1:
                 columns.read(lines, offset, line[:-1])
             offset += len(line)
-    if offset - before >= max(_WORTH_BYTES, before // 8):
+    if offset > before:
+        parts = [*parts, (offset - before, digest.hexdigest())]
+    # Once the log rests, its stamp spares the next reader all of its bytes.
+    is_due = not is_stamped and _is_proof(stamp, stamped_ns)
+    if is_due or offset - before >= max(_WORTH_BYTES, before // 8):
         header = _Header(
             meaning=ROW_MEANING,
             plan=columns.plan(),
             lines=lines,
-            parts=[*parts, (offset - before, digest.hexdigest())],
+            parts=parts,
             stamp=stamp,
             stamped_ns=stamped_ns,
             rows=int((columns.places["present"] == 1).sum()),
@@ -105,15 +109,18 @@ def kept_columns(directory: Path, settings: RunSettings) -> tuple[Columns, int, 
     path = directory / "results.jsonl"
     with contextlib.suppress(OSError), path.open("rb") as log:
         if kept := _kept(directory, settings, log):
-            columns, lines, parts = kept
+            columns, lines, parts, _ = kept
             return columns, lines, sum(size for size, _ in parts)
     return Columns(settings, path), 0, 0
 
 
 def _kept(
     directory: Path, settings: RunSettings, log: BinaryIO
-) -> tuple[Columns, int, list[tuple[int, str]]] | None:
-    """Columns from the sidecar, with the number and parts of their lines; None where it does not hold."""
+) -> tuple[Columns, int, list[tuple[int, str]], bool] | None:
+    """Columns from the sidecar, with the number and parts of their lines; None where it does not hold.
+
+    The last says whether the log's stamp was enough to know that.
+    """
     columns = Columns(settings, directory / "results.jsonl")
     try:
         with (directory / NAME).open("rb") as sidecar:
@@ -121,7 +128,8 @@ def _kept(
             header = msgspec.json.decode(first, type=_Header)
             if (header.meaning, header.plan) != (ROW_MEANING, columns.plan()):
                 return None
-            if not _is_unchanged(header, log):
+            is_stamped = header.stamp == _stamp(log) and _is_proof(header.stamp, header.stamped_ns)
+            if not is_stamped and not _is_unchanged(header, log):
                 return None
             columns.restore(header.state)
             digest = hashlib.sha256(first)
@@ -132,7 +140,7 @@ def _kept(
                 return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None  # Invariant: a sidecar holds as a whole, or nothing of it is believed
-    return columns, header.lines, header.parts
+    return columns, header.lines, header.parts, is_stamped
 
 
 def _rows(sidecar: BinaryIO, count: int) -> Iterator[bytes]:
@@ -146,11 +154,13 @@ def _rows(sidecar: BinaryIO, count: int) -> Iterator[bytes]:
 
 def _is_unchanged(header: _Header, log: BinaryIO) -> bool:
     """Whether the log still begins with the bytes that the sidecar was made from."""
-    changed_ns = max(header.stamp[3:])
-    if header.stamp == _stamp(log) and header.stamped_ns - changed_ns > _TICK_NS:
-        return True
     log.seek(0)
     return all(_sha256(log, size) == sha256 for size, sha256 in header.parts)
+
+
+def _is_proof(stamp: Stamp, stamped_ns: int) -> bool:
+    """Whether a file that still has this stamp is the file of then."""
+    return stamped_ns - max(stamp[3:]) > _TICK_NS
 
 
 def _sha256(log: BinaryIO, size: int) -> str:

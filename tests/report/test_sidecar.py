@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,22 @@ def test_the_second_reader_packs_nothing_and_sees_the_same(directory: Path) -> N
     assert lines_read(directory) == (49, expected)
     assert lines_read(directory) == (0, expected)
     assert kept(directory).stat().st_mode & 0o077 == 0
+
+
+def test_a_log_that_rests_is_hashed_once_more_and_then_no_more(directory: Path) -> None:
+    def hashed() -> int:
+        profile = cProfile.Profile()
+        profile.runcall(load_run, directory)
+        return sum(each.callcount for each in profile.getstats() if each.code is sidecar._sha256.__code__)
+
+    load_run(directory)
+    written = kept(directory).stat().st_mtime_ns
+    assert hashed() == 1
+    assert kept(directory).stat().st_mtime_ns == written  # of a log so young a stamp would prove nothing
+    time.sleep(sidecar._TICK_NS / 1e9)
+    assert (hashed(), hashed()) == (1, 0)
+    (directory / "results.jsonl").touch()
+    assert hashed() == 1
 
 
 def test_what_was_appended_is_read_behind_it(directory: Path) -> None:
