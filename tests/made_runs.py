@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import structs
 
+from astra_async.running.log import encode
 from astra_async.types import Completion, NamedOutcome, Result, Usage
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def write_run(directory: Path, made: Made) -> Path:
                 orjson.dumps({"at": "", "kind": "sandbox_error", **event, "detail": "no daemon"}) + b"\n"
             )
             continue
-        results += orjson.dumps(result) + b"\n"
+        results += encode(result) + b"\n"
         completions += orjson.dumps(completion_record(result, text)) + b"\n"
     (directory / "results.jsonl").write_bytes(results)
     (directory / "completions.jsonl").write_bytes(completions)
@@ -243,9 +245,9 @@ def write_turns(directory: Path, made: Made, turns: int, skill: Mapping[str, flo
                 break
             result, text = _result(later, *key[:2], places[first.problem_id], number + turn)
             if number % 3 == 0 and last.status == "scored":
-                result = replace(last, cost_usd=result.cost_usd)
-            last = replace(result, sample=first.sample)
-            results += orjson.dumps(asdict(last) | {"turn": turn}) + b"\n"
+                result = structs.replace(last, cost_usd=result.cost_usd)
+            last = structs.replace(result, sample=first.sample)
+            results += encode(structs.asdict(last) | {"turn": turn}) + b"\n"
             said = {"turn": turn, "feedback": f"{first.total - last.passed} tests failed"}
             answers += orjson.dumps(completion_record(last, text) | said) + b"\n"
     (directory / "turn_results.jsonl").write_bytes(results)

@@ -12,7 +12,7 @@ column `answer`, only if asked for: they could end up in training data.
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -160,8 +160,11 @@ def _answers(
 
 def _line(content: bytes) -> _Line:
     """Read at once where it can be; else with texts that UTF-8 can carry."""
-    with suppress(msgspec.MsgspecError):
+    try:
         line = _LINES.decode(content)
+    except msgspec.MsgspecError:
+        pass
+    else:
         if b"\\u" not in bytes(line.changes):
             return line
     return _LINES.decode(orjson.dumps(read_line(content)))
@@ -186,7 +189,7 @@ def _spread(cells: Sequence[object], there: NDArray[np.bool_]) -> NDArray[np.obj
 def _table(columns: Columns) -> Any:
     """As pyarrow has it, with the same types whatever the values of this piece are.
 
-    From buffers: `pyarrow.array` of whatever loads all of pandas, if that is installed.
+    Without `pyarrow.array`, which loads all of pandas if that is installed.
     """
     import pyarrow as pa
 
@@ -215,11 +218,9 @@ def _numbers(values: NDArray[Any], absent: NDArray[np.bool_]) -> Any:
 def _texts(cells: Iterable[str | None]) -> Any:
     import pyarrow as pa
 
-    encoded = [None if cell is None else cell.encode() for cell in cells]
-    ends = np.cumsum([0, *(len(each or b"") for each in encoded)])
-    content = [pa.py_buffer(ends), pa.py_buffer(b"".join(filter(None, encoded)))]
-    known = _bits(np.array([each is not None for each in encoded], dtype=bool))
-    return pa.Array.from_buffers(pa.large_string(), len(encoded), [known, *content]).cast(pa.string())
+    builder = pa.lib.StringBuilder()
+    builder.append_values(cells)
+    return builder.finish()
 
 
 def _bits(values: NDArray[np.bool_]) -> Any:

@@ -143,7 +143,7 @@ class Columns:
         Raises ConflictError when it contradicts an earlier line or the plan; it is not counted then.
         """
         try:
-            result = read_result(line, f"{self.path} line {number}")
+            result = read_result(line, self.path, number)
             place = self.place(result.key)
             if place is None:
                 self._note_unplanned(result.key)

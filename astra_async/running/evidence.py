@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from astra_async.redaction import mask
 from astra_async.testing.reports.report_text import MAX_MESSAGE
@@ -90,7 +92,7 @@ def _fit_for_a_record(tests: Iterable[NamedOutcome]) -> Iterator[NamedOutcome]:
     for test in tests:
         message = mask(test.message)[: min(room, MAX_MESSAGE)] if test.message and room > 0 else ""
         room -= len(message)
-        yield test if message == test.message else replace(test, message=message)
+        yield test if message == test.message else msgspec.structs.replace(test, message=message)
 
 
 def head_and_tail(output: str, output_bytes: int) -> str:

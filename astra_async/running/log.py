@@ -24,6 +24,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import orjson
 
 from astra_async.errors import StorageError
@@ -156,12 +157,12 @@ def scan(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def encode(record: object) -> bytes:
-    """A record (dataclass, dict) as one line of JSON without its newline.
+    """A record (dataclass, struct, dict) as one line of JSON without its newline.
 
     orjson refuses lone surrogates; they become U+FFFD, so that no record is lost to an encoder.
     """
     try:
-        return orjson.dumps(record)
+        return orjson.dumps(record, default=fields_of)
     except orjson.JSONEncodeError:
         plain = json.dumps(record, default=fields_of, ensure_ascii=False)
         return without_surrogates(plain).encode()
@@ -176,7 +177,9 @@ def decode(line: bytes) -> Any:
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """A dataclass's fields by name, as they are: what they hold is not copied."""
+    """A dataclass's or struct's fields by name, as they are: what they hold is not copied."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value)
     if not is_dataclass(value):
         message = f"cannot record a {type(value).__name__}"
         raise TypeError(message)

@@ -148,10 +148,11 @@ def check_schema(record: Mapping[str, Any], where: str) -> None:
         )
 
 
-def read_result(line: bytes, where: str) -> Result:
+def read_result(line: bytes, path: Path, number: int) -> Result:
     """A final line that is believed: its types, and its verdict with its own tests.
 
-    `where` names it. Raises Flaw, and ConflictError for one that another version wrote in another way.
+    It is the line of that number in a file. Raises Flaw, and ConflictError for one that another version wrote
+    in another way.
     """
     try:
         if not line.isascii():
@@ -161,10 +162,10 @@ def read_result(line: bytes, where: str) -> Result:
         # Rare: what an editor or another version wrote, read by the parser that says what is wrong with it.
         record = read_line(line)
         read_key(record)
-        check_schema(record, where)
+        check_schema(record, f"{path} line {number}")
         return check_result(record)
     if result.schema != SCHEMA:
-        check_schema({"schema": result.schema}, where)
+        check_schema({"schema": result.schema}, f"{path} line {number}")
     _check_verdict(result)
     return result
 

@@ -71,16 +71,14 @@ class Unusable:
     repairs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A change that was not applied, and the rule that says so."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
+class FileChange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One file that an answer adds or changes, with the lines that a diff would show as added and removed."""
 
     path: str
@@ -132,8 +130,7 @@ class TestReport:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedOutcome:
+class NamedOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One expected test and what became of it.
 
     `message` is what the report says of one that did not pass: at most 500 characters, line breaks among
@@ -155,16 +152,14 @@ class Verdict:
     extra_tests: tuple[NamedOutcome, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
+class Replaced(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the sample's first final line said, where another takes its place."""
 
     passed: Count
     failure: Failure | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One final line of results.jsonl, or of turn_results.jsonl, field for field (docs/formats.md).
 
     A line of these types is believed (`records.read_result`); `trial`, the outcomes of tests and an agent's
@@ -194,7 +189,7 @@ class Result:
     trial_left_out: Count = 0  # expected tests that cannot be altered
     trial_forms: Count = 0  # altered forms by which it was tried, or an equal one
     finish_reason: FinishReason = "stop"
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     cost_usd: float | None = None
     cost_estimated: bool = False
     attempts: Count = 1

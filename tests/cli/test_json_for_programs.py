@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
-import orjson
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 from test_show import ANSWER, COMPLETION, HOSTILE, RESULT, write
 
 from astra_async.cli.problems import problems
 from astra_async.cli.show import show
+from astra_async.running.log import encode
 from astra_async.types import NamedOutcome
 
 if TYPE_CHECKING:
@@ -112,10 +113,10 @@ def shown(folder: Path) -> str:
 def test_a_sample_is_whole_and_as_documented(tmp_path: Path) -> None:
     write(tmp_path, COMPLETION, RESULT)
     (tmp_path / "labels.csv").write_text("model,format,problem_id,sample,label\nm,xml,p,0,logic\n")
-    both = tuple(replace(test, outcome="passed") for test in RESULT.tests)
-    solved = replace(RESULT, turn=1, passed=2, score=1.0, failure=None, tests=both)
-    doubted = replace(solved, turn=2, passed=1)  # its own tests say otherwise: not counted, not shown
-    lines = [orjson.dumps(each) + b"\n" for each in (solved, doubted)]
+    both = tuple(structs.replace(test, outcome="passed") for test in RESULT.tests)
+    solved = structs.replace(RESULT, turn=1, passed=2, score=1.0, failure=None, tests=both)
+    doubted = structs.replace(solved, turn=2, passed=1)  # its own tests say otherwise: not counted, not shown
+    lines = [encode(each) + b"\n" for each in (solved, doubted)]
     (tmp_path / "turn_results.jsonl").write_bytes(b"".join(lines))
     found = json.loads(shown(tmp_path))
     jsonschema.validate(found, SAMPLE)
@@ -131,7 +132,7 @@ def test_a_sample_is_whole_and_as_documented(tmp_path: Path) -> None:
 
 
 def test_hostile_text_arrives_unchanged_and_a_terminal_obeys_none_of_it(tmp_path: Path) -> None:
-    hostile = replace(
+    hostile = structs.replace(
         RESULT,
         output_tail=HOSTILE,
         tests=(NamedOutcome(name=HOSTILE, outcome="failed"),) * 2,

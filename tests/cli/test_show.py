@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyte
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from astra_async.asking.prompt import build_prompt
 from astra_async.cli.console import harmless, open_console
@@ -123,11 +124,17 @@ def test_changed_files_are_shown_as_a_diff_of_what_the_prompt_showed(run: Path) 
 
 
 def test_messages_changes_and_the_kept_output_are_shown(tmp_path: Path) -> None:
-    tests = (RESULT.tests[0], replace(RESULT.tests[1], message="expected 2 to equal 3\n    at t.js:1:1"))
-    result = replace(RESULT, tests=tests, finished_at="2026-01-01T00:00:00.000Z")
+    tests = (
+        RESULT.tests[0],
+        structs.replace(RESULT.tests[1], message="expected 2 to equal 3\n    at t.js:1:1"),
+    )
+    result = structs.replace(RESULT, tests=tests, finished_at="2026-01-01T00:00:00.000Z")
     outputs = [
-        (replace(result, finished_at="2025-12-31T23:59:59.000Z"), "of a grading that was broken off"),
-        (replace(result, sample=1), "of another sample"),
+        (
+            structs.replace(result, finished_at="2025-12-31T23:59:59.000Z"),
+            "of a grading that was broken off",
+        ),
+        (structs.replace(result, sample=1), "of another sample"),
         (result, "\x1b[31mall of it\x1b[0m\x1b]0;owned\x07"),
     ]
     write(tmp_path, COMPLETION, result, outputs)
@@ -153,7 +160,7 @@ def test_nothing_that_a_terminal_obeys_is_printed(tmp_path: Path) -> None:
         COMPLETION, text=ANSWER.replace("src/new.js", f"src/{HOSTILE[:20]}.js").replace("2\n", HOSTILE)
     )
     outcome = NamedOutcome(name=HOSTILE, outcome="failed")
-    hostile = replace(
+    hostile = structs.replace(
         RESULT,
         output_tail=HOSTILE,
         note=HOSTILE,

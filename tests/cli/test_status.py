@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from astra_async.cli.status import status
 from astra_async.errors import UsageError
@@ -65,7 +65,7 @@ def begun(path: Path, answered: int = 0, graded: int = 0) -> RunDirectory:
         if number < answered:
             directory.record_completion(key, COMPLETION, "0" * 64)
         if number < graded:
-            directory.record_result(replace(RESULT, problem_id=key.problem_id, sample=key.sample))
+            directory.record_result(structs.replace(RESULT, problem_id=key.problem_id, sample=key.sample))
     return directory
 
 

@@ -7,12 +7,12 @@ import importlib.util
 import re
 import tomllib
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 import pytest
+from msgspec import structs
 
 import astra_async
 from astra_async.asking.throttle.state import EventKind
@@ -93,7 +93,7 @@ def test_every_value_of_the_example_would_be_accepted(tmp_path: Path) -> None:
 
 
 def test_every_field_of_a_result_is_described() -> None:
-    assert first_cells("results.jsonl") == {item.name for item in fields(Result)}
+    assert first_cells("results.jsonl") == {item.name for item in structs.fields(Result)}
 
 
 def test_every_field_of_an_output_is_described(tmp_path: Path) -> None:

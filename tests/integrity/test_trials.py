@@ -6,10 +6,11 @@ import asyncio
 import io
 import tarfile
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 from astra_async.answers.lenient import LenientParser
 from astra_async.errors import ContainerLost
@@ -484,7 +485,7 @@ def test_by_default_a_form_that_proves_nothing_leaves_a_solution_open_for_others
     assert drawn == {("no_trial", 1), ("not_drawn", 0)}
     solved = Solved("p", next(each.solution_sha256 for each in results if each.trial == "no_trial"))
     recorded = Draw(KEY)
-    recorded.recall([asdict(each) | {"model": "m", "problem_id": "p"} for each in results])
+    recorded.recall([structs.asdict(each) | {"model": "m", "problem_id": "p"} for each in results])
     assert not recorded.is_open(solved, "m")
     recorded.remember(Solved("p", "other"), "m", Decision(state="tried", evidence=("altered_passed:a",)))
     assert recorded.is_open(solved, "m")
@@ -521,7 +522,7 @@ def test_equal_solutions_are_graded_once_if_so_wished(tmp_path: Path) -> None:
     assert again.note == "verdict of sample 0 reused"
     assert (first.trial, again.trial) == ("tried", "equal")
     unlike = {"sample", "note", "started_at", "finished_at", "trial", "trial_s"}
-    one, two = ({k: v for k, v in asdict(each).items() if k not in unlike} for each in (first, again))
+    one, two = ({k: v for k, v in structs.asdict(each).items() if k not in unlike} for each in (first, again))
     assert one == two
     assert other.note == ""
     assert sum(not is_trial(job) for job in grading.sandbox.jobs) == 3  # learned, scored, scored

@@ -14,6 +14,7 @@ from astra_async.report.problem_tables import table_1
 from astra_async.report.published import published
 from astra_async.report.run_settings import ProblemInfo
 from astra_async.report.tables import build_report
+from astra_async.running.log import encode
 from astra_async.running.reuse import note_of_reuse
 from astra_async.types import SampleKey
 from astra_async.types.records import read_key
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def written(directory: Path, made: Made, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Report:
     directory.mkdir()
     (directory / "run.json").write_bytes(orjson.dumps(run_json(made)))
-    lines = [change(orjson.loads(orjson.dumps(result))) for result, _ in made_results(made)]
+    lines = [change(orjson.loads(encode(result))) for result, _ in made_results(made)]
     (directory / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return build_report([directory])
 

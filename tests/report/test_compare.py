@@ -8,6 +8,7 @@ import scipy
 
 from astra_async.errors import UsageError
 from astra_async.report.compare import Side, compare_runs
+from astra_async.running.log import encode
 from made_runs import Made, agreeing, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def test_a_problem_is_compared_by_its_samples(tmp_path: Path) -> None:
         directories[-1].mkdir()
         (directories[-1] / "run.json").write_bytes(orjson.dumps(run_json(made)))
         lines = [
-            agreeing(orjson.loads(orjson.dumps(result)), passed[result.sample], total=3)
+            agreeing(orjson.loads(encode(result)), passed[result.sample], total=3)
             for result, _ in made_results(made)
         ]
         (directories[-1] / "results.jsonl").write_bytes(

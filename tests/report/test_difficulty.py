@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from astra_async.report.tables import build_report
+from astra_async.running.log import encode
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def of_outcomes(directory: Path, outcomes: list[str], repeat: int) -> Report:
     for result, _ in made_results(made):
         signs = outcomes[result.sample % len(outcomes)]
         passed = signs.count("+")
-        line = orjson.loads(orjson.dumps(result)) | {
+        line = orjson.loads(encode(result)) | {
             "status": "scored",
             "failure": None if passed == total else "tests_failed",
             "passed": passed,

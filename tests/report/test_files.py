@@ -14,6 +14,7 @@ import pytest
 from astra_async.report.table import Column, Table, csv_header
 from astra_async.report.tables import build_report
 from astra_async.report.write import harmless, write_built, write_runs
+from astra_async.running.log import encode
 from made_runs import Made, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def test_no_cell_of_any_file_is_a_formula(tmp_path: Path) -> None:
     for number, about in enumerate(description["problems"].values()):
         about |= {"name": "+1", "main_skill": "-2+3", "sub_skills": [f"@{number % 2}"]}
     (tmp_path / "run" / "run.json").write_bytes(orjson.dumps(description))
-    lines: list[dict[str, Any]] = [orjson.loads(orjson.dumps(result)) for result, _ in made_results(made)]
+    lines: list[dict[str, Any]] = [orjson.loads(encode(result)) for result, _ in made_results(made)]
     for line in lines:
         line |= {"returned_model": "=1+1", "repairs": ["@repair"], "suspicions": ["\tlook"]}
     (tmp_path / "run" / "results.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))

@@ -14,6 +14,7 @@ from astra_async.report.page import page_html
 from astra_async.report.page_samples import embed
 from astra_async.report.plots import draw_all
 from astra_async.report.tables import build_report
+from astra_async.running.log import encode
 from made_runs import Made, completion_record, made_problems, made_results, run_json, write_run
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Elements:
     (directory / "run.json").write_bytes(orjson.dumps(description))
     results, completions = bytearray(), bytearray()
     for result, _ in made_results(made):
-        line: dict[str, Any] = orjson.loads(orjson.dumps(result))
+        line: dict[str, Any] = orjson.loads(encode(result))
         line |= {"output_tail": HOSTILE, "note": HOSTILE, "repairs": [HOSTILE], "returned_model": HOSTILE}
         line["tests"] = [{"name": HOSTILE, "outcome": "passed"}]
         results += orjson.dumps(line) + b"\n"

@@ -13,6 +13,7 @@ import pytest
 from astra_async.report.compare import compare_runs
 from astra_async.report.pairwise import Values, compare_values, judge
 from astra_async.report.tables import build_report
+from astra_async.running.log import encode
 from astra_async.stats.sequential import Series, decide, schedule_of
 from made_runs import Made, MadeProblem, made_problems, made_results, run_json, write_run
 
@@ -42,7 +43,7 @@ def written(directory: Path, scores: Mapping[str, Sequence[Sequence[int]]], tota
     lines = []
     for result, _ in made_results(made):
         passed = scores[result.model][int(result.problem_id[1:])][result.sample]
-        line = orjson.loads(orjson.dumps(result))
+        line = orjson.loads(encode(result))
         failure = None if passed == total else "tests_failed"
         tests = [{"name": f"t{i}", "outcome": "passed" if i < passed else "failed"} for i in range(total)]
         lines.append(

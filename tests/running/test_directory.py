@@ -11,7 +11,7 @@ import pytest
 from astra_async.errors import ConflictError, StorageError
 from astra_async.running.directory import RunDirectory
 from astra_async.running.fingerprint import Parts
-from astra_async.running.log import scan
+from astra_async.running.log import encode, scan
 from astra_async.types import Completion, Result, SampleKey, Usage
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_second_final_line_for_a_key_is_refused(tmp_path: Path) -> None:
 
 
 def test_identical_duplicate_lines_count_once_with_a_warning(tmp_path: Path) -> None:
-    line = orjson.dumps(result()) + b"\n"
+    line = encode(result()) + b"\n"
     (tmp_path / "results.jsonl").write_bytes(line + line)
     seen: list[Any] = []
     with closing(RunDirectory.open(tmp_path, seen.append)) as directory:
@@ -87,14 +87,14 @@ def test_identical_duplicate_lines_count_once_with_a_warning(tmp_path: Path) -> 
 
 
 def test_conflicting_lines_stop_with_both_line_numbers(tmp_path: Path) -> None:
-    lines = [orjson.dumps(result(passed=passed)) + b"\n" for passed in (1, 2)]
+    lines = [encode(result(passed=passed)) + b"\n" for passed in (1, 2)]
     (tmp_path / "results.jsonl").write_bytes(b'"x"\n' + b"".join(lines))
     with pytest.raises(ConflictError, match="lines 2 and 3 contradict"):
         RunDirectory.open(tmp_path)
 
 
 def test_garbage_in_the_middle_is_named_and_its_sample_repeated(tmp_path: Path) -> None:
-    good = orjson.dumps(result()) + b"\n"
+    good = encode(result()) + b"\n"
     (tmp_path / "results.jsonl").write_bytes(b"\x00\xff garbage\n" + good + b'{"torn": ')
     with closing(RunDirectory.open(tmp_path)) as directory:
         assert list(directory.graded) == [KEY]
@@ -108,7 +108,7 @@ def test_garbage_in_the_middle_is_named_and_its_sample_repeated(tmp_path: Path) 
 
 
 def test_lines_of_another_schema_are_refused(tmp_path: Path) -> None:
-    record = {**orjson.loads(orjson.dumps(result())), "schema": 0}
+    record = {**orjson.loads(encode(result())), "schema": 0}
     (tmp_path / "results.jsonl").write_bytes(orjson.dumps(record) + b"\n")
     with pytest.raises(ConflictError, match="schema 0"):
         RunDirectory.open(tmp_path)

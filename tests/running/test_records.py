@@ -13,6 +13,7 @@ import pytest
 from astra_async.errors import ConflictError
 from astra_async.report.load import load_run
 from astra_async.running.directory import RunDirectory
+from astra_async.running.log import encode
 from astra_async.types import Completion, NamedOutcome, Result, SampleKey, Usage
 from astra_async.types.records import read_run
 
@@ -46,7 +47,7 @@ def a_line(sample: int, passed: int = 1) -> dict[str, Any]:
         score=passed / 2,
         tests=tuple(NamedOutcome(name=f"t{n}", outcome=o) for n, o in enumerate(outcomes)),
     )
-    line: dict[str, Any] = orjson.loads(orjson.dumps(result))
+    line: dict[str, Any] = orjson.loads(encode(result))
     return line
 
 
