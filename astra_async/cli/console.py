@@ -94,7 +94,7 @@ def takes_standard_output(json_path: Path | None) -> bool:
 
 
 def write_json(json_path: Path | None, value: object) -> None:
-    """Write the value, indented; nothing without a path. Raises StorageError.
+    """Write the value (records among it too), indented; nothing without a path. Raises StorageError.
 
     What a terminal would obey is escaped, which says the same to programs.
     """
@@ -103,11 +103,12 @@ def write_json(json_path: Path | None, value: object) -> None:
     import orjson
 
     from astra_async.files import write_atomically
+    from astra_async.running.log import fields_of
 
     try:
-        text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+        text = orjson.dumps(value, default=fields_of, option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONEncodeError:  # lone surrogates in a record
-        text = json.dumps(value, indent=2)
+        text = json.dumps(value, default=fields_of, indent=2)
     content = text.translate(_ESCAPES).encode() + b"\n"
     if takes_standard_output(json_path):
         click.echo(content, nl=False)

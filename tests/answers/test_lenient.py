@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,11 @@ async def parsed(parser: LenientParser, text: str) -> Solution | Unusable:
 
 def helpers(pid: int | str = "self") -> list[int]:
     """Helpers among the children of a process (not a browser of other tests); a helper's are its forks."""
-    tasks = Path(f"/proc/{pid}/task")
-    children = [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
-    return [child for child in children if _is_helper(child)]
+    children: list[str] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # the thread has just ended
+            children += (task / "children").read_text().split()
+    return [child for child in map(int, children) if _is_helper(child)]
 
 
 def _is_helper(pid: int) -> bool:
